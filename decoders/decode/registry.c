@@ -13,21 +13,43 @@
     "TRCVMIDCVR# TRCVMIDCCTLR# TRCITCTRL TRCCLAIMSET TRCCLAIMCLR TRCDEVAFF# TRCLAR TRCLSR "        \
     "TRCDEVID TRCDEVID# TRCDEVTYPE TRCPIDR# TRCCIDR# TRCIT*"
 #define PT_REGISTERS "MTC_FREQ NOM_FREQ CPUID_15_EAX CPUID_15_EBX ADDR_CFG ADDR#_A ADDR#_B"
+/* Armv7-M ARM (DDI 0403), C1.7; CoreSight components TRM (DDI 0314), "Instrumentation Trace
+ * Macrocell"; as snapshots name them */
+#define ITM_REGISTERS                                                                              \
+    "ITMTCR CONTROL_REGISTER ITMTER ITMTER# ITMTPR ITMTTR ITMSTIM# ITMSCR ITMCR ITMIWR ITMIRR "    \
+    "ITMIMCR ITMLAR ITMLSR ITMIT* ITMPID# ITMPIDR# ITMCID# ITMCIDR# ITMDEVTYPE ITMDEVID "          \
+    "ITMDEVARCH ITMAUTHSTATUS ITMCLAIMSET ITMCLAIMCLR"
+/* STM-500 TRM (DDI 0528) and STM architecture (IHI 0054) */
+#define STM_REGISTERS                                                                              \
+    "STMTCSR STMTSSTIMR STMTSFREQR STMSYNCR STMAUXCR STMSPER STMSPTER STMPRIVMASKR STMSPSCR "      \
+    "STMSPMSCR STMSPOVERRIDER STMSPMOVERRIDER STMSPTRIGCSR STMFEAT#R STMHEER STMHETER STMHEBSR "   \
+    "STMHEMCR STMHEEXTMUXR STMHEMASTR STMHEFEAT#R STMHEIDR STMDMASTARTR STMDMASTOPR STMDMASTATR "  \
+    "STMDMACTLR STMDMAIDR STMIT* STMCLAIMSET STMCLAIMCLR STMLAR STMLSR STMAUTHSTATUS STMDEVARCH "  \
+    "STMDEVID STMDEVID# STMDEVTYPE STMDEVAFF# STMPIDR# STMCIDR#"
 /* Of all modules, as bring-up reads them. */
 #define OSD_REGISTERS                                                                              \
     "MOD_TYPE MAX_PKT_LEN ADDR_WIDTH DATA_WIDTH VALWIDTH SYSTEM_VENDOR_ID SYSTEM_DEVICE_ID "       \
     "NUM_MOD CORE_CTRL CORE_REG_UPPER CORE_DATA_WIDTH"
 
-/* RISC-V Trace Control Interface 1.0, fields of the encoder and of timestamps */
-#define NEXUS_REGISTERS                                                                            \
+/*
+ * RISC-V Trace Control Interface 1.0: registers of the encoder and of timestamps, and their fields,
+ * which may be given instead; registers of what the trace passes on its way.
+ */
+#define TRACE_CONTROL                                                                              \
+    "trTeControl trTeImpl trTeInstFeatures trTeInstFilters trTeDataControl trTeDataFilters "       \
+    "trTsControl trTsCounterLow trTsCounterHigh trTeFilter#* trTeComp#* "                          \
     "trTeActive trTeEnable trTeInstTracing trTeEmpty trTeInstMode trTeContext trTeInstTrigEnable " \
     "trTeInstStallOrOverflow trTeInstStallEna trTeInhibitSrc trTeInstSyncMode trTeInstSyncMax "    \
-    "trTeFormat trTeVerMajor trTeVerMinor trTeSrcID trTeSrcBits trTeInstNoAddrDiff "               \
-    "trTeInstNoTrapAddr trTeInstEnSequentialJump trTeInstEnImplicitReturn "                        \
-    "trTeInstEnBranchPrediction trTeInstEnJumpTargetCache trTeInstImplicitReturnMode "             \
-    "trTeInstEnRepeatedHistory trTeInstEnAllJumps trTeInstExtendAddrMSB trTsActive trTsCount "     \
-    "trTsReset trTsDebug trTsEnable trTsType trTsPrescale trTsBranch trTsInstTrace trTsOwnership " \
-    "trTsWidth call_stack_depth"
+    "trTeFormat trTeVerMajor trTeVerMinor trTeCompType trTeProtocolMajor trTeProtocolMinor "       \
+    "trTeVendorSpecific trTeSrcID trTeSrcBits trTeInstNoAddrDiff trTeInstNoTrapAddr "              \
+    "trTeInstEnSequentialJump trTeInstEnImplicitReturn trTeInstEnBranchPrediction "                \
+    "trTeInstEnJumpTargetCache trTeInstImplicitReturnMode trTeInstEnRepeatedHistory "              \
+    "trTeInstEnAllJumps trTeInstExtendAddrMSB trTeDataImplemented trTeDataTracing "                \
+    "trTeDataTrigEnable trTeDataStallOrOverflow trTeDataStallEna trTeDataDrop trTeDataDropEna "    \
+    "trTeDataNoValue trTeDataNoAddr trTeDataAddrCompress trTsActive trTsCount trTsReset "          \
+    "trTsRunInDebug trTsMode trTsDebug trTsEnable trTsType trTsPrescale trTsBranch trTsInstTrace " \
+    "trTsOwnership trTsWidth trRam* trFunnel* trPib* trAtb* "
+#define NEXUS_REGISTERS TRACE_CONTROL "call_stack_depth"
 
 #define FOLLOWED (TL_TRAIT_FLOW | TL_TRAIT_BLOCKS)
 
@@ -37,7 +59,7 @@
     "time_width_p notime_p context_width_p nocontext_p return_stack_size_p call_counter_size_p "   \
     "bpred_size_p cache_size_p f0s_width_p sijump_p impdef_width_p itype_width_p blocks_p "        \
     "retires_p taken_branches_p ctype_width_p arch_p bypass_p notimestamp_p "                      \
-    "encoder_mode_width_p ioptions_width_p ioptions utvec stvec mtvec vstvec tr*"
+    "encoder_mode_width_p ioptions_width_p ioptions utvec stvec mtvec vstvec " TRACE_CONTROL
 
 const struct tl_format tl_formats[] = {
     [TL_PROTO_NONE] = {"none", "", TL_TRAIT_BLOCKS},
@@ -47,9 +69,9 @@ const struct tl_format tl_formats[] = {
     [TL_PROTO_ETE] = {"ete", "Arm DDI0487 D5 and D6", FOLLOWED, "cs", TL_CONTAINER_SINGLE,
                       &tl_etm4_ops, TL_ISA_A64, ETM_REGISTERS},
     [TL_PROTO_ITM] = {"itm", "Arm DDI0403E appendix D4", TL_TRAIT_SOFTWARE, "cs",
-                      TL_CONTAINER_SINGLE, &tl_itm_ops, TL_ISA_T32},
+                      TL_CONTAINER_SINGLE, &tl_itm_ops, TL_ISA_T32, ITM_REGISTERS},
     [TL_PROTO_STM] = {"stm", "MIPI STPv2", TL_TRAIT_SOFTWARE, "cs", TL_CONTAINER_SINGLE,
-                      &tl_stm_ops, TL_ISA_A64},
+                      &tl_stm_ops, TL_ISA_A64, STM_REGISTERS},
     [TL_PROTO_DI] = {"di", "Open SoC Debug DI", 0, "", TL_CONTAINER_DI},
     [TL_PROTO_PERF] = {"perf", "Linux perf.data", 0, "", TL_CONTAINER_PERF},
     [TL_PROTO_PERF_EVENTS] = {"perf-events", "Linux perf.data", TL_TRAIT_NOTES},

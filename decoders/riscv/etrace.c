@@ -32,7 +32,7 @@ static int add_source(struct tl_decode *decode, uint16_t src, uint64_t offset, s
 {
     struct etrace *const e = (struct etrace *)decode;
     struct tl_source otherwise = {.id = src, .protocol = TL_PROTO_E_TRACE};
-    snprintf(otherwise.name, sizeof otherwise.name, "et.%x", src);
+    snprintf(otherwise.name, sizeof otherwise.name, "et.%u", src);
     if (is_esp32(e)) {
         snprintf(otherwise.type, sizeof otherwise.type, "esp32");
         snprintf(otherwise.core, sizeof otherwise.core, "rv32");

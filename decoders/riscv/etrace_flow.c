@@ -363,7 +363,7 @@ static void list(struct tl_etrace_flow *f, const struct tl_etrace_packet *k,
         snprintf(text, sizeof text, "BAD_PACKET bytes=%u", frame->size);
     if (frame->has_time)
         snprintf(time, sizeof time, " timestamp=%" PRIu64, frame->time);
-    snprintf(line, sizeof line, "%" PRIu64 " %x %s%s", frame->offset, frame->src, text, time);
+    snprintf(line, sizeof line, "%" PRIu64 " %u %s%s", frame->offset, frame->src, text, time);
     s->rc = s->sink.packet(s->sink.context, line);
 }
 

@@ -166,7 +166,7 @@ static unsigned find_src_bits(const struct tl_setup *setup)
     if (setup->src_bits != TL_SETUP_UNSAID)
         return setup->src_bits;
     for (size_t i = 0; i < setup->n_sources; i++) {
-        const uint64_t one = tl_source_reg(&setup->sources[i], "trTeSrcBits", 0);
+        const uint64_t one = tl_riscv_field(&setup->sources[i], "trTeSrcBits", 0);
         bits = one > bits && one <= TL_NEXUS_SRC_BITS_MAX ? one : bits;
     }
     return (unsigned)bits;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "riscv/nexus_flow.h"
 
-#include "setup/setup.h"
+#include "riscv/source.h"
 
 #include <strings.h>
 
@@ -32,9 +32,9 @@ enum circuit {
 static int configure(struct tl_nexus_config *c, const struct tl_source *source, bool wide,
                      struct tl_fail *fail)
 {
-    const uint64_t bits = tl_source_reg(source, "trTeSrcBits", 0);
-    const uint64_t time = tl_source_reg(source, "trTsWidth", 0);
-    const uint64_t mode = tl_source_reg(source, "trTeInstMode", 0);
+    const uint64_t bits = tl_riscv_field(source, "trTeSrcBits", 0);
+    const uint64_t time = tl_riscv_field(source, "trTsWidth", 0);
+    const uint64_t mode = tl_riscv_field(source, "trTeInstMode", 0);
     const bool sifive = source->protocol == TL_PROTO_NEXUS_SIFIVE;
     if (bits > TL_NEXUS_SRC_BITS_MAX)
         return tl_fail_set(fail, TL_UNSUPPORTED, "trTeSrcBits=%llu: there are at most %u",
@@ -46,10 +46,11 @@ static int configure(struct tl_nexus_config *c, const struct tl_source *source, 
         .sifive = sifive,
         .mode = mode == MODE_BTM || mode == MODE_HTM ? (uint8_t)mode : 0,
         .wide = wide,
-        .extends = tl_source_reg(source, "trTeInstExtendAddrMSB", 0),
-        .jumps = tl_source_reg(source, "trTeInstEnAllJumps", 0),
-        .sequences = tl_source_reg(source, "trTeInstEnSequentialJump", 0),
-        .returns = tl_source_reg(source, "trTeInstImplicitReturnMode", 1),
+        .extends = tl_riscv_field(source, "trTeInstExtendAddrMSB", 0),
+        .jumps = tl_riscv_field(source, "trTeInstEnAllJumps", 0),
+        .sequences = tl_riscv_field(source, "trTeInstEnSequentialJump", 0),
+        .returns = tl_riscv_field(source, "trTeInstImplicitReturnMode", 1) ||
+                   tl_riscv_field(source, "trTeInstEnImplicitReturn", 0),
         .src_bits = (uint8_t)bits,
         .time_bits = (uint8_t)(time     ? time
                                : sifive ? SIFIVE_TIME_BITS

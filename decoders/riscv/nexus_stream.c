@@ -170,6 +170,8 @@ static int create(struct tl_stream_decoder **out, const struct tl_source *source
     struct stream *const t = tl_soft_new(sizeof *t, &tl_nexus_stream_ops, source, sink);
     if (!t)
         return tl_fail_set(fail, TL_NOMEM, "out of memory for a decoder");
+    if (strncmp(source->name, "cs.", 3) != 0)
+        snprintf(t->flow.soft.id, sizeof t->flow.soft.id, "%u", source->id);
     const int rc = tl_nexus_flow_init(&t->flow, source, image, sink, fail);
     if (rc < 0) {
         free(t);

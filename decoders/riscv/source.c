@@ -55,3 +55,27 @@ int tl_riscv_add_source(struct tl_lanes *lanes, const struct tl_setup *setup, un
     complete(source, otherwise, setup, lanes->image);
     return tl_lanes_add(lanes, lane, source, offset);
 }
+
+uint64_t tl_riscv_field(const struct tl_source *source, const char *name, uint64_t otherwise)
+{
+    /* RISC-V Trace Control Interface 1.0, "Trace Encoder Register Interface" */
+    static const struct {
+        const char *name, *of;
+        uint8_t lsb, width;
+    } fields[] = {
+        {"trTeInstMode", "trTeControl", 4, 3},
+        {"trTeInstEnSequentialJump", "trTeInstFeatures", 2, 1},
+        {"trTeInstEnImplicitReturn", "trTeInstFeatures", 3, 1},
+        {"trTeInstImplicitReturnMode", "trTeInstFeatures", 6, 2},
+        {"trTeInstEnAllJumps", "trTeInstFeatures", 9, 1},
+        {"trTeInstExtendAddrMSB", "trTeInstFeatures", 10, 1},
+        {"trTeSrcBits", "trTeInstFeatures", 28, 4},
+        {"trTsWidth", "trTsControl", 24, 6},
+    };
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+        const uint64_t whole = tl_source_reg(source, fields[i].of, UINT64_MAX);
+        if (!strcmp(fields[i].name, name) && whole != UINT64_MAX)
+            otherwise = whole >> fields[i].lsb & ((UINT64_C(1) << fields[i].width) - 1);
+    }
+    return tl_source_reg(source, name, otherwise);
+}

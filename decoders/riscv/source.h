@@ -25,4 +25,10 @@ TL_MUST_USE int tl_riscv_add_source(struct tl_lanes *lanes, const struct tl_setu
                                     unsigned src_bits, const struct tl_source *otherwise,
                                     uint64_t offset, struct tl_lane **out);
 
+/*
+ * Value of a field of the Trace Control Interface's registers: given by its own name, else as a
+ * part of its register. `name` is one of those that decoders use.
+ */
+uint64_t tl_riscv_field(const struct tl_source *source, const char *name, uint64_t otherwise);
+
 #endif

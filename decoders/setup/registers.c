@@ -103,12 +103,21 @@ static unsigned nearest(const char *list, const char *name, unsigned most,
     return most;
 }
 
+/* The protocol of sources that name none. */
+static unsigned protocol_of(const struct tl_setup *setup, const struct tl_source *source)
+{
+    return source->protocol != TL_PROTO_NONE         ? source->protocol
+           : setup->container == TL_CONTAINER_NEXUS  ? TL_PROTO_N_TRACE
+           : setup->container == TL_CONTAINER_ETRACE ? TL_PROTO_E_TRACE
+                                                     : TL_PROTO_NONE;
+}
+
 void tl_setup_check_registers(const struct tl_setup *setup,
                               void (*report)(void *context, const char *text), void *context)
 {
     for (size_t i = 0; i < setup->n_sources; i++) {
         const struct tl_source *const source = &setup->sources[i];
-        const char *const list = tl_format_of(source->protocol)->registers;
+        const char *const list = tl_format_of(protocol_of(setup, source))->registers;
         for (size_t k = 0; list && k < source->n_regs; k++) {
             const char *const name = source->regs[k].name;
             char text[160], near[NAME_ROOM] = "";

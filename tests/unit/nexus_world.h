@@ -52,22 +52,30 @@ static inline void nexus_choose(struct nexus_world *w, unsigned round, struct tl
         w->options.src = tl_sim_below(rng, 1u << w->options.src_bits);
 }
 
-/* What the decoder must be told; without `all`, what it can find out by itself is left out. */
-static inline void nexus_configure(struct nexus_world *w, bool all)
+/* What the decoder must be told, as registers; or as fields, with `all` also what it can find out
+ * by itself. */
+static inline void nexus_configure(struct nexus_world *w, bool registers, bool all)
 {
     const struct tl_sim_nexus_options *const o = &w->options;
+    const unsigned mode = o->history ? 6 : 3, returns = o->stack ? 3 : 0;
     char text[640];
     struct tl_fail fail = {0};
-    int n = snprintf(text, sizeof text,
-                     "[trace]\nformat=%s,src_bits=%u\n[source nt.%u]\ncore=rv%u\n"
-                     "trTeInstEnSequentialJump=%d\ntrTeInstEnAllJumps=%d\n"
-                     "trTeInstExtendAddrMSB=%d\n",
-                     o->sifive ? "nexus-sifive" : "ntrace", o->src_bits, o->src, o->xlen,
-                     o->sequences, o->jumps, o->extends);
-    if (all)
+    int n = snprintf(text, sizeof text, "[trace]\nformat=%s\n[source nt.%u]\ncore=rv%u\n",
+                     o->sifive ? "nexus-sifive" : "ntrace", o->src, o->xlen);
+    if (registers)
         n += snprintf(text + n, sizeof text - (size_t)n,
-                      "trTeInstMode=%u\ntrTeInstImplicitReturnMode=%u\ncall_stack_depth=%u\n",
-                      o->history ? 6 : 3, o->stack ? 3 : 0, o->stack);
+                      "trTeControl=0x%x\ntrTeInstFeatures=0x%x\n", 7u | mode << 4,
+                      (unsigned)o->sequences << 2 | returns << 6 | (unsigned)o->jumps << 9 |
+                          (unsigned)o->extends << 10 | o->src << 16 | o->src_bits << 28);
+    else
+        n += snprintf(text + n, sizeof text - (size_t)n,
+                      "trTeSrcBits=%u\ntrTeInstEnSequentialJump=%d\ntrTeInstEnAllJumps=%d\n"
+                      "trTeInstExtendAddrMSB=%d\n",
+                      o->src_bits, o->sequences, o->jumps, o->extends);
+    if (all && !registers)
+        n += snprintf(text + n, sizeof text - (size_t)n,
+                      "trTeInstMode=%u\ntrTeInstImplicitReturnMode=%u\ncall_stack_depth=%u\n", mode,
+                      returns, o->stack);
     tl_setup_init(&w->setup);
     if (tl_setup_parse(&w->setup, text, (size_t)n, &fail) < 0)
         fail_msg("%s", fail.text);
@@ -97,7 +105,7 @@ static inline void nexus_world_init(struct nexus_world *w, unsigned round, uint3
                                         TL_SPACE_ANY, NULL, &fail),
                      TL_OK);
     assert_int_equal(tl_image_freeze(w->image), TL_OK);
-    nexus_configure(w, round % 2);
+    nexus_configure(w, round % 4 == 2, round % 2);
 }
 
 static inline void nexus_world_fini(struct nexus_world *w)

@@ -134,8 +134,8 @@ static void fields(void **state)
     /* B-TYPE and a zero I-CNT share a byte; U-ADDR ends in 0xff; idle bytes. */
     static const uint8_t bytes[] = {4 << 2, 1, 0xff, 0xff, 0xff, 3 << 2, 0x0f};
     check(NTRACE, true, bytes, sizeof bytes,
-          "0 00 IndirectBranch B-TYPE=0x0 I-CNT=0x0 U-ADDR=0x7e\n5 00 DirectBranch I-CNT=0x3\n"
-          "0 00 NOTSYNC bytes=5\n",
+          "0 0 IndirectBranch B-TYPE=0x0 I-CNT=0x0 U-ADDR=0x7e\n5 0 DirectBranch I-CNT=0x3\n"
+          "0 0 NOTSYNC bytes=5\n",
           "0+5 not synchronised\n");
 }
 
@@ -147,9 +147,9 @@ static void sources(void **state)
     message(&t, 5, F(9, 6), F(2, 3), F(5, 4), V(0), V(0x808));
     message(&t, 4, F(33, 6), F(5, 3), F(4, 6), V(4));
     check("[trace]\nformat=ntrace,src_bits=3\n", true, t.p, t.n,
-          "0 05 ProgTraceSync SYNC=0x5 I-CNT=0x0 F-ADDR=0x1000\n"
-          "5 02 ProgTraceSync SYNC=0x5 I-CNT=0x0 F-ADDR=0x1010\n"
-          "10 05 ProgTraceCorrelation EVCODE=0x4 CDF=0x0 I-CNT=0x4\n",
+          "0 5 ProgTraceSync SYNC=0x5 I-CNT=0x0 F-ADDR=0x1000\n"
+          "5 2 ProgTraceSync SYNC=0x5 I-CNT=0x0 F-ADDR=0x1010\n"
+          "10 5 ProgTraceCorrelation EVCODE=0x4 CDF=0x0 I-CNT=0x4\n",
           "");
     check(
         "[trace]\nformat=ntrace,src_bits=3\n[source nt.2]\ncore=rv64\n", false, t.p, t.n,

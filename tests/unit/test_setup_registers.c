@@ -50,6 +50,18 @@ static void misspelt_names(void **state)
            "[source pt.0]: unknown register WHATEVER is ignored\n");
     expect("[source di.0.1]\nprotocol=osd-ctm\nADDR_WITH=32\n",
            "[source di.0.1]: unknown register ADDR_WITH is ignored; did you mean ADDR_WIDTH?\n");
+    expect("[source nt.1]\nprotocol=n-trace\ntrTeInstMod=6\ntrTeInstFeature=1\ntrTSWidth=40\n",
+           "[source nt.1]: unknown register trTeInstMod is ignored; did you mean trTeInstMode?\n"
+           "[source nt.1]: unknown register trTeInstFeature is ignored; did you mean "
+           "trTeInstFeatures?\n");
+    expect("[trace]\nformat=etrace-smi\n[source et.1]\niaddress_width=64\nbpred_size=2\ntrTeControll=1\n",
+           "[source et.1]: unknown register iaddress_width is ignored; did you mean "
+           "iaddress_width_p?\n"
+           "[source et.1]: unknown register bpred_size is ignored; did you mean bpred_size_p?\n"
+           "[source et.1]: unknown register trTeControll is ignored; did you mean trTeControl?\n");
+    expect("[source cs.20]\nprotocol=itm\nITM_TCR=1\n[source cs.30]\nprotocol=stm\nSTMTCR=2\n",
+           "[source cs.20]: unknown register ITM_TCR is ignored; did you mean ITMTCR?\n"
+           "[source cs.30]: unknown register STMTCR is ignored; did you mean STMTCSR?\n");
     expect("[source cs.10]\nprotocol=ete\nABCDEFGHIJKLMNOPQRSTUVWXYZ_123=1\nX=2\n",
            "[source cs.10]: unknown register ABCDEFGHIJKLMNOPQRSTUVWXYZ_123 is ignored\n"
            "[source cs.10]: unknown register X is ignored\n");
@@ -59,14 +71,19 @@ static void known_names(void **state)
 {
     expect(
         "[source cs.10]\nprotocol=ete\ntrcconfigr=1\nTRCIDR13(0x1f4)=2\nTRCPIDR0=3\nTRCACVR15=4\n"
-        "TRCITMISCOUTR=5\nTRCEXTINSELR=6\nclock=100\n[source cs.20]\nprotocol=stm\nFOO=1\n",
+        "TRCITMISCOUTR=5\nTRCEXTINSELR=6\nclock=100\n[source "
+        "cs.20]\nprotocol=stm\nSTMTCSR=1\nSTMHEFEAT1R=2\n"
+        "[source cs.30]\nprotocol=itm\nITMTCR=1\nCONTROL_REGISTER=2\nITMTER0=3\n"
+        "[source nt.1]\nprotocol=nexus-sifive\ntrTeControl=1\ntrTeFilter0Control=2\ntrtsenable=3\n"
+        "[source et.1]\nprotocol=e-trace\ntrTeControl=1\nmtvec=2\nnotime_p=3\n",
         "");
 }
 
 static void real_snapshots(void **state)
 {
-    static const char *const names[] = {"juno_r1_1", "a55-test-tpiu", "ete_ip", "tme_simple",
-                                        "stm_only-juno"};
+    static const char *const names[] = {"juno_r1_1",     "a55-test-tpiu", "ete_ip",
+                                        "tme_simple",    "stm_only-juno", "itm_only_raw",
+                                        "infrastructure"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         char name[80], path[600];
         struct tl_bundle bundle;
