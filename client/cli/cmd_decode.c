@@ -390,7 +390,7 @@ static int decode_capture(const struct tl_bundle_capture *capture, bool alone,
         tl_cli_warn(path,
                     total
                         ? "offset 0x0: nothing in %llu bytes could be decoded; is --format right, "
-                          "and does --config name the trace IDs?"
+                          "does --config name the sources, does the trace synchronise?"
                         : "the file is empty (%llu bytes)",
                     (unsigned long long)total);
         status = TL_CLI_BAD;

@@ -3,10 +3,12 @@
 
 #include "decode/soft.h"
 #include "riscv/etrace_walk.h"
+#include "riscv/source.h"
 
 #define ILLEGAL_INSTRUCTION 2 /* an exception cause */
 
 static const char BAD_PACKET[] = "bad E-Trace packet";
+static const char MISFIT[] = TL_RISCV_MISFIT;
 
 struct tl_etrace_flow {
     struct tl_soft soft; /* must be first: losses, listing, and the items on their way out */
@@ -15,6 +17,7 @@ struct tl_etrace_flow {
     bool synced;   /* `address` is known */
     bool stopped;  /* the trace ended: the next synchronisation packet begins it anew */
     bool trapped;  /* the next synchronisation packet is at the trap's handler */
+    bool misfit;   /* the program cannot be followed since it does not fit the trace */
     bool inferred; /* the last packet's address was reached, but perhaps only in passing */
     bool irreport; /* what that packet said of returns */
     uint32_t irdepth;
@@ -69,7 +72,7 @@ void tl_etrace_flow_lost(struct tl_etrace_flow *f, enum tl_gap gap, uint64_t off
 {
     if (f->synced || f->walk.placed)
         tl_etrace_walk_lose(&f->walk, gap, offset);
-    f->synced = f->inferred = f->trapped = false;
+    f->synced = f->misfit = f->inferred = f->trapped = false;
 }
 
 /* Count a packet that says nothing; `why`: TL_LOSS_NOT_SYNC, or the fault. */
@@ -147,7 +150,7 @@ static void begin(struct tl_etrace_flow *f, const struct tl_etrace_packet *k, bo
                   uint64_t offset)
 {
     struct tl_etrace_walk *const w = &f->walk;
-    f->stopped = f->trapped = f->inferred = false;
+    f->stopped = f->misfit = f->trapped = f->inferred = false;
     f->synced = true;
     f->address = k->address & mask(f);
     tl_etrace_outcomes_clear(&w->outcomes);
@@ -227,7 +230,7 @@ static void on_trap(struct tl_etrace_flow *f, const struct tl_etrace_packet *k, 
     item->pc = epc;
     item->flags = known ? TL_ITEM_HAS_PC : 0;
     f->address = k->address & mask(f);
-    f->stopped = f->inferred = false;
+    f->stopped = f->misfit = f->inferred = false;
     f->synced = f->trapped = true;
     if (k->thaddr)
         take_mode(f, k, offset);
@@ -250,7 +253,7 @@ static void on_support(struct tl_etrace_flow *f, const struct tl_etrace_packet *
         const bool lost = k->qual_status == TL_ETRACE_LOST;
         tl_etrace_walk_lose(w, lost ? TL_GAP_OVERFLOW : TL_GAP_OFF, offset);
         f->stopped = true;
-        f->synced = f->inferred = f->trapped = false;
+        f->synced = f->misfit = f->inferred = f->trapped = false;
         if (lost && f->soft.rc >= 0)
             f->soft.rc = f->soft.sink.loss(f->soft.sink.context, TL_LOSS_OVERFLOW, offset, 0);
     }
@@ -344,8 +347,10 @@ static void on_flow(struct tl_etrace_flow *f, const struct tl_etrace_packet *k, 
     f->inferred = end == TL_ETRACE_END_INFERRED;
     f->irreport = k->irreport;
     f->irdepth = k->irdepth;
-    if (end == TL_ETRACE_END_LOST)
-        forget_place(f, w->unmapped);
+    if (end != TL_ETRACE_END_LOST)
+        return;
+    forget_place(f, w->unmapped);
+    f->misfit = !w->unmapped;
 }
 
 /* ---- packets ---------------------------------------------------------------------------- */
@@ -401,7 +406,7 @@ int tl_etrace_flow_packet(struct tl_etrace_flow *f, const struct tl_etrace_frame
     } else if (f->synced && !f->trapped) {
         on_flow(f, &k, offset);
     } else {
-        skip(f, TL_LOSS_NOT_SYNC, frame);
+        skip(f, f->misfit ? MISFIT : TL_LOSS_NOT_SYNC, frame);
     }
     if (rc >= 0 && f->params.time_width && k.kind <= TL_ETRACE_CONTEXT)
         take_time(f, unwrap(f, k.time, f->params.time_width), offset);
@@ -444,11 +449,12 @@ static void destroy(struct tl_stream_decoder *decoder)
 static void state(struct tl_stream_decoder *decoder, struct tl_state *s)
 {
     struct tl_etrace_flow *const f = (struct tl_etrace_flow *)decoder;
-    static const char *const reasons[] = {TL_LOSS_NOT_SYNC, BAD_PACKET};
+    static const char *const reasons[] = {TL_LOSS_NOT_SYNC, BAD_PACKET, MISFIT};
     tl_soft_state(&f->soft, s, reasons, sizeof reasons / sizeof *reasons);
     tl_item_batch_state(&f->soft.out, s);
     tl_state_bool(s, &f->synced);
     tl_state_bool(s, &f->stopped);
+    tl_state_bool(s, &f->misfit);
     tl_state_bool(s, &f->trapped);
     tl_state_bool(s, &f->inferred);
     tl_state_bool(s, &f->irreport);

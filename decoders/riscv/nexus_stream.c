@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* The bytes of one source to messages, and these to flow: N-Trace and SiFive's dialect. */
 #include "riscv/nexus_flow.h"
+#include "riscv/source.h"
 
 #include <stdlib.h>
 
 static const char BAD_MESSAGE[] = "bad message";
 static const char LONG_MESSAGE[] = "message without an end";
-static const char MISFIT[] = "trace and program do not fit (wrong image?)";
-static const char *const reasons[] = {TL_LOSS_NOT_SYNC, BAD_MESSAGE, LONG_MESSAGE, MISFIT};
+static const char CUT_OFF[] = "message is cut off";
+static const char MISFIT[] = TL_RISCV_MISFIT;
+static const char *const reasons[] = {TL_LOSS_NOT_SYNC, BAD_MESSAGE, LONG_MESSAGE, CUT_OFF, MISFIT};
 
 enum where {
     BETWEEN, /* behind the end of a message */
@@ -20,6 +22,7 @@ struct stream {
     uint8_t where;             /* enum where */
     uint8_t n;                 /* bytes of the message so far */
     bool zeros;                /* the message consists of zeros so far */
+    bool begun;                /* a message with SYNC was there */
     uint8_t bytes[TL_NEXUS_BYTES];
     uint64_t start; /* offset of the message */
     uint64_t lost;  /* bytes since synchronisation was lost */
@@ -43,10 +46,10 @@ static void report(struct stream *t)
     t->lost = 0;
 }
 
-/* The message so far is none. */
+/* The message so far is none. A capture may begin in the middle of one. */
 static void reject(struct stream *t, const char *why)
 {
-    lose(t, why, t->start, t->n);
+    lose(t, t->begun ? why : TL_LOSS_NOT_SYNC, t->start, t->n);
     tl_nexus_flow_lose(&t->flow);
     t->where = SKIPPING;
     t->n = 0;
@@ -66,8 +69,10 @@ static void on_message(struct stream *t, const uint8_t *p)
         return;
     }
     m.offset = t->start;
-    if (tl_nexus_is_sync(m.tcode))
+    if (tl_nexus_is_sync(m.tcode)) {
         report(t);
+        t->begun = true;
+    }
     if (soft->sink.packet) {
         char fields[128];
         tl_nexus_text(&m, fields, sizeof fields);
@@ -150,7 +155,7 @@ static int finish(struct tl_stream_decoder *decoder)
     struct stream *const t = (struct stream *)decoder;
     /* Zeros at the end are memory that the trace unit did not write. */
     if (t->where == INSIDE && !t->zeros)
-        reject(t, BAD_MESSAGE);
+        reject(t, CUT_OFF);
     report(t);
     return flush(decoder);
 }
@@ -196,6 +201,7 @@ static void state(struct tl_stream_decoder *decoder, struct tl_state *s)
     tl_state_u8(s, &t->n, TL_NEXUS_BYTES - 1);
     tl_state_check(s, t->where == INSIDE || t->n == 0);
     tl_state_bool(s, &t->zeros);
+    tl_state_bool(s, &t->begun);
     tl_state_bytes(s, t->bytes, t->n);
     tl_state_u64(s, &t->start);
     tl_state_u64(s, &t->lost);
@@ -209,6 +215,7 @@ static void reset(struct tl_stream_decoder *decoder)
     struct stream *const t = (struct stream *)decoder;
     tl_nexus_flow_reset(&t->flow);
     t->where = BETWEEN;
+    t->begun = false;
     t->n = 0;
     t->lost = 0;
 }

@@ -164,6 +164,30 @@ static void damage(void **state)
     assert_true(checked > 20 && differ <= 2);
 }
 
+/* Where another program is mapped, packets up to the next synchronisation packet are a fault. */
+static void another_program(void **state)
+{
+    (void)state;
+    for (unsigned round = 0; round < 8; round++) {
+        struct etrace_world w, other;
+        struct seen seen = {.faults = 0};
+        etrace_world_init(&w, round, EVENTS);
+        etrace_world_init(&other, round + 100, 100);
+        tl_image_free(w.image);
+        assert_int_equal(tl_image_new(&w.image), TL_OK);
+        assert_int_equal(tl_image_add_bytes(w.image, w.program.base,
+                                            (struct tl_bytes){other.run.code.p, other.run.code.n},
+                                            TL_SPACE_ANY, NULL, NULL),
+                         TL_OK);
+        assert_int_equal(tl_image_freeze(w.image), TL_OK);
+        decode(&w, &w.trace.bytes, false, w.trace.bytes.n, &seen);
+        assert_true(seen.faults > 0);
+        tl_buf_fini(&seen.text);
+        etrace_world_fini(&other);
+        etrace_world_fini(&w);
+    }
+}
+
 /* ---- single packets --------------------------------------------------------------------- */
 
 static void reads_as(const struct tl_etrace_params *p, unsigned options, const char *bytes,
@@ -249,9 +273,8 @@ static void envelopes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(payloads),
-        cmocka_unit_test(envelopes),
-        cmocka_unit_test(every_option),
+        cmocka_unit_test(payloads),     cmocka_unit_test(envelopes),
+        cmocka_unit_test(every_option), cmocka_unit_test(another_program),
         cmocka_unit_test(damage),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -175,6 +175,20 @@ static void damage(void **state)
           "4+5 bad message\n13+100 message without an end\n");
 }
 
+/* A capture may begin and end in the middle of a message. */
+static void cut_at_both_ends(void **state)
+{
+    (void)state;
+    struct trace t = {0};
+    sync_at(&t, 0, 0x1010);
+    sync_at(&t, 0, 0x1000);
+    const size_t first = 1, last = t.n - 1;
+    check(NTRACE, false, t.p + first, last - first, "G sync\n", "0+6 not synchronised\n");
+    sync_at(&t, 0, 0x1000);
+    check(NTRACE, false, t.p + first, t.n - 1 - first, "G sync\nO\nM -.rv64\nG bad-packet\n",
+          "0+3 not synchronised\n7+3 message is cut off\n");
+}
+
 /* What does not fit the program is reported, up to the next message with SYNC. */
 static void misfit(void **state)
 {
@@ -185,7 +199,8 @@ static void misfit(void **state)
     message(&t, 2, F(3, 6), V(2));
     sync_at(&t, 0, 0x1000);
     check(NTRACE, false, t.p, t.n, "O\nM -.rv64\nG no-path\nG bad-packet\nO\n",
-          "6+2 trace and program do not fit (wrong image?)\n");
+          "6+2 trace and program do not fit (another image, or encoder options that --config "
+          "lacks)\n");
 }
 
 /* ---- SiFive ------------------------------------------------------------------------------------
@@ -304,7 +319,7 @@ static void lost_bytes(void **state)
     assert_string_equal((char *)said.text.p, "O\nM -.rv64\nB - 0000000000001010\nG bad-packet\n"
                                              "G transport\nO\nM -.rv64\nB - 0000000000001000\n");
     assert_string_equal((char *)said.losses.p,
-                        "6+1 raw bytes are damaged or missing\n4+2 bad message\n");
+                        "6+1 raw bytes are damaged or missing\n4+2 message is cut off\n");
     tl_buf_fini(&said.text);
     tl_buf_fini(&said.losses);
 }
@@ -336,17 +351,12 @@ static void images_of_sources(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(fields),
-        cmocka_unit_test(sources),
-        cmocka_unit_test(damage),
-        cmocka_unit_test(misfit),
-        cmocka_unit_test(sifive_times),
-        cmocka_unit_test(sifive_counts),
-        cmocka_unit_test(outcome_owed),
-        cmocka_unit_test(sifive_events),
-        cmocka_unit_test(in_frames),
-        cmocka_unit_test(lost_bytes),
-        cmocka_unit_test(images_of_sources),
+        cmocka_unit_test(fields),        cmocka_unit_test(sources),
+        cmocka_unit_test(damage),        cmocka_unit_test(cut_at_both_ends),
+        cmocka_unit_test(misfit),        cmocka_unit_test(sifive_times),
+        cmocka_unit_test(sifive_counts), cmocka_unit_test(outcome_owed),
+        cmocka_unit_test(sifive_events), cmocka_unit_test(in_frames),
+        cmocka_unit_test(lost_bytes),    cmocka_unit_test(images_of_sources),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
