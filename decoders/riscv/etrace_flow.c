@@ -4,6 +4,7 @@
 #include "decode/soft.h"
 #include "riscv/etrace_walk.h"
 #include "riscv/source.h"
+#include "riscv/timestamp.h"
 
 #define ILLEGAL_INSTRUCTION 2 /* an exception cause */
 
@@ -124,23 +125,14 @@ static void take_mode(struct tl_etrace_flow *f, const struct tl_etrace_packet *k
         tl_etrace_walk_refresh(&f->walk);
 }
 
-static void take_time(struct tl_etrace_flow *f, uint64_t ticks, uint64_t offset)
+static void take_time(struct tl_etrace_flow *f, uint64_t ticks, unsigned width, uint64_t offset)
 {
+    f->time = tl_riscv_unwrap(f->time, ticks, width);
     tl_etrace_walk_report(&f->walk);
     const uint64_t view = f->walk.walker.view;
-    tl_walker_time(&f->walk.walker, ticks, offset);
+    tl_walker_time(&f->walk.walker, f->time, offset);
     if (f->walk.walker.view != view)
         tl_etrace_walk_refresh(&f->walk);
-}
-
-/* A timestamp of `width` bits: one that goes back has wrapped. */
-static uint64_t unwrap(struct tl_etrace_flow *f, uint64_t ticks, unsigned width)
-{
-    const uint64_t above = width < 64 ? UINT64_MAX << width : 0;
-    uint64_t time = (f->time & above) | ticks;
-    if (time < f->time && above)
-        time += UINT64_C(1) << width;
-    return f->time = time;
 }
 
 /* ---- packets of format 3 ---------------------------------------------------------------- */
@@ -409,9 +401,9 @@ int tl_etrace_flow_packet(struct tl_etrace_flow *f, const struct tl_etrace_frame
         skip(f, f->misfit ? MISFIT : TL_LOSS_NOT_SYNC, frame);
     }
     if (rc >= 0 && f->params.time_width && k.kind <= TL_ETRACE_CONTEXT)
-        take_time(f, unwrap(f, k.time, f->params.time_width), offset);
+        take_time(f, k.time, f->params.time_width, offset);
     else if (frame->has_time && !f->params.time_width)
-        take_time(f, unwrap(f, frame->time, frame->time_bits), offset);
+        take_time(f, frame->time, frame->time_bits, offset);
     if (tl_etrace_walk_is_large(w)) {
         tl_etrace_walk_report(w);
         tl_walker_trim(&w->walker);

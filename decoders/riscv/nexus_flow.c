@@ -2,6 +2,7 @@
 #include "riscv/nexus_flow.h"
 
 #include "riscv/source.h"
+#include "riscv/timestamp.h"
 
 #include <strings.h>
 
@@ -131,19 +132,13 @@ static void take_process(struct tl_nexus_flow *f, uint64_t process, uint64_t off
 static void take_time(struct tl_nexus_flow *f, const struct tl_nexus_message *m)
 {
     const bool absolute = tl_nexus_is_sync(m->tcode) || m->tcode == TL_NEXUS_CIRCUIT_SYNC;
-    const unsigned bits = f->walk.config.time_bits;
     const uint64_t reported = m->field[TL_NEXUS_TSTAMP];
     if (!tl_nexus_has(m, TL_NEXUS_TSTAMP) || (!absolute && !f->has_time))
         return;
-    if (!absolute) {
+    if (absolute)
+        f->time = tl_riscv_unwrap(f->has_time ? f->time : 0, reported, f->walk.config.time_bits);
+    else
         f->time = f->walk.config.sifive ? f->time ^ reported : f->time + reported;
-    } else if (bits < 64 && f->has_time) {
-        const uint64_t wrap = UINT64_C(1) << bits;
-        const uint64_t now = (f->time & ~(wrap - 1)) | (reported & (wrap - 1));
-        f->time = now < f->time ? now + wrap : now;
-    } else {
-        f->time = reported;
-    }
     f->has_time = true;
     tl_walker_time(&f->walk.walker, f->time, m->offset);
 }
@@ -463,14 +458,9 @@ static void on_circuit(struct tl_nexus_flow *f, const struct tl_nexus_message *m
     switch (source) {
     case CIRCUIT_CALL:
         item = tl_item_batch_add(out, TL_ITEM_BRANCH, m->offset);
-        item->flags = TL_ITEM_HAS_PC | TL_ITEM_HAS_VALUE;
-        item->pc = pc;
-        item->value = two ? pc ^ address_of(f, data[1], 0) : 0;
-        if (!two)
-            *item = (struct tl_item){.kind = TL_ITEM_BRANCH,
-                                     .flags = TL_ITEM_HAS_VALUE,
-                                     .value = pc,
-                                     .offset = m->offset};
+        item->flags = TL_ITEM_HAS_VALUE | (two ? TL_ITEM_HAS_PC : 0);
+        item->pc = two ? pc : 0;
+        item->value = two ? pc ^ address_of(f, data[1], 0) : pc;
         break;
     case CIRCUIT_EXCEPTION:
     case CIRCUIT_INTERRUPT:
