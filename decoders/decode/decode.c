@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "decode/decode.h"
 
+#include "decode/kept.h"
 #include "decode/registry.h"
-#include "flow/batch.h"
 
 int tl_decode_new(struct tl_decode **out, const struct tl_setup *setup,
                   const struct tl_image *image, const struct tl_decode_sink *sink,
@@ -22,8 +22,8 @@ int tl_decode_crew(struct tl_decode *decode, struct tl_crew *crew)
     decode->share.crew = crew;
     if (crew)
         return TL_OK;
-    tl_item_buffers_free(decode->share.buffers);
-    decode->share.buffers = NULL;
+    tl_kept_rooms_free(decode->share.rooms);
+    decode->share.rooms = NULL;
     return tl_decode_flush(decode);
 }
 
@@ -70,7 +70,7 @@ void tl_decode_free(struct tl_decode *decode)
 {
     if (!decode)
         return;
-    tl_item_buffers_free(decode->share.buffers);
+    tl_kept_rooms_free(decode->share.rooms);
     decode->ops->destroy(decode);
 }
 

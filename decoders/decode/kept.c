@@ -3,9 +3,26 @@
 
 #include <stdlib.h>
 
-void tl_kept_init(struct tl_kept *kept)
+#if defined(__x86_64__)
+#include <emmintrin.h>
+#endif
+
+struct tl_kept_room *tl_kept_room_new(size_t size)
 {
-    *kept = (struct tl_kept){.end = &kept->first};
+    const size_t half = size / 32 * 16;
+    struct tl_kept_room *const room = malloc(sizeof *room + 2 * half);
+    if (room)
+        *room = (struct tl_kept_room){.half = half};
+    return room;
+}
+
+void tl_kept_rooms_free(struct tl_kept_room *rooms)
+{
+    while (rooms) {
+        struct tl_kept_room *const next = rooms->next;
+        free(rooms);
+        rooms = next;
+    }
 }
 
 void tl_kept_fini(struct tl_kept *kept)
@@ -13,18 +30,52 @@ void tl_kept_fini(struct tl_kept *kept)
     for (size_t i = 0; i < kept->cap_digests; i++)
         tl_buf_fini(&kept->digests[i]);
     free(kept->digests);
+    tl_buf_fini(&kept->counts);
     free(kept->losses);
-    tl_kept_init(kept);
+    *kept = (struct tl_kept){0};
 }
 
-void tl_kept_batch(struct tl_kept *kept, struct tl_item_buffer *buffer, size_t n)
+/*
+ * Copy `n` bytes, a multiple of 16, to an address that is one. What another processor has cached of
+ * that place is not fetched from there, and the copy goes to memory, where that processor is to
+ * read it.
+ */
+static void copy_out(void *to, const void *from, size_t n)
 {
-    buffer->next = NULL;
-    buffer->n = n;
-    *kept->end = buffer;
-    kept->end = &buffer->next;
+#if defined(__x86_64__)
+    __m128i *const out = to;
+    const __m128i *const in = from;
+    for (size_t i = 0; i < n / sizeof *in; i++)
+        _mm_stream_si128(out + i, _mm_loadu_si128(in + i));
+    _mm_sfence();
+#else
+    memcpy(to, from, n);
+#endif
+}
+
+int tl_kept_batch(struct tl_kept *kept, struct tl_item_batch *batch, size_t n)
+{
+    struct tl_kept_room *const room = kept->room;
+    const size_t steps = (batch->n_steps + 1) / 2 * 2 * sizeof *batch->steps;
+    const size_t items = n * sizeof *batch->items;
+    const uint16_t count = (uint16_t)n;
+    if (items > room->half - kept->items || steps > room->half - kept->bytes)
+        return TL_LIMIT;
+    kept->counts.n = kept->n * sizeof count;
+    if (tl_buf_add(&kept->counts, &count, sizeof count) < 0)
+        return TL_NOMEM;
+    uint8_t *const to_steps = room->bytes + room->half + kept->bytes;
+    for (size_t i = 0; i < n; i++) {
+        const uintptr_t at = (uintptr_t)batch->items[i].data - (uintptr_t)batch->steps;
+        if (at < steps)
+            batch->items[i].data = to_steps + at;
+    }
+    copy_out(room->bytes + kept->items, batch->items, items);
+    copy_out(to_steps, batch->steps, steps);
     kept->n++;
-    kept->bytes += sizeof *buffer;
+    kept->items += items;
+    kept->bytes += steps;
+    return TL_OK;
 }
 
 int tl_kept_digest(struct tl_kept *kept, const struct tl_stream_sink *sink,
@@ -54,34 +105,34 @@ int tl_kept_loss(struct tl_kept *kept, const char *reason, uint64_t offset, uint
     return TL_OK;
 }
 
+size_t tl_kept_size(const struct tl_kept *kept)
+{
+    const size_t larger = kept->items > kept->bytes ? kept->items : kept->bytes;
+    return kept->room ? 2 * larger : kept->bytes;
+}
+
 struct tl_kept_mark tl_kept_mark(const struct tl_kept *kept)
 {
-    return (struct tl_kept_mark){kept->end, kept->n, kept->n_losses, kept->bytes};
+    return (struct tl_kept_mark){kept->n, kept->n_losses, kept->items, kept->bytes};
 }
 
-size_t tl_kept_cut(struct tl_kept *kept, const struct tl_kept_mark *mark,
-                   struct tl_item_buffer **buffers)
+void tl_kept_cut(struct tl_kept *kept, const struct tl_kept_mark *mark)
 {
-    const size_t n = *mark->end ? kept->n - mark->n : 0;
-    *kept->end = *buffers;
-    *buffers = *mark->end;
-    *mark->end = NULL;
-    kept->end = mark->end;
     kept->n = mark->n;
     kept->n_losses = mark->n_losses;
+    kept->items = mark->items;
     kept->bytes = mark->bytes;
-    return n;
 }
 
-size_t tl_kept_reset(struct tl_kept *kept, struct tl_item_buffer **buffers)
+void tl_kept_reset(struct tl_kept *kept)
 {
-    const struct tl_kept_mark begin = {&kept->first, 0, 0, 0};
-    return tl_kept_cut(kept, &begin, buffers);
+    kept->n = kept->n_losses = kept->items = kept->bytes = 0;
 }
 
 int tl_kept_deliver(const struct tl_kept *kept, const struct tl_stream_sink *sink)
 {
-    const struct tl_item_buffer *buffer = kept->first;
+    const struct tl_item *items = kept->room ? (const void *)kept->room->bytes : NULL;
+    const uint16_t *const counts = (const void *)kept->counts.p;
     size_t next_loss = 0;
     int rc = TL_OK;
     for (size_t i = 0; rc >= 0 && i <= kept->n; i++) {
@@ -90,10 +141,12 @@ int tl_kept_deliver(const struct tl_kept *kept, const struct tl_stream_sink *sin
             const struct tl_kept_loss *const loss = &kept->losses[next_loss];
             rc = sink->loss(sink->context, loss->reason, loss->offset, loss->bytes);
         }
-        if (rc >= 0 && buffer) {
-            rc = sink->items(sink->context, buffer->items, buffer->n);
-            buffer = buffer->next;
-        } else if (rc >= 0 && i < kept->n) {
+        if (rc < 0 || i == kept->n)
+            break;
+        if (items) {
+            rc = sink->items(sink->context, items, counts[i]);
+            items += counts[i];
+        } else {
             const struct tl_buf *const digest = &kept->digests[i];
             rc = sink->digested(sink->context, (struct tl_bytes){digest->p, digest->n});
         }

@@ -35,8 +35,8 @@ struct tl_decode_ops {
 /* Resources shared by the streams of a decode for multi-threaded decoding (decode/split.h). One
  * stream uses them at a time. */
 struct tl_share {
-    struct tl_crew *crew;           /* borrowed; NULL: the pushing thread only */
-    struct tl_item_buffer *buffers; /* owned; free list of item buffers */
+    struct tl_crew *crew;       /* borrowed; NULL: the pushing thread only */
+    struct tl_kept_room *rooms; /* owned; memory for decode/kept.h, tl_kept_rooms_free() */
 };
 
 struct tl_decode {

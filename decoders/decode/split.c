@@ -29,8 +29,7 @@
 /* Distance in bytes, plus two slices, at which the pushing thread asks the decoder of the next part
  * to stop. */
 #define NEAR       ((size_t)4 << 10)
-#define KEPT_TOTAL ((size_t)16 << 20) /* limit for kept items, all parts together */
-#define ROOMS      (KEPT_TOTAL / sizeof(struct tl_item_buffer))
+#define KEPT_TOTAL ((size_t)8 << 20) /* limit for kept items, all parts together */
 /* Limit for decoded blocks, all decoders of the crew together. */
 #define BLOCKS_TOTAL ((size_t)16 << 20)
 #define GATHER_RUN   ((size_t)1 << 20)
@@ -41,9 +40,8 @@
 struct decoder {
     struct split *split;
     struct tl_stream_decoder *format;
-    struct tl_walker *walker;      /* the format's walker */
-    struct part *part;             /* part being decoded ahead; NULL: items are delivered */
-    struct tl_item_buffer *buffer; /* buffer of the current batch; NULL: none yet */
+    struct tl_walker *walker; /* the format's walker */
+    struct part *part;        /* part being decoded ahead; NULL: items are delivered */
 };
 
 struct part {
@@ -86,27 +84,9 @@ struct split {
     size_t claimed, head; /* number of parts claimed and delivered in this input */
     size_t n_parts;
     struct part *parts; /* [n_parts], part i is at i % n_parts */
-    size_t taken;       /* item buffers in use */
 };
 
 /* ---- decoders ------------------------------------------------------------------------------ */
-
-/* Get an item buffer that can be kept until delivery. Returns TL_LIMIT: enough is kept. */
-static int take_buffer(struct decoder *d)
-{
-    struct split *const s = d->split;
-    pthread_mutex_lock(&s->lock);
-    const bool may = s->taken < ROOMS;
-    struct tl_item_buffer *const spare = may ? s->share->buffers : NULL;
-    if (spare)
-        s->share->buffers = spare->next;
-    s->taken += may;
-    pthread_mutex_unlock(&s->lock);
-    d->buffer = spare || !may ? spare : malloc(sizeof *d->buffer);
-    if (d->buffer)
-        d->walker->out->buffer = d->buffer;
-    return d->buffer ? TL_OK : may ? TL_NOMEM : TL_LIMIT;
-}
 
 static size_t blocks_max(const struct split *s)
 {
@@ -139,8 +119,7 @@ static int on_items(void *context, const struct tl_item *items, size_t n)
         return part->kept.bytes > 2 * kept_max(d->split)
                    ? TL_LIMIT
                    : tl_kept_digest(&part->kept, &d->split->sink, items, n);
-    tl_kept_batch(&part->kept, d->buffer, n);
-    return take_buffer(d);
+    return tl_kept_batch(&part->kept, d->walker->out, n);
 }
 
 static int on_loss(void *context, const char *reason, uint64_t offset, uint64_t bytes)
@@ -283,9 +262,7 @@ static int decode_slice(struct decoder *d, struct part *part, size_t to)
         part->usable = true;
         return TL_OK;
     }
-    pthread_mutex_lock(&d->split->lock);
-    d->split->taken -= tl_kept_cut(&part->kept, &before, &d->split->share->buffers);
-    pthread_mutex_unlock(&d->split->lock);
+    tl_kept_cut(&part->kept, &before);
     return rc;
 }
 
@@ -310,9 +287,7 @@ static void decode_ahead(struct decoder *d, struct part *part)
     part->end = part->from;
     part->usable = part->full = part->kept_from_resync = false;
     d->part = part;
-    int rc = d->buffer || digest ? TL_OK : take_buffer(d);
-    if (rc == TL_OK)
-        rc = decode_to_resync(d, part);
+    int rc = decode_to_resync(d, part);
     while (rc == TL_OK && part->end < part->to && !atomic_load(&part->stop)) {
         /*
          * Slices grow, so that the pushing thread never waits long for a part that has just begun.
@@ -368,8 +343,7 @@ static void adapt(struct split *s, const struct part *part)
     const size_t bytes = part->end - part->from;
     if (bytes < MIN_PART && !part->full)
         return; /* too small to be representative */
-    const size_t size = (size_t)((uint64_t)bytes * kept_max(s) /
-                                 (part->kept.bytes + sizeof(struct tl_item_buffer)));
+    const size_t size = (size_t)((uint64_t)bytes * kept_max(s) / (tl_kept_size(&part->kept) + 1));
     s->size = size < MIN_PART ? MIN_PART : size < MAX_PART ? size : MAX_PART;
 }
 
@@ -464,7 +438,7 @@ static int advance(struct split *s, size_t *at)
     const int rc = stitch(s, part, at);
     pthread_mutex_lock(&s->lock);
     adapt(s, part);
-    s->taken -= tl_kept_reset(&part->kept, &s->share->buffers);
+    tl_kept_reset(&part->kept);
     s->head++;
     pthread_mutex_unlock(&s->lock);
     tl_crew_call(s->share->crew);
@@ -482,21 +456,35 @@ static void leave_off(struct split *s)
     tl_crew_withdraw(s->share->crew, &s->work);
 }
 
-/* Make all item buffers available to other streams. */
-static void give_buffers(struct split *s)
+/* Make the room for items available to other streams. */
+static void give_rooms(struct split *s)
 {
-    for (size_t i = 0; i < s->n_parts; i++)
-        tl_kept_reset(&s->parts[i].kept, &s->share->buffers);
-    for (unsigned i = 0; i < s->n_ahead; i++) {
-        struct decoder *const d = s->ahead[i];
-        if (!d->buffer)
-            continue;
-        d->buffer->next = s->share->buffers;
-        s->share->buffers = d->buffer;
-        d->buffer = NULL;
-        d->walker->out->buffer = &d->walker->out->own;
+    for (size_t i = 0; i < s->n_parts; i++) {
+        struct tl_kept *const kept = &s->parts[i].kept;
+        tl_kept_reset(kept);
+        if (kept->room) {
+            kept->room->next = s->share->rooms;
+            s->share->rooms = kept->room;
+            kept->room = NULL;
+        }
     }
-    s->taken = 0;
+}
+
+/* Returns TL_NOMEM. */
+static int take_rooms(struct split *s)
+{
+    for (size_t i = 0; i < s->n_parts; i++) {
+        struct tl_kept *const kept = &s->parts[i].kept;
+        if (!s->share->rooms)
+            s->share->rooms = tl_kept_room_new(kept_max(s));
+        if (!s->share->rooms) {
+            give_rooms(s);
+            return TL_NOMEM;
+        }
+        kept->room = s->share->rooms;
+        s->share->rooms = kept->room->next;
+    }
+    return TL_OK;
 }
 
 static void free_ahead(struct split *s)
@@ -532,8 +520,6 @@ static int make_ahead(struct split *s)
         free_ahead(s);
         return TL_NOMEM;
     }
-    for (size_t i = 0; i < s->n_parts; i++)
-        tl_kept_init(&s->parts[i].kept);
     return TL_OK;
 }
 
@@ -541,13 +527,17 @@ static int make_ahead(struct split *s)
 static bool begin_sharing(struct split *s, const struct tl_split_input *in)
 {
     struct tl_crew *const crew = s->share->crew;
-    if (in->n < TL_SPLIT_MIN || !crew || tl_crew_threads(crew) == 0 || make_ahead(s) < 0)
+    if (in->n < TL_SPLIT_MIN || !crew || tl_crew_threads(crew) == 0 || make_ahead(s) < 0 ||
+        (!s->sink.digest && take_rooms(s) < 0))
         return false;
     pthread_mutex_lock(&s->lock);
     s->input = *in;
     s->cut = s->claimed = s->head = 0;
     pthread_mutex_unlock(&s->lock);
-    return tl_crew_offer(crew, &s->work) == TL_OK;
+    if (tl_crew_offer(crew, &s->work) == TL_OK)
+        return true;
+    give_rooms(s);
+    return false;
 }
 
 /* Decode the whole input and deliver all items. */
@@ -561,7 +551,7 @@ static int decode_input(struct split *s, const struct tl_split_input *in)
     for (size_t at = 0; rc == TL_OK && at < in->n;)
         rc = advance(s, &at);
     leave_off(s);
-    give_buffers(s);
+    give_rooms(s);
     for (unsigned i = 0; i < s->n_ahead; i++) {
         struct tl_walker *const w = s->ahead[i]->walker;
         w->cache_limit = blocks_max(s) / 4 * 3;

@@ -7,29 +7,9 @@
 #include "base/state.h"
 #include "flow/item.h"
 
-#include <stdlib.h>
-
 #define TL_BATCH_ITEMS 1024 /* items per delivery, at most */
 #define TL_BATCH_STEPS 1024 /* words of payload per delivery, at most; a path step is one word */
 #define TL_BATCH_RUN   64   /* a run of this many steps is not extended by the next packet */
-
-/* Storage of one batch: its items and the data they point to. */
-struct tl_item_buffer {
-    struct tl_item_buffer *next; /* for the owner's lists; unused by the batch */
-    size_t n;                    /* items used; set by the owner */
-    struct tl_item items[TL_BATCH_ITEMS];
-    uintptr_t steps[TL_BATCH_STEPS]; /* steps of PATH items; payloads and text of others */
-};
-
-/* Free a list of item buffers. */
-static inline void tl_item_buffers_free(struct tl_item_buffer *buffers)
-{
-    while (buffers) {
-        struct tl_item_buffer *const next = buffers->next;
-        free(buffers);
-        buffers = next;
-    }
-}
 
 struct tl_item_batch {
     tl_item_sink *sink;
@@ -46,16 +26,14 @@ struct tl_item_batch {
      */
     uint32_t run; /* steps so far; 0: the next step begins a run */
     uint64_t run_offset;
-    /* &own or another buffer. A sink may swap in another buffer to keep this one with its items. */
-    struct tl_item_buffer *buffer;
-    struct tl_item_buffer own;
+    struct tl_item items[TL_BATCH_ITEMS];
+    uintptr_t steps[TL_BATCH_STEPS]; /* steps of PATH items; payloads and text of others */
 };
 
 static inline void tl_item_batch_init(struct tl_item_batch *b, tl_item_sink *sink, void *context)
 {
     b->sink = sink;
     b->context = context;
-    b->buffer = &b->own;
 }
 
 /* Reset to the initial state. Undelivered items are dropped. */
@@ -80,7 +58,7 @@ static inline void tl_item_batch_state(struct tl_item_batch *b, struct tl_state 
 static inline int tl_item_batch_flush(struct tl_item_batch *b)
 {
     if (b->n > 0 && b->rc >= 0) {
-        const int rc = b->sink(b->context, b->buffer->items, b->n);
+        const int rc = b->sink(b->context, b->items, b->n);
         if (rc < 0)
             b->rc = rc;
     }
@@ -95,7 +73,7 @@ static inline struct tl_item *tl_item_batch_add(struct tl_item_batch *b, enum tl
 {
     if (b->n == TL_BATCH_ITEMS)
         tl_item_batch_flush(b);
-    struct tl_item *const item = &b->buffer->items[b->n++];
+    struct tl_item *const item = &b->items[b->n++];
     b->run = 0;
     *item = (struct tl_item){.kind = (uint8_t)kind, .offset = offset};
     return item;
@@ -121,11 +99,11 @@ static inline void tl_item_batch_unmapped(struct tl_item_batch *b, uint64_t pc, 
     if (b->n == TL_BATCH_ITEMS)
         tl_item_batch_flush(b);
     b->run = 0;
-    b->buffer->items[b->n++] = (struct tl_item){.kind = TL_ITEM_GAP,
-                                                .flags = TL_ITEM_HAS_PC,
-                                                .sub = TL_GAP_NO_IMAGE,
-                                                .pc = pc,
-                                                .offset = offset};
+    b->items[b->n++] = (struct tl_item){.kind = TL_ITEM_GAP,
+                                        .flags = TL_ITEM_HAS_PC,
+                                        .sub = TL_GAP_NO_IMAGE,
+                                        .pc = pc,
+                                        .offset = offset};
 }
 
 /* Append a NOTE. `text` has static storage. */
@@ -141,7 +119,7 @@ static inline void tl_item_batch_block(struct tl_item_batch *b, const struct tl_
     if (b->n == TL_BATCH_ITEMS)
         tl_item_batch_flush(b);
     b->run = 0;
-    b->buffer->items[b->n++] =
+    b->items[b->n++] =
         (struct tl_item){.kind = TL_ITEM_BLOCK,
                          .flags = (uint8_t)(TL_ITEM_HAS_PC | (taken ? TL_ITEM_TAKEN : 0)),
                          .n = n,
@@ -155,7 +133,7 @@ static inline uintptr_t *tl_item_batch_steps(struct tl_item_batch *b, size_t n)
 {
     if (b->n == TL_BATCH_ITEMS || b->n_steps > TL_BATCH_STEPS - n)
         tl_item_batch_flush(b);
-    return b->buffer->steps + b->n_steps;
+    return b->steps + b->n_steps;
 }
 
 /* Reserve `size` bytes (at most 64) of payload for the next item to be added. */
@@ -184,7 +162,7 @@ static inline bool tl_item_batch_continues(const struct tl_item_batch *b)
 /* Extend the run's item by `n` steps, `insns` instructions. Only if tl_item_batch_continues(). */
 static inline void tl_item_batch_more(struct tl_item_batch *b, size_t n, uint64_t insns)
 {
-    struct tl_item *const item = &b->buffer->items[b->n - 1];
+    struct tl_item *const item = &b->items[b->n - 1];
     b->run += (uint32_t)n;
     b->n_steps += n;
     item->n += (uint32_t)n;
@@ -198,7 +176,7 @@ static inline void tl_item_batch_more(struct tl_item_batch *b, size_t n, uint64_
 static inline void tl_item_batch_path(struct tl_item_batch *b, size_t n, uint64_t insns,
                                       uint64_t offset)
 {
-    const uintptr_t *const steps = b->buffer->steps + b->n_steps;
+    const uintptr_t *const steps = b->steps + b->n_steps;
     const bool continues = b->run > 0 && b->n > 0;
     if (b->run == 0)
         b->run_offset = offset;
@@ -208,13 +186,13 @@ static inline void tl_item_batch_path(struct tl_item_batch *b, size_t n, uint64_
     }
     b->run += (uint32_t)n;
     b->n_steps += n;
-    b->buffer->items[b->n++] = (struct tl_item){.kind = TL_ITEM_PATH,
-                                                .flags = TL_ITEM_HAS_PC,
-                                                .n = (uint32_t)n,
-                                                .pc = tl_path_block(*steps)->pc,
-                                                .value = insns,
-                                                .offset = b->run_offset,
-                                                .path = steps};
+    b->items[b->n++] = (struct tl_item){.kind = TL_ITEM_PATH,
+                                        .flags = TL_ITEM_HAS_PC,
+                                        .n = (uint32_t)n,
+                                        .pc = tl_path_block(*steps)->pc,
+                                        .value = insns,
+                                        .offset = b->run_offset,
+                                        .path = steps};
 }
 
 /*

@@ -2,6 +2,8 @@
 #include "flow/walk.h"
 #include "flow/walker_routes.h"
 
+#include <stdlib.h>
+
 #define CACHE_LIMIT ((size_t)40 << 20) /* bytes of decoded blocks per stream */
 
 /* ---- life -------------------------------------------------------------------------------- */

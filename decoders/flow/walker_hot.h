@@ -209,8 +209,7 @@ static inline void tl_walker_waypoints_hot(struct tl_walker *w, uint64_t bits, u
     const bool continues = tl_item_batch_continues(out);
     if (!continues)
         tl_item_batch_pause(out);
-    uintptr_t *const steps =
-        continues ? out->buffer->steps + out->n_steps : tl_item_batch_steps(out, n);
+    uintptr_t *const steps = continues ? out->steps + out->n_steps : tl_item_batch_steps(out, n);
     const unsigned done = tl_walker_known_bits(w, bits, n, steps, &insns);
     if (continues)
         tl_item_batch_more(out, done, insns);

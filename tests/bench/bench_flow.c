@@ -14,8 +14,8 @@
 #include "base/crew.h"
 #include "bench/inputs.h"
 #include "bench/report.h"
+#include "decode/kept.h"
 #include "decode/split.h"
-#include "flow/batch.h"
 #include "stf/close.h"
 #include "stf/flow_writer.h"
 #include "stf/zstf_pool.h"
@@ -181,7 +181,7 @@ static void decode(void *context)
     if (helped)
         tl_crew_withdraw(share.crew, &work);
     d->ops->destroy(d);
-    tl_item_buffers_free(share.buffers);
+    tl_kept_rooms_free(share.rooms);
     tl_crew_free(share.crew);
 }
 

@@ -9,8 +9,8 @@
 #include "base/crew.h"
 #include "bench/report.h"
 #include "builder/build.h"
+#include "decode/kept.h"
 #include "decode/split.h"
-#include "flow/batch.h"
 #include "lake.h"
 #include "sim/pt_flow_encoder.h"
 #include "sim/x86_walk.h"
@@ -180,7 +180,7 @@ static void ours(void *context)
     d->ops->destroy(d);
     tl_stf_flow_free(b->flow);
     tl_crew_free(share.crew);
-    tl_item_buffers_free(share.buffers);
+    tl_kept_rooms_free(share.rooms);
 }
 
 /* ---- libipt ---------------------------------------------------------------------------------- */

@@ -5,9 +5,9 @@
  * de-framer and the flow use the level of TRACELAKE_CPU. Usage: digest [FOLDER OF SNAPSHOTS]
  */
 #include "base/crew.h"
+#include "decode/kept.h"
 #include "decode/split.h"
 #include "etm4/unrolled.h"
-#include "flow/batch.h"
 #include "frame/tpiu.h"
 #include "image/image.h"
 #include "sim/etm4_encoder_packets.h"
@@ -268,7 +268,7 @@ static struct digest follow(const struct tl_source *source, const struct tl_imag
     require(tl_split_new(&d, &tl_etm4_ops, source, image, &sink, &share, NULL) == 0);
     require(d->ops->push(d, &run) == 0 && d->ops->finish(d) == 0);
     d->ops->destroy(d);
-    tl_item_buffers_free(share.buffers);
+    tl_kept_rooms_free(share.rooms);
     tl_crew_free(share.crew);
     require(tl_stf_flow_finish(f.writer) >= 0);
     const struct tl_bytes rest = tl_stf_flow_bytes(f.writer);

@@ -4,8 +4,8 @@
  * threads, and checkpoints. `test_toy DIR` instead writes a capture for tests of the whole command.
  */
 #include "base/crew.h"
+#include "decode/kept.h"
 #include "decode/split.h"
-#include "flow/batch.h"
 #include "image/image.h"
 #include "toy/toy_sim.h"
 #include "unit/hand_on.h"
@@ -148,7 +148,7 @@ static void threads_are_of_use(void **state)
     assert_true(tl_split_met(d) > 0);
     d->ops->destroy(d);
     tl_crew_free(share.crew);
-    tl_item_buffers_free(share.buffers);
+    tl_kept_rooms_free(share.rooms);
     world_fini(&w);
 }
 

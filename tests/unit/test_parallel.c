@@ -5,8 +5,8 @@
  * random configurations, in frames and without, of RISC-V, for any chunking, and for real captures.
  */
 #include "base/crew.h"
+#include "decode/kept.h"
 #include "decode/split.h"
-#include "flow/batch.h"
 #include "import/bundle.h"
 #include "unit/data.h"
 #include "unit/decode_log.h"
@@ -203,7 +203,7 @@ static void assert_met(const struct tl_stream_ops *ops, const struct tl_source *
     assert_true(tl_split_met(d) > 0);
     d->ops->destroy(d);
     tl_crew_free(share.crew);
-    tl_item_buffers_free(share.buffers);
+    tl_kept_rooms_free(share.rooms);
 }
 
 /* Otherwise the results could be equal only because a single thread does everything. */
