@@ -8,22 +8,28 @@ import glob, gzip, os, re, shutil, struct, subprocess, sys, tempfile
 import perffile
 
 
+LINES = re.compile(rb"^(?:[I#] .*\n?)+", re.M)
+
+
+def told(text):
+    """What of a text are names of streams and instructions, whole lines."""
+    return b"".join(LINES.findall(text))
+
+
 def instructions(text):
-    """The lines with names of streams and with instructions."""
-    return [line for line in text.split(b"\n") if line[:2] in (b"I ", b"# ")]
+    """The same as a list of lines."""
+    return told(text).split(b"\n")[:-1]
 
 
-def without_names(lines):
+def without_names(text):
     """Streams of threads without the threads' names, by number, after those of CPUs."""
     streams = {}
-    for line in lines:
-        if line[:2] == b"# ":
-            word = line.split()[2].split(b".")
-            key = (word[0] != b"pt", int(word[1]))
-            own = streams.setdefault(key, [b"# stream " + b".".join(word[:2])])
-        else:
-            own.append(line)
-    return [line for key in sorted(streams) for line in streams[key]]
+    for stream in re.split(rb"^(?=# )", text, flags=re.M)[1:]:
+        head, lines = stream.split(b"\n", 1)
+        word = head.split()[2].split(b".")
+        key = (word[0] != b"pt", int(word[1]))
+        streams.setdefault(key, [b"# stream " + b".".join(word[:2]) + b"\n"]).append(lines)
+    return b"".join(part for key in sorted(streams) for part in streams[key])
 
 
 def by_thread(cpus, slices):
@@ -45,15 +51,21 @@ class Checks:
     def __init__(self, program, data):
         self.program, self.symfs, self.cache = program, os.path.join(data, "symfs"), os.path.join(data, "buildid")
         self.failed, self.n = [], 0
+        self.expected, self.wanted = None, b""
 
     def run(self, what, expected, args, given=None, status=(0,), unnamed=False):
         command = [self.program, "decode", "--text", *args]
-        run = subprocess.run(command, input=given, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120)
-        ours = instructions(run.stdout)
+        with tempfile.TemporaryFile() as out:
+            run = subprocess.run(command, input=given, stdout=out, stderr=subprocess.PIPE, timeout=120)
+            out.seek(0)
+            ours = told(out.read())
         if unnamed:
             ours = without_names(ours)
         self.n += 1
-        if ours != expected or run.returncode not in status:
+        if expected is not self.expected:  # the same ones for many runs
+            self.expected, self.wanted = expected, b"\n".join(expected) + b"\n"
+        if ours != self.wanted or run.returncode not in status:
+            ours = ours.split(b"\n")[:-1]
             same = next((i for i, (a, b) in enumerate(zip(ours, expected)) if a != b), min(len(ours), len(expected)))
             self.failed.append(what)
             print("%s: status %d, %d lines for %d, first difference at %d: %r | %r\n%s" % (
@@ -248,16 +260,13 @@ class Checks:
 
 
 def who_ran(text):
-    """(CPU, thread, address) of each instruction, CPU by CPU."""
-    out, cpu, tid = {}, "", ""
-    for line in text.decode().split("\n"):
-        word = line.split()
-        if line.startswith("# stream pt."):
-            cpu = word[2][3:]
-        elif line.startswith("A switch "):
-            tid = word[3]
-        elif line.startswith("I "):
-            out.setdefault(cpu, []).append((tid, int(word[1], 16)))
+    """For each CPU, the thread and the address of each instruction."""
+    out = {}
+    for stream in re.split(rb"^# stream pt\.", text, flags=re.M)[1:]:
+        parts = re.split(rb"^A switch \S+ (\S+).*\n", stream, flags=re.M)  # before a switch, a thread, its lines, …
+        out[stream.split(b"\n", 1)[0]] = b"".join(
+            re.sub(rb"0*([0-9a-f]+) ", tid + rb" \1\n", b"".join(re.findall(rb"^I (\S+ )", lines, re.M)))
+            for tid, lines in zip([b""] + parts[1::2], parts[::2]))
     return out
 
 
@@ -290,14 +299,12 @@ def beside_perf(checks, folder):
         command = ["perf", "script", "-i", path, "--symfs", checks.symfs, "--itrace=i0ns", "-F", "tid,cpu,ip"]
         run = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True)
         theirs = {}
-        for line in run.stdout.decode().split("\n"):
-            word = line.split()
-            if len(word) == 3:
-                theirs.setdefault(str(int(word[1].strip("[]"))), []).append((word[0], int(word[2], 16)))
+        for tid, cpu, address in re.findall(rb"^ *(\d+) +\[(\d+)\] +([0-9a-f]+) *$", run.stdout, re.M):
+            theirs.setdefault(b"%d" % int(cpu), []).append(b"%s %s\n" % (tid, address))
         ours = subprocess.run([checks.program, "decode", "--text", "--symfs", checks.symfs, path],
                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True)
         checks.n += 1
-        if who_ran(ours.stdout) != theirs or not theirs:
+        if who_ran(ours.stdout) != {cpu: b"".join(lines) for cpu, lines in theirs.items()} or not theirs:
             checks.failed.append(name + " beside perf")
             print("%s: perf finds other instructions or threads" % name)
 
