@@ -121,6 +121,7 @@ struct tl_block {
     uint8_t leave;   /* enum tl_leave of the last instruction, if taken */
     bool traps : 1;  /* contains a trap or an undefined instruction */
     bool entry : 1;  /* begins at its function's entry */
+    bool binds : 1;  /* contains an instruction with tl_insn.binds */
     bool odd;        /* the last instruction is not 2 or 4 bytes long */
     uint8_t plain;   /* `isa` if TL_BLOCK_SLACK and TL_BLOCK_TAIL hold for `coded` and the block is
                         x86 or not `odd`; else TL_ISA_NONE */

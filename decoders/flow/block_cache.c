@@ -342,6 +342,7 @@ static int decode(struct tl_block_cache *cache, struct tl_block *b, struct tl_by
         if (rc < 0)
             one.kind = TL_INSN_TRAP; /* undefined: if it was executed, it trapped */
         b->traps |= one.kind == TL_INSN_TRAP;
+        b->binds |= one.binds;
         insn = one;
         if (cache->code && put_insn(cache, b, &insn, rest.p) < 0)
             return TL_NOMEM;

@@ -227,7 +227,8 @@ enum tl_walker_end {
     TL_WALKER_LOST    /* the program cannot be followed, which was reported */
 };
 
-/* Is the instruction at the start of `code` the one to stop at? */
+/* Is the instruction at the start of `code` the one to stop at? True for all instructions, or only
+ * for some of those that change the flow or have tl_insn.binds. */
 typedef bool tl_walker_suits(enum tl_isa isa, struct tl_bytes code);
 
 /* Follow code that needs no outcome up to the instruction at `ip`, or through the first one that

@@ -241,14 +241,20 @@ static uint32_t find_ip(const struct tl_block *b, const void *goal)
 static uint32_t find_insn(const struct tl_block *b, const void *goal)
 {
     tl_walker_suits *const suits = *(tl_walker_suits *const *)goal;
-    for (uint32_t i = 0, at = 0; i < b->n; i++) {
-        struct tl_insn insn;
-        if (suits((enum tl_isa)b->isa, (struct tl_bytes){b->code + at, b->size - at}))
-            return i + 1;
-        tl_block_insn(b, at, &insn);
-        at += insn.size;
+    uint32_t i = 0, at = 0;
+    while (!suits((enum tl_isa)b->isa, (struct tl_bytes){b->code + at, b->size - at})) {
+        if (++i == b->n)
+            return 0;
+        if (b->binds) {
+            struct tl_insn insn;
+            tl_block_insn(b, at, &insn);
+            at += insn.size;
+        } else {
+            i = b->n - 1;
+            at = b->size - b->last_size;
+        }
     }
-    return 0;
+    return i + 1;
 }
 
 /* The goal is reached after the first `n` instructions of `b`. */

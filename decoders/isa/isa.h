@@ -46,8 +46,9 @@ struct tl_insn {
     bool link;         /* a call */
     bool is_return;    /* returns from a call; with `link`: RISC-V's change of coroutines */
     uint8_t it_length; /* T32 IT: number of following instructions in the IT block */
-    uint8_t next_isa;  /* enum tl_isa after a taken direct branch (BLX) */
-    uint64_t target;   /* of a direct branch */
+    bool binds; /* x86: PLAIN, but packets without outcomes bind to it: MOV CR3, PTWRITE, … */
+    uint8_t next_isa; /* enum tl_isa after a taken direct branch (BLX) */
+    uint64_t target;  /* of a direct branch */
 };
 
 /* Lower-case name, e.g. "a64". Static storage. */

@@ -583,6 +583,8 @@ int tl_x86_insn_decode(enum tl_isa isa, uint64_t pc, struct tl_bytes code, struc
     for (unsigned i = x.size < 4 ? x.size : 4; i-- > 0;)
         out->encoding = out->encoding << 8 | code.p[i];
     out->kind = (uint8_t)kind_of(&x);
+    out->binds =
+        out->kind == TL_INSN_PLAIN && (x.special != TL_X86_PLAIN || x.class == TL_X86_PTWRITE);
     out->conditional = x.class == TL_X86_COND;
     /* A call of the next instruction only obtains the PC: it never returns. */
     out->link = x.class == TL_X86_CALL && !(x.direct && x.displacement == 0);

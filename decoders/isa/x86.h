@@ -59,8 +59,9 @@ struct tl_x86_insn {
 int tl_x86_decode(enum tl_isa isa, struct tl_bytes code, struct tl_x86_insn *out);
 
 /*
- * Fast path for the most frequent instructions that do not change the flow. Returns the size, or 0:
- * use tl_x86_decode(). Has no branch that depends on `code` except the last one.
+ * Fast path for the most frequent instructions that do not change the flow: TL_X86_OTHER and
+ * TL_X86_PLAIN. Returns the size, or 0: use tl_x86_decode(). Has no branch that depends on `code`
+ * except the last one.
  */
 unsigned tl_x86_quick(enum tl_isa isa, const uint8_t code[static TL_X86_MAX + 1]);
 

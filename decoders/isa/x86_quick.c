@@ -26,7 +26,8 @@ enum {
     CZ = MZ | ZERO
 };
 
-/* Opcodes that do not affect the flow: the one-byte map, then the 0F map. */
+/* Opcodes that neither affect the flow nor have tl_insn.binds: the one-byte map, then the 0F map.
+ */
 /* clang-format off */
 static const uint8_t needs[512] = {
     /* 00 */ M, M, M, M, B, Z, _, _, M, M, M, M, B, Z, _, _,
@@ -55,9 +56,9 @@ static const uint8_t needs[512] = {
     /* 0f 70 */ MB, MB, MB, MB, M, M, M, N, _, M, M, M, M, M, M, M,
     /* 0f 80 Jcc */ _, _, _, _, _, _, _, _, _, _, _, _, _, _, _, _,
     /* 0f 90 */ M, M, M, M, M, M, M, M, M, M, M, M, M, M, M, M,
-    /* 0f a0 */ N, N, N, M, MB, M, M, M, N, N, N, M, MB, M, M, M,
+    /* 0f a0 */ N, N, N, M, MB, M, M, M, N, N, N, M, MB, M, _, M,
     /* 0f b0 */ M, M, M, M, M, M, M, M, M, M, MB, M, M, M, M, M,
-    /* 0f c0 */ M, M, MB, M, MB, MB, MB, M, N, N, N, N, N, N, N, N,
+    /* 0f c0 */ M, M, MB, M, MB, MB, MB, _, N, N, N, N, N, N, N, N,
     /* 0f d0 */ M, M, M, M, M, M, M, M, M, M, M, M, M, M, M, M,
     /* 0f e0 */ M, M, M, M, M, M, M, M, M, M, M, M, M, M, M, M,
     /* 0f f0 */ M, M, M, M, M, M, M, M, M, M, M, M, M, M, M, M,

@@ -47,7 +47,8 @@ static size_t check(enum tl_isa isa, struct tl_bytes in)
     require(of_block == size);
     const unsigned quick = in.n > TL_X86_MAX ? tl_x86_quick(isa, in.p) : 0;
     require(quick == 0 || (quick > TL_X86_MAX ? size == TL_BAD
-                                              : (int)quick == size && block.kind == TL_INSN_PLAIN));
+                                              : (int)quick == size && block.kind == TL_INSN_PLAIN &&
+                                                    !block.binds));
     if (size < 0) {
         require(size == TL_BAD || in.n < TL_X86_MAX);
         return 1;

@@ -116,8 +116,10 @@ static void assert_quick(enum tl_isa isa, const uint8_t code[static 24], int siz
         assert_int_equal(size, TL_BAD);
     else if (quick > 0)
         assert_int_equal(quick, size);
-    if (quick > 0 && size > 0)
+    if (quick > 0 && size > 0) {
         assert_int_equal(of_block.kind, TL_INSN_PLAIN);
+        assert_false(of_block.binds);
+    }
     if (size > 0 && insn->direct && !insn->absolute)
         assert_int_equal(of_block.target, tl_x86_target(isa, PC, insn));
     if (size > 0)
