@@ -3,7 +3,7 @@
  * The CoreSight container: formatter frames, or one unformatted source, to a stream decoder per
  * trace ID. A fault in one stream never affects another.
  */
-#include "decode/lanes.h"
+#include "decode/feeds.h"
 #include "decode/registry.h"
 #include "frame/align.h"
 #include "frame/tpiu.h"
@@ -18,8 +18,8 @@ enum { IDS = 128 };
 struct coresight;
 
 /* A trace ID. */
-struct lane {
-    struct tl_lane base; /* must be first; `out.heard` is relative to the last checkpoint */
+struct feed {
+    struct tl_feed base; /* must be first; `out.heard` is relative to the last checkpoint */
     struct coresight *owner;
     uint64_t given; /* bytes since the last checkpoint */
     uint64_t lost;  /* how many of them are known to be lost */
@@ -28,7 +28,7 @@ struct lane {
 struct coresight {
     struct tl_decode base;
     const struct tl_setup *setup;
-    struct tl_lanes lanes;
+    struct tl_feeds feeds;
     uint64_t position;   /* offset in a single source */
     uint64_t checked_at; /* offset of the last checkpoint */
     bool framed;
@@ -37,42 +37,42 @@ struct coresight {
     struct tl_tpiu tpiu;
 };
 
-/* ---- lanes --------------------------------------------------------------------------- */
+/* ---- feeds --------------------------------------------------------------------------- */
 
 /* Reset the counts at a checkpoint. */
-static void begin_count(struct lane *lane)
+static void begin_count(struct feed *feed)
 {
-    lane->given = 0;
-    lane->lost = 0;
-    lane->base.out.heard = false;
+    feed->given = 0;
+    feed->lost = 0;
+    feed->base.out.heard = false;
 }
 
 static void count_loss(struct tl_stream_out *out, uint64_t offset, uint64_t bytes)
 {
-    struct lane *const lane = (struct lane *)out;
-    const uint64_t before = offset < lane->owner->checked_at ? lane->owner->checked_at - offset : 0;
-    lane->lost += bytes > before ? bytes - before : 0;
+    struct feed *const feed = (struct feed *)out;
+    const uint64_t before = offset < feed->owner->checked_at ? feed->owner->checked_at - offset : 0;
+    feed->lost += bytes > before ? bytes - before : 0;
 }
 
-static int make_decoder(struct tl_decode *decode, struct tl_lane *lane, struct tl_fail *fail)
+static int make_decoder(struct tl_decode *decode, struct tl_feed *feed, struct tl_fail *fail)
 {
     const struct coresight *const cs = (struct coresight *)decode;
-    begin_count((struct lane *)lane);
-    return tl_stream_out_decoder(&lane->out, decode, cs->lanes.image, &lane->decoder, fail);
+    begin_count((struct feed *)feed);
+    return tl_stream_out_decoder(&feed->out, decode, cs->feeds.image, &feed->decoder, fail);
 }
 
-static int add_lane(struct tl_decode *decode, uint16_t id, uint64_t offset, struct tl_lane **out)
+static int add_feed(struct tl_decode *decode, uint16_t id, uint64_t offset, struct tl_feed **out)
 {
     struct coresight *const cs = (struct coresight *)decode;
-    struct lane *const lane = calloc(1, sizeof *lane);
-    *out = &lane->base;
-    if (!lane)
+    struct feed *const feed = calloc(1, sizeof *feed);
+    *out = &feed->base;
+    if (!feed)
         return TL_NOMEM;
-    lane->owner = cs;
-    lane->base.id = id;
-    lane->base.out.lose = count_loss;
-    snprintf(lane->base.name, sizeof lane->base.name, "cs.%02x", id);
-    return tl_lanes_add(&cs->lanes, &lane->base, tl_setup_source(cs->setup, id), offset);
+    feed->owner = cs;
+    feed->base.id = id;
+    feed->base.out.lose = count_loss;
+    snprintf(feed->base.name, sizeof feed->base.name, "cs.%02x", id);
+    return tl_feeds_add(&cs->feeds, &feed->base, tl_setup_source(cs->setup, id), offset);
 }
 
 static int on_run(void *context, uint8_t byte, const struct tl_run *run)
@@ -81,21 +81,21 @@ static int on_run(void *context, uint8_t byte, const struct tl_run *run)
     const uint8_t id = byte & (IDS - 1);
     if (cs->framed && tl_align_muted(&cs->align))
         return TL_OK;
-    struct tl_lane *lane = tl_lanes_find(&cs->lanes, id);
-    int rc = lane ? TL_OK : add_lane(&cs->base, id, tl_run_offset(run, 0), &lane);
-    if (rc == TL_OK && cs->framed && !lane->out.stream.source)
+    struct tl_feed *feed = tl_feeds_find(&cs->feeds, id);
+    int rc = feed ? TL_OK : add_feed(&cs->base, id, tl_run_offset(run, 0), &feed);
+    if (rc == TL_OK && cs->framed && !feed->out.stream.source)
         rc = tl_align_unknown(&cs->align, run);
     if (rc < 0)
         return rc;
-    ((struct lane *)lane)->given += run->n;
-    return tl_lanes_push(&cs->lanes, lane, run);
+    ((struct feed *)feed)->given += run->n;
+    return tl_feeds_push(&cs->feeds, feed, run);
 }
 
 static int on_frame_loss(void *context, const char *reason, uint64_t offset, uint64_t bytes)
 {
     const struct coresight *const cs = context;
     const struct tl_decode_loss loss = {NULL, reason, offset, bytes, tl_loss_is_fault(reason)};
-    return cs->lanes.sink.loss ? cs->lanes.sink.loss(cs->lanes.sink.context, &loss) : TL_OK;
+    return cs->feeds.sink.loss ? cs->feeds.sink.loss(cs->feeds.sink.context, &loss) : TL_OK;
 }
 
 /*
@@ -114,7 +114,7 @@ static int on_tpiu_reset(void *context, uint64_t offset)
 {
     struct coresight *const cs = context;
     /* Concatenated captures: end each stream and start it again. */
-    return tl_align_muted(&cs->align) ? TL_OK : tl_lanes_restart(&cs->lanes, offset);
+    return tl_align_muted(&cs->align) ? TL_OK : tl_feeds_restart(&cs->feeds, offset);
 }
 
 /* Have the known streams lost most of the bytes since the last checkpoint? */
@@ -122,18 +122,18 @@ static int is_troubled(void *context)
 {
     struct coresight *const cs = context;
     uint64_t given = 0, lost = 0;
-    const int rc = tl_lanes_flush(&cs->lanes);
-    for (uint32_t i = 0; i < cs->lanes.n; i++) {
-        const struct lane *const lane = (struct lane *)cs->lanes.v[i];
-        if (!lane->base.decoder)
+    const int rc = tl_feeds_flush(&cs->feeds);
+    for (uint32_t i = 0; i < cs->feeds.n; i++) {
+        const struct feed *const feed = (struct feed *)cs->feeds.v[i];
+        if (!feed->base.decoder)
             continue;
-        given += lane->given;
-        lost += lane->base.out.heard && lane->lost < lane->given ? lane->lost : lane->given;
+        given += feed->given;
+        lost += feed->base.out.heard && feed->lost < feed->given ? feed->lost : feed->given;
     }
     if (rc < 0 || given < CHECK_MIN)
         return rc;
-    for (uint32_t i = 0; i < cs->lanes.n; i++)
-        begin_count((struct lane *)cs->lanes.v[i]);
+    for (uint32_t i = 0; i < cs->feeds.n; i++)
+        begin_count((struct feed *)cs->feeds.v[i]);
     cs->checked_at = cs->tpiu.start + cs->tpiu.raw;
     return lost > given / 2;
 }
@@ -145,7 +145,7 @@ static void destroy(struct tl_decode *decode)
     struct coresight *const cs = (struct coresight *)decode;
     if (!cs)
         return;
-    tl_lanes_fini(&cs->lanes);
+    tl_feeds_fini(&cs->feeds);
     tl_align_fini(&cs->align);
     free(cs);
 }
@@ -174,10 +174,10 @@ static int create(struct tl_decode **out, const struct tl_setup *setup,
         return tl_fail_set(fail, TL_NOMEM, "out of memory");
     cs->base.ops = &tl_coresight_ops;
     cs->setup = setup;
-    cs->lanes = (struct tl_lanes){.decode = &cs->base,
+    cs->feeds = (struct tl_feeds){.decode = &cs->base,
                                   .image = image,
                                   .sink = *sink,
-                                  .add = add_lane,
+                                  .add = add_feed,
                                   .create = make_decoder};
     cs->framed = setup->container == TL_CONTAINER_TPIU;
     struct tl_tpiu_sink frames = {cs, on_run, on_tpiu_loss, on_tpiu_reset};
@@ -218,12 +218,12 @@ static int push(struct tl_decode *decode, const uint8_t *p, size_t n)
 {
     struct coresight *const cs = (struct coresight *)decode;
     const int rc = push_bytes(cs, p, n);
-    return rc < 0 || cs->base.share.crew ? rc : tl_lanes_flush(&cs->lanes);
+    return rc < 0 || cs->base.share.crew ? rc : tl_feeds_flush(&cs->feeds);
 }
 
 static int flush(struct tl_decode *decode)
 {
-    return tl_lanes_flush(&((struct coresight *)decode)->lanes);
+    return tl_feeds_flush(&((struct coresight *)decode)->feeds);
 }
 
 /* Frames without synchronisation words are at multiples of their size. */
@@ -238,11 +238,11 @@ static int lost(struct tl_decode *decode, uint64_t n)
     int rc = cs->framed ? tl_align_finish(&cs->align) : TL_OK;
     const uint64_t offset = cs->framed ? cs->tpiu.start + cs->tpiu.raw : cs->position;
     if (rc == TL_OK)
-        rc = tl_lanes_restart(&cs->lanes, offset + n);
+        rc = tl_feeds_restart(&cs->feeds, offset + n);
     if (rc == TL_OK)
         rc = on_frame_loss(cs, TL_LOSS_STORED, offset, n);
     if (rc == TL_OK)
-        rc = tl_lanes_gap(&cs->lanes, offset);
+        rc = tl_feeds_gap(&cs->feeds, offset);
     cs->position = offset + n;
     if (rc < 0 || !cs->framed)
         return rc;
@@ -260,7 +260,7 @@ static int finish(struct tl_decode *decode)
 {
     struct coresight *const cs = (struct coresight *)decode;
     const int rc = cs->framed ? tl_align_finish(&cs->align) : TL_OK;
-    return rc < 0 ? rc : tl_lanes_finish(&cs->lanes);
+    return rc < 0 ? rc : tl_feeds_finish(&cs->feeds);
 }
 
 /*
@@ -276,13 +276,13 @@ static void state(struct tl_decode *decode, struct tl_state *s)
     tl_state_check(s, cs->unaligned <= 512);
     if (cs->framed && s->rc >= 0)
         tl_align_state(&cs->align, s);
-    tl_lanes_state(&cs->lanes, s);
-    for (uint32_t i = 0; i < cs->lanes.n; i++) {
-        struct lane *const lane = (struct lane *)cs->lanes.v[i];
-        tl_state_check(s, lane->base.id < IDS);
-        tl_state_u64(s, &lane->given);
-        tl_state_u64(s, &lane->lost);
-        tl_state_bool(s, &lane->base.out.heard);
+    tl_feeds_state(&cs->feeds, s);
+    for (uint32_t i = 0; i < cs->feeds.n; i++) {
+        struct feed *const feed = (struct feed *)cs->feeds.v[i];
+        tl_state_check(s, feed->base.id < IDS);
+        tl_state_u64(s, &feed->given);
+        tl_state_u64(s, &feed->lost);
+        tl_state_bool(s, &feed->base.out.heard);
     }
     tl_state_u64(s, &cs->checked_at);
 }

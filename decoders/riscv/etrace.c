@@ -15,7 +15,7 @@
 struct etrace {
     struct tl_decode base;
     const struct tl_setup *setup;
-    struct tl_lanes lanes; /* their decoders are struct tl_etrace_flow */
+    struct tl_feeds feeds; /* their decoders are struct tl_etrace_flow */
     struct tl_etrace_deframe deframe;
     bool is_long;    /* a payload was not as short as possible: this encoder does not care */
     uint64_t pushed; /* bytes */
@@ -28,7 +28,7 @@ static bool is_esp32(const struct etrace *e)
     return e->deframe.envelope.wrapping == TL_ETRACE_INDEXED;
 }
 
-static int add_source(struct tl_decode *decode, uint16_t src, uint64_t offset, struct tl_lane **out)
+static int add_source(struct tl_decode *decode, uint16_t src, uint64_t offset, struct tl_feed **out)
 {
     struct etrace *const e = (struct etrace *)decode;
     struct tl_source otherwise = {.id = src, .protocol = TL_PROTO_E_TRACE};
@@ -37,25 +37,25 @@ static int add_source(struct tl_decode *decode, uint16_t src, uint64_t offset, s
         snprintf(otherwise.type, sizeof otherwise.type, "esp32");
         snprintf(otherwise.core, sizeof otherwise.core, "rv32");
     }
-    return tl_riscv_add_source(&e->lanes, e->setup, e->deframe.envelope.src_bits, &otherwise,
+    return tl_riscv_add_source(&e->feeds, e->setup, e->deframe.envelope.src_bits, &otherwise,
                                offset, out);
 }
 
-static int make_flow(struct tl_decode *decode, struct tl_lane *lane, struct tl_fail *fail)
+static int make_flow(struct tl_decode *decode, struct tl_feed *feed, struct tl_fail *fail)
 {
     const struct etrace *const e = (struct etrace *)decode;
-    const struct tl_source *const source = lane->out.stream.source;
-    const struct tl_stream_sink sink = tl_stream_out_sink(&lane->out, decode);
+    const struct tl_source *const source = feed->out.stream.source;
+    const struct tl_stream_sink sink = tl_stream_out_sink(&feed->out, decode);
     if (source->protocol != TL_PROTO_E_TRACE)
         return tl_fail_set(fail, TL_UNSUPPORTED,
                            "[source %s]: its protocol is %s; in format %.40s it is e-trace",
                            source->name, tl_format_of(source->protocol)->name, e->setup->format);
-    return tl_etrace_flow_new(&lane->decoder, source, e->lanes.image, &sink, fail);
+    return tl_etrace_flow_new(&feed->decoder, source, e->feeds.image, &sink, fail);
 }
 
-static struct tl_etrace_flow *flow_of(const struct tl_lane *lane)
+static struct tl_etrace_flow *flow_of(const struct tl_feed *feed)
 {
-    return lane ? (struct tl_etrace_flow *)lane->decoder : NULL;
+    return feed ? (struct tl_etrace_flow *)feed->decoder : NULL;
 }
 
 /* ---- frames ----------------------------------------------------------------------------- */
@@ -63,16 +63,16 @@ static struct tl_etrace_flow *flow_of(const struct tl_lane *lane)
 static enum tl_etrace_sense judge(void *context, const struct tl_etrace_frame *frame, bool strict)
 {
     struct etrace *const e = context;
-    const struct tl_lane *const lane = tl_lanes_find(&e->lanes, frame->src);
-    const struct tl_etrace_flow *const flow = flow_of(lane);
-    if (!lane && e->lanes.n == SOURCES)
+    const struct tl_feed *const feed = tl_feeds_find(&e->feeds, frame->src);
+    const struct tl_etrace_flow *const flow = flow_of(feed);
+    if (!feed && e->feeds.n == SOURCES)
         return TL_ETRACE_NONSENSE;
     if (flow && !frame->is_data && !tl_etrace_flow_is_plausible(flow, frame->payload))
         return TL_ETRACE_NONSENSE;
     if (strict && !e->is_long && !is_esp32(e) && !frame->is_data &&
         !tl_etrace_is_short(frame->payload))
         return TL_ETRACE_NONSENSE;
-    return lane || tl_riscv_source(e->setup, e->deframe.envelope.src_bits, frame->src)
+    return feed || tl_riscv_source(e->setup, e->deframe.envelope.src_bits, frame->src)
                ? TL_ETRACE_SENSE
                : TL_ETRACE_STRANGER;
 }
@@ -80,25 +80,25 @@ static enum tl_etrace_sense judge(void *context, const struct tl_etrace_frame *f
 static int on_frame(void *context, const struct tl_etrace_frame *frame)
 {
     struct etrace *const e = context;
-    struct tl_lane *lane = tl_lanes_find(&e->lanes, frame->src);
-    const int rc = lane ? TL_OK : add_source(&e->base, frame->src, frame->offset, &lane);
+    struct tl_feed *feed = tl_feeds_find(&e->feeds, frame->src);
+    const int rc = feed ? TL_OK : add_source(&e->base, frame->src, frame->offset, &feed);
     if (rc < 0)
         return rc;
     e->is_long |= !frame->is_data && !tl_etrace_is_short(frame->payload);
-    if (lane->decoder)
-        return frame->is_data ? TL_OK : tl_etrace_flow_packet(flow_of(lane), frame);
-    tl_lane_skip(lane, frame->size);
+    if (feed->decoder)
+        return frame->is_data ? TL_OK : tl_etrace_flow_packet(flow_of(feed), frame);
+    tl_feed_skip(feed, frame->size);
     return TL_OK;
 }
 
 static int on_loss(void *context, const char *reason, uint64_t offset, uint64_t bytes)
 {
     const struct etrace *const e = context;
-    const struct tl_decode_sink *const sink = &e->lanes.sink;
+    const struct tl_decode_sink *const sink = &e->feeds.sink;
     const struct tl_decode_loss loss = {NULL, reason, offset, bytes, tl_loss_is_fault(reason)};
-    for (uint32_t i = 0; i < e->lanes.n; i++)
-        if (e->lanes.v[i]->decoder)
-            tl_etrace_flow_lost(flow_of(e->lanes.v[i]), TL_GAP_TRANSPORT, offset);
+    for (uint32_t i = 0; i < e->feeds.n; i++)
+        if (e->feeds.v[i]->decoder)
+            tl_etrace_flow_lost(flow_of(e->feeds.v[i]), TL_GAP_TRANSPORT, offset);
     return sink->loss ? sink->loss(sink->context, &loss) : TL_OK;
 }
 
@@ -108,7 +108,7 @@ static void destroy(struct tl_decode *decode)
 {
     struct etrace *const e = (struct etrace *)decode;
     if (e)
-        tl_lanes_fini(&e->lanes);
+        tl_feeds_fini(&e->feeds);
     free(e);
 }
 
@@ -125,7 +125,7 @@ static int create(struct tl_decode **out, const struct tl_setup *setup,
         return tl_fail_set(fail, TL_NOMEM, "out of memory");
     e->base.ops = &tl_etrace_ops;
     e->setup = setup;
-    e->lanes = (struct tl_lanes){
+    e->feeds = (struct tl_feeds){
         .decode = &e->base, .image = image, .sink = *sink, .add = add_source, .create = make_flow};
     const struct tl_etrace_deframe_sink frames = {e, judge, on_frame, on_loss};
     tl_etrace_deframe_init(&e->deframe, &envelope, &frames);
@@ -135,7 +135,7 @@ static int create(struct tl_decode **out, const struct tl_setup *setup,
 
 static int flush(struct tl_decode *decode)
 {
-    return tl_lanes_flush(&((struct etrace *)decode)->lanes);
+    return tl_feeds_flush(&((struct etrace *)decode)->feeds);
 }
 
 static int push(struct tl_decode *decode, const uint8_t *p, size_t n)
@@ -143,7 +143,7 @@ static int push(struct tl_decode *decode, const uint8_t *p, size_t n)
     struct etrace *const e = (struct etrace *)decode;
     const struct tl_run run = {.p = p, .n = n, .base = e->pushed};
     e->pushed += n;
-    int rc = e->lanes.sink.bytes ? e->lanes.sink.bytes(e->lanes.sink.context, NULL, &run) : TL_OK;
+    int rc = e->feeds.sink.bytes ? e->feeds.sink.bytes(e->feeds.sink.context, NULL, &run) : TL_OK;
     if (rc >= 0)
         rc = tl_etrace_deframe_push(&e->deframe, p, n);
     return rc < 0 ? rc : flush(decode);
@@ -164,7 +164,7 @@ static int finish(struct tl_decode *decode)
 {
     struct etrace *const e = (struct etrace *)decode;
     const int rc = tl_etrace_deframe_finish(&e->deframe, e->pushed);
-    return rc < 0 ? rc : tl_lanes_finish(&e->lanes);
+    return rc < 0 ? rc : tl_feeds_finish(&e->feeds);
 }
 
 static void state(struct tl_decode *decode, struct tl_state *s)
@@ -174,7 +174,7 @@ static void state(struct tl_decode *decode, struct tl_state *s)
     tl_state_u64(s, &e->pushed);
     tl_state_bool(s, &e->is_long);
     tl_etrace_deframe_state(&e->deframe, s);
-    tl_lanes_state(&e->lanes, s);
+    tl_feeds_state(&e->feeds, s);
 }
 
 const struct tl_decode_ops tl_etrace_ops = {

@@ -5,7 +5,7 @@
  *
  * Messages are delimited by their ends only; errors inside them are found by the stream decoder.
  */
-#include "decode/lanes.h"
+#include "decode/feeds.h"
 #include "riscv/nexus_message.h"
 #include "riscv/source.h"
 
@@ -21,12 +21,12 @@ static const char NO_SYNC[] =
 struct nexus {
     struct tl_decode base;
     const struct tl_setup *setup;
-    struct tl_lanes lanes;
+    struct tl_feeds feeds;
     unsigned src_bits;
     uint64_t position;
     bool inside;   /* in a message */
-    bool is_known; /* its source is known: `lane`, NULL for one that is no stream yet */
-    struct tl_lane *lane;
+    bool is_known; /* its source is known: `feed`, NULL for one that is no stream yet */
+    struct tl_feed *feed;
     uint8_t head[HEAD]; /* of a message whose source is not known yet */
     uint8_t n_head;
     uint64_t early, early_at; /* bytes of sources that are no streams yet */
@@ -34,7 +34,7 @@ struct nexus {
 
 /* ---- sources --------------------------------------------------------------------------------- */
 
-static int add_source(struct tl_decode *decode, uint16_t src, uint64_t offset, struct tl_lane **out)
+static int add_source(struct tl_decode *decode, uint16_t src, uint64_t offset, struct tl_feed **out)
 {
     struct nexus *const x = (struct nexus *)decode;
     const bool sifive = !strncmp(x->setup->format, "nexus-sifive", 12);
@@ -42,26 +42,26 @@ static int add_source(struct tl_decode *decode, uint16_t src, uint64_t offset, s
                                   .protocol = sifive ? TL_PROTO_NEXUS_SIFIVE : TL_PROTO_N_TRACE};
     snprintf(otherwise.name, sizeof otherwise.name, "nt.%u", src);
     (void)!tl_source_set_reg(&otherwise, "trTeSrcBits", x->src_bits);
-    return tl_riscv_add_source(&x->lanes, x->setup, x->src_bits, &otherwise, offset, out);
+    return tl_riscv_add_source(&x->feeds, x->setup, x->src_bits, &otherwise, offset, out);
 }
 
 /*
- * Find the lane of the message that begins with `tcode`; NULL: there is none yet. Without a
+ * Find the feed of the message that begins with `tcode`; NULL: there is none yet. Without a
  * configuration sources are streams from their first message with SYNC on, so that damaged bytes
  * make no streams.
  */
-static int find_lane(struct nexus *x, uint16_t src, uint8_t tcode, uint64_t offset)
+static int find_feed(struct nexus *x, uint16_t src, uint8_t tcode, uint64_t offset)
 {
     const bool appears = x->setup->n_sources > 0 || tl_nexus_is_sync(tcode);
-    x->lane = tl_lanes_find(&x->lanes, src);
+    x->feed = tl_feeds_find(&x->feeds, src);
     x->is_known = true;
-    return x->lane || !appears ? TL_OK : add_source(&x->base, src, offset, &x->lane);
+    return x->feed || !appears ? TL_OK : add_source(&x->base, src, offset, &x->feed);
 }
 
 static int give(struct nexus *x, const uint8_t *p, size_t n, uint64_t offset)
 {
-    if (x->lane)
-        return tl_lanes_push(&x->lanes, x->lane, &(struct tl_run){p, n, offset, NULL});
+    if (x->feed)
+        return tl_feeds_push(&x->feeds, x->feed, &(struct tl_run){p, n, offset, NULL});
     x->early_at = x->early ? x->early_at : offset;
     x->early += n;
     return TL_OK;
@@ -81,7 +81,7 @@ static int take_head(struct nexus *x, uint8_t byte, uint64_t offset)
     const uint16_t src = (uint16_t)tl_nexus_source((struct tl_bytes){x->head, n}, x->src_bits);
     x->n_head = 0;
     x->inside = !ends;
-    const int rc = find_lane(x, src, x->head[0] >> 2, start);
+    const int rc = find_feed(x, src, x->head[0] >> 2, start);
     return rc < 0 ? rc : give(x, x->head, n, start);
 }
 
@@ -95,15 +95,15 @@ static size_t to_end(const uint8_t *p, size_t n)
 }
 
 /* Bytes of complete messages of the same source, with idle bytes, which its decoder ignores. */
-static size_t more_of_lane(const struct nexus *x, const uint8_t *p, size_t n)
+static size_t more_of_feed(const struct nexus *x, const uint8_t *p, size_t n)
 {
     size_t at = 0;
-    while (x->lane && x->lane->decoder && at < n) {
+    while (x->feed && x->feed->decoder && at < n) {
         const size_t size = to_end(p + at, n - at);
         const struct tl_bytes message = {p + at, size};
         const bool idle = size == 1;
         if (TL_NEXUS_MSEO(p[at + size - 1]) != TL_NEXUS_MESSAGE_END ||
-            (!idle && tl_nexus_source(message, x->src_bits) != x->lane->id))
+            (!idle && tl_nexus_source(message, x->src_bits) != x->feed->id))
             break;
         at += size;
     }
@@ -130,7 +130,7 @@ static int push_sources(struct nexus *x, const uint8_t *p, size_t n)
         size_t some = to_end(p + i, n - i);
         x->inside = TL_NEXUS_MSEO(p[i + some - 1]) != TL_NEXUS_MESSAGE_END;
         if (!x->inside)
-            some += more_of_lane(x, p + i + some, n - i - some);
+            some += more_of_feed(x, p + i + some, n - i - some);
         rc = give(x, p + i, some, offset);
         i += some;
     }
@@ -141,11 +141,11 @@ static int push_sources(struct nexus *x, const uint8_t *p, size_t n)
 static int push_source(struct nexus *x, const uint8_t *p, size_t n)
 {
     size_t idle = 0;
-    while (!x->lane && idle < n && TL_NEXUS_MSEO(p[idle]) == TL_NEXUS_MESSAGE_END)
+    while (!x->feed && idle < n && TL_NEXUS_MSEO(p[idle]) == TL_NEXUS_MESSAGE_END)
         idle++;
     if (idle == n)
         return TL_OK;
-    const int rc = x->lane ? TL_OK : add_source(&x->base, 0, x->position + idle, &x->lane);
+    const int rc = x->feed ? TL_OK : add_source(&x->base, 0, x->position + idle, &x->feed);
     return rc < 0 ? rc : give(x, p + idle, n - idle, x->position + idle);
 }
 
@@ -155,7 +155,7 @@ static void destroy(struct tl_decode *decode)
 {
     struct nexus *const x = (struct nexus *)decode;
     if (x)
-        tl_lanes_fini(&x->lanes);
+        tl_feeds_fini(&x->feeds);
     free(x);
 }
 
@@ -181,8 +181,8 @@ static int create(struct tl_decode **out, const struct tl_setup *setup,
         return tl_fail_set(fail, TL_NOMEM, "out of memory");
     x->base.ops = &tl_nexus_ops;
     x->setup = setup;
-    x->lanes =
-        (struct tl_lanes){.decode = &x->base, .image = image, .sink = *sink, .add = add_source};
+    x->feeds =
+        (struct tl_feeds){.decode = &x->base, .image = image, .sink = *sink, .add = add_source};
     x->src_bits = find_src_bits(setup);
     *out = &x->base;
     return TL_OK;
@@ -190,7 +190,7 @@ static int create(struct tl_decode **out, const struct tl_setup *setup,
 
 static int flush(struct tl_decode *decode)
 {
-    return tl_lanes_flush(&((struct nexus *)decode)->lanes);
+    return tl_feeds_flush(&((struct nexus *)decode)->feeds);
 }
 
 static int push(struct tl_decode *decode, const uint8_t *p, size_t n)
@@ -204,7 +204,7 @@ static int push(struct tl_decode *decode, const uint8_t *p, size_t n)
 static int report_loss(const struct nexus *x, const char *reason, uint64_t offset, uint64_t bytes)
 {
     const struct tl_decode_loss loss = {NULL, reason, offset, bytes, tl_loss_is_fault(reason)};
-    return bytes && x->lanes.sink.loss ? x->lanes.sink.loss(x->lanes.sink.context, &loss) : TL_OK;
+    return bytes && x->feeds.sink.loss ? x->feeds.sink.loss(x->feeds.sink.context, &loss) : TL_OK;
 }
 
 /* A message that ends before its source is known, unless it is memory that was not written. */
@@ -228,8 +228,8 @@ static int lost(struct tl_decode *decode, uint64_t n)
     if (rc == TL_OK)
         rc = report_loss(x, TL_LOSS_STORED, offset, n);
     if (rc == TL_OK)
-        rc = tl_lanes_restart(&x->lanes, x->position);
-    return rc < 0 ? rc : tl_lanes_gap(&x->lanes, offset);
+        rc = tl_feeds_restart(&x->feeds, x->position);
+    return rc < 0 ? rc : tl_feeds_gap(&x->feeds, offset);
 }
 
 static int finish(struct tl_decode *decode)
@@ -237,25 +237,25 @@ static int finish(struct tl_decode *decode)
     struct nexus *const x = (struct nexus *)decode;
     int rc = drop_head(x);
     if (rc == TL_OK)
-        rc = tl_lanes_finish(&x->lanes);
-    const char *const reason = x->lanes.n_streams > 0 ? TL_LOSS_NOT_SYNC : NO_SYNC;
+        rc = tl_feeds_finish(&x->feeds);
+    const char *const reason = x->feeds.n_streams > 0 ? TL_LOSS_NOT_SYNC : NO_SYNC;
     return rc < 0 ? rc : report_loss(x, reason, x->early_at, x->early);
 }
 
 static void state(struct tl_decode *decode, struct tl_state *s)
 {
     struct nexus *const x = (struct nexus *)decode;
-    uint16_t src = x->lane ? x->lane->id : 0;
-    bool has_lane = x->lane && (x->src_bits == 0 || (x->inside && x->is_known));
-    tl_lanes_state(&x->lanes, s);
+    uint16_t src = x->feed ? x->feed->id : 0;
+    bool has_feed = x->feed && (x->src_bits == 0 || (x->inside && x->is_known));
+    tl_feeds_state(&x->feeds, s);
     tl_state_u64(s, &x->position);
     tl_state_bool(s, &x->inside);
     tl_state_bool(s, &x->is_known);
-    tl_state_bool(s, &has_lane);
+    tl_state_bool(s, &has_feed);
     tl_state_u16(s, &src);
-    if (tl_state_loads(s) && has_lane)
-        x->lane = tl_lanes_find(&x->lanes, src);
-    tl_state_check(s, !has_lane || x->lane);
+    if (tl_state_loads(s) && has_feed)
+        x->feed = tl_feeds_find(&x->feeds, src);
+    tl_state_check(s, !has_feed || x->feed);
     tl_state_u8(s, &x->n_head, HEAD - 1);
     tl_state_bytes(s, x->head, x->n_head);
     tl_state_u64(s, &x->early);

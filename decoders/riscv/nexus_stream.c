@@ -42,7 +42,7 @@ static void lose(struct stream *t, const char *why, uint64_t at, uint64_t n)
 
 static void report(struct stream *t)
 {
-    tl_soft_report_loss(&t->flow.soft, "NOTSYNC", t->lost);
+    tl_soft_report_loss(&t->flow.soft, "NOT_SYNC", t->lost);
     t->lost = 0;
 }
 

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-struct lane {
-    struct tl_lane base; /* must be first */
+struct feed {
+    struct tl_feed base; /* must be first */
     struct tl_source source;
 };
 
@@ -37,23 +37,23 @@ static void complete(struct tl_source *s, const struct tl_source *otherwise,
     s->vmid = tl_setup_source_vmid(setup, s->id);
 }
 
-int tl_riscv_add_source(struct tl_lanes *lanes, const struct tl_setup *setup, unsigned src_bits,
-                        const struct tl_source *otherwise, uint64_t offset, struct tl_lane **out)
+int tl_riscv_add_source(struct tl_feeds *feeds, const struct tl_setup *setup, unsigned src_bits,
+                        const struct tl_source *otherwise, uint64_t offset, struct tl_feed **out)
 {
     const struct tl_source *const given = tl_riscv_source(setup, src_bits, otherwise->id);
     const bool is_stream = given || setup->n_sources == 0;
-    struct tl_lane *const lane = calloc(1, is_stream ? sizeof(struct lane) : sizeof *lane);
-    *out = lane;
-    if (!lane)
+    struct tl_feed *const feed = calloc(1, is_stream ? sizeof(struct feed) : sizeof *feed);
+    *out = feed;
+    if (!feed)
         return TL_NOMEM;
-    lane->id = otherwise->id;
-    snprintf(lane->name, sizeof lane->name, "%s", otherwise->name);
+    feed->id = otherwise->id;
+    snprintf(feed->name, sizeof feed->name, "%s", otherwise->name);
     if (!is_stream)
-        return tl_lanes_add(lanes, lane, NULL, offset);
-    struct tl_source *const source = &((struct lane *)lane)->source;
+        return tl_feeds_add(feeds, feed, NULL, offset);
+    struct tl_source *const source = &((struct feed *)feed)->source;
     *source = given ? *given : *otherwise;
-    complete(source, otherwise, setup, lanes->image);
-    return tl_lanes_add(lanes, lane, source, offset);
+    complete(source, otherwise, setup, feeds->image);
+    return tl_feeds_add(feeds, feed, source, offset);
 }
 
 uint64_t tl_riscv_field(const struct tl_source *source, const char *name, uint64_t otherwise)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The sources of a RISC-V capture, as its containers add them (decode/lanes.h): configured in the
+ * The sources of a RISC-V capture, as its containers add them (decode/feeds.h): configured in the
  * setup, or by default. Not thread-safe.
  */
 #ifndef TL_RISCV_SOURCE_H
 #define TL_RISCV_SOURCE_H
 
-#include "decode/lanes.h"
+#include "decode/feeds.h"
 
 /* Reason for the loss of what follows where the program cannot be followed. */
 #define TL_RISCV_MISFIT                                                                            \
@@ -20,14 +20,14 @@ const struct tl_source *tl_riscv_source(const struct tl_setup *setup, unsigned s
                                         unsigned src);
 
 /*
- * Add the source with the number `otherwise->id`, as tl_lanes_add() does. What its configuration
+ * Add the source with the number `otherwise->id`, as tl_feeds_add() does. What its configuration
  * leaves out (name, protocol, type, core) is taken from `otherwise`, as are all registers that are
  * there; the default of `core` is that of the first image. If the setup configures other sources
  * but not this one, it is no stream.
  */
-TL_MUST_USE int tl_riscv_add_source(struct tl_lanes *lanes, const struct tl_setup *setup,
+TL_MUST_USE int tl_riscv_add_source(struct tl_feeds *feeds, const struct tl_setup *setup,
                                     unsigned src_bits, const struct tl_source *otherwise,
-                                    uint64_t offset, struct tl_lane **out);
+                                    uint64_t offset, struct tl_feed **out);
 
 /*
  * Value of a field of the Trace Control Interface's registers: given by its own name, else as a

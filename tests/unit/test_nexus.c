@@ -135,7 +135,7 @@ static void fields(void **state)
     static const uint8_t bytes[] = {4 << 2, 1, 0xff, 0xff, 0xff, 3 << 2, 0x0f};
     check(NTRACE, true, bytes, sizeof bytes,
           "0 0 IndirectBranch B-TYPE=0x0 I-CNT=0x0 U-ADDR=0x7e\n5 0 DirectBranch I-CNT=0x3\n"
-          "0 0 NOTSYNC bytes=5\n",
+          "0 0 NOT_SYNC bytes=5\n",
           "0+5 not synchronised\n");
 }
 
