@@ -397,15 +397,14 @@ void tl_pt_flow_event(struct tl_pt_flow *f, const struct tl_pt_event *event, uin
     if (is_known(event))
         return;
     drop_outcomes(f, offset);
+    if (event->status) /* compressed returns never return from calls before a PSB */
+        tl_walker_flush_returns(&f->walker, false);
     if (binding->flag && f->enabled)
         bind(f, event, binding, offset);
     else if (event->kind != TL_PT_EV_DISABLED)
         f->postponed = false;
     switch (event->kind) {
     case TL_PT_EV_ENABLED:
-        if (event->status) /* calls before this point cannot be returned from by compressed returns
-                            */
-            tl_walker_flush_returns(&f->walker, false);
         on_enabled(f, event, offset);
         break;
     case TL_PT_EV_DISABLED:

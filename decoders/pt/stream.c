@@ -160,9 +160,10 @@ static size_t find_sync(const uint8_t *p, size_t n)
 }
 
 /*
- * The end of PSB+. With CYC packets also the cycle calibration must be repeated: it follows from
- * the cycles between two MTC, i.e. after the second MTC and the branch that reports its time; or,
- * without MTC, from those between two TSC, i.e. after the next PSB+.
+ * The end of PSB+ or, if it has no address, since tracing is off there, of the first branch after
+ * it. With CYC packets also the cycle calibration must be repeated: it follows from the cycles
+ * between two MTC, i.e. after the second MTC and the branch that reports its time; or, without MTC,
+ * from those between two TSC, i.e. after the next PSB+.
  */
 static size_t find_rest(const struct tl_stream_decoder *decoder, const uint8_t *p, size_t n)
 {
@@ -170,7 +171,7 @@ static size_t find_rest(const struct tl_stream_decoder *decoder, const uint8_t *
     enum { FEW = 32 };
     const struct pt_stream *const s = (const struct pt_stream *)decoder;
     struct tl_pt_packet packet = {0};
-    bool counts = false, has_mtc = false, exact = false;
+    bool has_ip = false, counts = false, has_mtc = false, exact = false;
     uint64_t cycles = 0; /* since an MTC */
     size_t rest = n, after = 0;
     for (size_t at = 0; at < n && (counts || after < FEW); after += rest < n) {
@@ -193,11 +194,15 @@ static size_t find_rest(const struct tl_stream_decoder *decoder, const uint8_t *
         case TL_PT_TIP:
             if (exact)
                 return at;
+            rest = rest == n ? at : rest;
             break;
         case TL_PT_PSBEND:
             if (counts && !has_mtc)
                 return at;
-            rest = rest < n ? rest : at;
+            rest = rest == n && has_ip ? at : rest;
+            break;
+        case TL_PT_FUP:
+            has_ip = true;
             break;
         default:
             break;

@@ -343,7 +343,8 @@ static void same_from_each_psb(const struct tl_image *image, struct tl_bytes in)
     assert_true(n > 10);
 }
 
-/* With and without timing packets, for different knowledge of the clocks. */
+/* With and without timing packets, for different knowledge of the clocks; and for user code only,
+ * so that some PSB+ have no address. */
 static void stands_where_it_began_at_a_psb(void **state)
 {
     (void)state;
@@ -353,11 +354,11 @@ static void stands_where_it_began_at_a_psb(void **state)
         {.name = "CPUID_15_EBX", .value = TL_SIM_PT_TSC_RATIO},
         {.name = "NOM_FREQ", .value = TL_SIM_PT_NOM_FREQ},
     };
-    static const size_t known[] = {0, 0, 3, 4};
+    static const size_t known[] = {0, 0, 3, 4, 0};
     memcpy(source.regs, regs, sizeof regs);
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         const struct tl_sim_pt_flow_options options = {
-            .kernel = true, .user = true, .timing = i > 0, .psb_period = 1500};
+            .kernel = i<4, .user = true, .timing = i> 0 && i < 4, .psb_period = 1500};
         struct tl_sim_x86_program program;
         struct tl_sim_pt_flow flow;
         tl_sim_x86_program_init(&program, 5 + i, 40);
