@@ -16,7 +16,12 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-enum { DISK_WAIT_MS = 1000, PIECE = 1 << 20 };
+enum {
+    DISK_WAIT_MS = 1000,
+    LONG_WAIT_MS =
+        1000, /* waits of the input are reported if they are as long, and the first one */
+    PIECE = 1 << 20
+};
 
 struct tl_feed {
     struct tl_feed_options o;
@@ -38,6 +43,10 @@ struct tl_feed {
     pthread_cond_t room;
     bool stop, ended;
     int error; /* errno of a failed read */
+
+    /* Of the thread: how often and how long the input had to wait. */
+    unsigned waits;
+    int64_t waited_ns;
 };
 
 /* ---- the thread that reads ---------------------------------------------------------------- */
@@ -59,32 +68,48 @@ static bool await_input(const struct tl_feed *feed, int ms)
     return !fds[0].revents;
 }
 
-/* Wait for free capacity, 0: the feed ends. Reports that the input has to wait. */
+static void report_wait(const struct tl_feed *feed, ssize_t room)
+{
+    const struct tl_spooldir *const spool = feed->o.spool;
+    if (room < 0)
+        tl_cli_warn(feed->name, "%s cannot be written: %s; the input waits", spool->path,
+                    strerror(errno));
+    else
+        tl_cli_warn(feed->name,
+                    "the server takes the bytes more slowly than they come: %" PRIu64
+                    " bytes wait for it, and the input waits; %s",
+                    tl_backlog_end(feed->backlog) - tl_backlog_begin(feed->backlog),
+                    spool ? "--spool DIR,SIZE with a larger SIZE has room for more"
+                          : "--memory SIZE or --spool DIR,SIZE has room for more");
+}
+
+/*
+ * Wait for free capacity, 0: the feed ends. Reports that the input has to wait. A source that is
+ * faster than the server has to wait for every piece: only long waits are reported one by one.
+ */
 static size_t await_room_locked(struct tl_feed *feed)
 {
+    const int64_t from = tl_monotonic_ns();
+    int64_t waited = 0;
     bool reported = false;
-    while (!feed->stop) {
-        const ssize_t room = tl_backlog_room(feed->backlog);
-        if (room > 0) {
-            if (reported && !feed->o.quiet)
-                tl_cli_warn(feed->name, "reading on");
-            return (size_t)room < PIECE ? (size_t)room : PIECE;
+    ssize_t room = 0;
+    while (!feed->stop && (room = tl_backlog_room(feed->backlog)) <= 0) {
+        feed->waits += waited == 0;
+        if (!reported && !feed->o.quiet &&
+            (feed->waits == 1 || waited >= LONG_WAIT_MS * TL_NS_PER_MS)) {
+            report_wait(feed, room);
+            reported = true;
         }
-        if (!reported && !feed->o.quiet) {
-            if (room < 0)
-                tl_cli_warn(feed->name, "%s cannot be written: %s; the input waits",
-                            feed->o.spool->path, strerror(errno));
-            else
-                tl_cli_warn(feed->name,
-                            "%" PRIu64 " bytes wait for the server, more than there is room for; "
-                            "the input waits",
-                            tl_backlog_end(feed->backlog) - tl_backlog_begin(feed->backlog));
-        }
-        reported = true;
         (void)tl_cond_wait_until(&feed->room, &feed->lock,
                                  tl_monotonic_ns() + DISK_WAIT_MS * TL_NS_PER_MS);
+        waited = tl_monotonic_ns() - from;
     }
-    return 0;
+    feed->waited_ns += waited;
+    if (feed->stop)
+        return 0;
+    if (reported && waited >= LONG_WAIT_MS * TL_NS_PER_MS)
+        tl_cli_warn(feed->name, "reading on");
+    return (size_t)room < PIECE ? (size_t)room : PIECE;
 }
 
 /* Skip the bytes that an earlier push has read, for an input that starts again. False: the input or
@@ -154,6 +179,9 @@ static void *read_on(void *context)
             end_locked(feed, got < 0 ? why : 0);
         ring(feed->more);
     }
+    if (feed->waits > 1 && !feed->o.quiet)
+        tl_cli_warn(feed->name, "the input waited for the server %u times, %.1f s in all",
+                    feed->waits, (double)feed->waited_ns / TL_NS_PER_S);
     pthread_mutex_unlock(&feed->lock);
     ring(feed->more);
     return NULL;

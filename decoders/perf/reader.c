@@ -173,7 +173,7 @@ static void read_header(struct tl_perf_reader *r)
     /* A bitmap consists of longs, whose bytes are swapped in the other byte order. */
     for (unsigned i = 0; i < sizeof r->features; i++)
         r->features[r->swap ? i ^ 7 : i] = p[72 + i];
-    if (r->data_at < FILE_HEADER || r->data_at > TL_PERF_HEAD_MAX) {
+    if (r->data_at < FILE_HEADER) {
         give_up(r, BAD_DATA_OFFSET, 40);
         return;
     }
@@ -214,6 +214,15 @@ static int read_attrs(struct tl_perf_reader *r)
             return rc;
     }
     return TL_OK;
+}
+
+/* Skip the bytes between what was collected and the records, if there are any. */
+static void skip_to_records(struct tl_perf_reader *r)
+{
+    r->area = (struct tl_perf_area){.size = r->data_at - r->position};
+    r->area_at = 0;
+    r->passes = true;
+    r->state = r->area.size > 0 ? IN_AREA : IN_RECORDS;
 }
 
 /* ---- records --------------------------------------------------------------------------------- */
@@ -534,8 +543,8 @@ static uint64_t wanted(const struct tl_perf_reader *r)
     switch (r->state) {
     case IN_HEADER:
         return r->gathered.n < PIPE_HEADER ? PIPE_HEADER : FILE_HEADER;
-    case BEFORE:
-        return r->data_at;
+    case BEFORE: /* the attributes are at the beginning, wherever the records are */
+        return r->data_at < TL_PERF_HEAD_MAX ? r->data_at : TL_PERF_HEAD_MAX;
     case IN_RECORDS: {
         if (r->gathered.n < TL_PERF_RECORD_HEADER)
             return TL_PERF_RECORD_HEADER;
@@ -559,7 +568,7 @@ static int take_gathered(struct tl_perf_reader *r)
         rc = read_attrs(r);
         tl_buf_reset(&r->gathered);
         if (r->state != OVER)
-            r->state = IN_RECORDS;
+            skip_to_records(r);
     } else {
         rc = take_collected(r, false);
     }
@@ -644,7 +653,10 @@ int tl_perf_reader_finish(struct tl_perf_reader *r)
     case BEFORE:
         return report_loss(r, "perf.data ends before its records", waits, r->gathered.n);
     case IN_AREA:
-        return report_loss(r, "perf.data ends within an AUX area", r->position, 0);
+        return report_loss(r,
+                           r->position < r->data_at ? "perf.data ends before its records"
+                                                    : "perf.data ends within an AUX area",
+                           r->position, 0);
     case IN_RECORDS:
         if (r->gathered.n > 0)
             return report_loss(r, "perf.data ends within a record", waits, r->gathered.n);
@@ -727,8 +739,7 @@ void tl_perf_reader_state(struct tl_perf_reader *r, const struct tl_decode *deco
     tl_state_u64(s, &r->lost_at);
     tl_state_u8(s, &r->lost_why, WHYS - 1);
     tl_state_check(s, r->gathered.n <= r->position && r->lost_at <= r->position);
-    tl_state_check(s, state != BEFORE ||
-                          (r->data_at >= FILE_HEADER && r->data_at <= TL_PERF_HEAD_MAX));
+    tl_state_check(s, state != BEFORE || r->data_at >= FILE_HEADER);
     tl_state_check(s,
                    state != SEARCHING || (r->lost_why >= SHORT_AREA && r->lost_why <= BAD_RECORD &&
                                           r->lost_at <= r->position - r->gathered.n &&

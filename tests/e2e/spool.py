@@ -8,6 +8,7 @@ TL_SEED: determines where they are killed.
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -209,6 +210,22 @@ def spool_full(lab):
     lab.start()
     check(push.wait(60) == 0, push.stderr.read())
     check(lab.run('raw', 'full', '-').out == data, 'bytes differ')
+
+
+@test
+def source_is_faster(lab):
+    """A pipe that is always faster than the server: that is reported once, then only waits of a
+    second or more are, and in the end their sum."""
+    lab.start()
+    data = content(lab, 8 << 20)
+    done = lab.run('push', '--format', 'etm4', '--rig', 'rig', '--trace', 'fast', '--memory', '64K', '-',
+                   stdin=data)
+    lines = [line for line in done.err.splitlines() if b'the input waits' in line]
+    waits, seconds = re.search(rb'waited for the server (\d+) times, ([\d.]+) s in all', done.err).groups()
+    check(int(waits) > 10, 'the input hardly waited:', done.err)
+    check(1 <= len(lines) <= 1 + float(seconds), done.err)
+    check(b'--memory SIZE' in lines[0], lines[0])
+    check(lab.run('raw', 'fast', '-').out == data, 'bytes differ')
 
 
 @test

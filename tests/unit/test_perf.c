@@ -51,18 +51,28 @@ static int on_loss(void *context, const struct tl_decode_loss *loss)
     return TL_OK;
 }
 
-static void decode(struct said *s, const uint8_t *p, size_t n)
+/* Decode `p`, with `gap` zero bytes at `at`. */
+static void decode_apart(struct said *s, const uint8_t *p, size_t n, size_t at, uint64_t gap)
 {
+    static const uint8_t zeros[1 << 20];
     const struct tl_decode_sink sink = {.context = s, .items = on_items, .loss = on_loss};
     struct tl_setup setup;
     struct tl_decode *d;
     tl_setup_init(&setup);
     assert_int_equal(tl_setup_format(&setup, "perf", NULL), TL_OK);
     assert_int_equal(tl_decode_new(&d, &setup, NULL, &sink, NULL), TL_OK);
-    assert_int_equal(tl_decode_push(d, p, n), TL_OK);
+    assert_int_equal(tl_decode_push(d, p, at), TL_OK);
+    for (; gap > 0; gap -= gap < sizeof zeros ? gap : sizeof zeros)
+        assert_int_equal(tl_decode_push(d, zeros, gap < sizeof zeros ? gap : sizeof zeros), TL_OK);
+    assert_int_equal(tl_decode_push(d, p + at, n - at), TL_OK);
     assert_int_equal(tl_decode_finish(d), TL_OK);
     tl_decode_free(d);
     tl_setup_fini(&setup);
+}
+
+static void decode(struct said *s, const uint8_t *p, size_t n)
+{
+    decode_apart(s, p, n, n, 0);
 }
 
 static void said_fini(struct said *s)
@@ -130,6 +140,40 @@ static void coresight_cut(void **state)
 {
     (void)state;
     cut_at_every_byte("coresight.pipe");
+}
+
+/* ---- records far from the header ------------------------------------------------------------- */
+
+/* The records of a file may begin anywhere after its attributes: all branches are decoded; a file
+ * that ends before them says so. */
+static void records_far_away(void **state)
+{
+    (void)state;
+    static const uint64_t gaps[] = {1, 16 << 20, 64 << 20, (uint64_t)4097 << 20};
+    struct tl_buf file = {0};
+    struct said whole = {0}, cut = {0};
+    char path[512];
+    snprintf(path, sizeof path, "%s/tests/fuzz/corpus/perf/remap.file", TL_SOURCE_DIR);
+    assert_int_equal(tl_buf_read_file(&file, path, 1 << 20, NULL), TL_OK);
+    uint8_t *const p = file.p + 1; /* the first byte is the fuzz target's */
+    const size_t size = file.n - 1;
+    const size_t data_at = (size_t)tl_le64(p + 40);
+    decode(&whole, p, size);
+    assert_true(whole.branches[0].n > 0);
+    for (size_t g = 0; g < sizeof gaps / sizeof *gaps; g++) {
+        struct said s = {0};
+        tl_put_le64(p + 40, data_at + gaps[g]);
+        decode_apart(&s, p, size, data_at, gaps[g]);
+        assert_int_equal(s.losses, whole.losses);
+        assert_int_equal(s.branches[0].n, whole.branches[0].n);
+        assert_memory_equal(s.branches[0].p, whole.branches[0].p, s.branches[0].n);
+        said_fini(&s);
+    }
+    decode_apart(&cut, p, data_at, data_at, 100 << 20);
+    assert_int_equal(cut.losses, 1);
+    said_fini(&cut);
+    said_fini(&whole);
+    tl_buf_fini(&file);
 }
 
 /* ---- damaged --------------------------------------------------------------------------------- */
@@ -480,6 +524,7 @@ int main(void)
         cmocka_unit_test(clock_records),     cmocka_unit_test(clocks_of_trace_units),
         cmocka_unit_test(maps_of_guests),    cmocka_unit_test(code_made_at_run_time),
         cmocka_unit_test(code_in_no_file),   cmocka_unit_test(bad_record_between),
+        cmocka_unit_test(records_far_away),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
