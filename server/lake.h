@@ -466,13 +466,20 @@ struct tl_stats_function {
 
 /*
  * Trace lost for one reason: number of intervals between two timestamps, their total length, and
- * the longest. The loss lies within them. In units of the stream's time.
+ * the longest, with the time at which it begins. The loss lies within them. In units of the
+ * stream's time.
  */
 struct tl_stats_lost {
     char name[32]; /* "overflow" */
-    uint64_t n, total, longest;
+    uint64_t n, total, longest, longest_at;
 };
 #define TL_STATS_REASONS 8
+
+/* A source of formatter frames in the setup. */
+struct tl_stats_source {
+    const char *name;   /* of its stream */
+    const char *device; /* as the setup names it, else its protocol */
+};
 
 struct tl_stats {
     uint64_t from, to; /* the range, clipped to the available trace */
@@ -484,7 +491,9 @@ struct tl_stats {
     struct tl_stats_count *counts; /* grouped; only those that are not 0 */
     size_t n_counts, cap_counts;
     struct tl_stats_lost lost[TL_STATS_REASONS];
-    size_t n_lost;      /* reasons that cover time */
+    size_t n_lost;                  /* reasons that cover time */
+    struct tl_stats_source *silent; /* from which no trace came; of all streams only */
+    size_t n_silent;
     struct tl_gen *gen; /* owns the names */
 };
 /* Exact statistics of a range, or of all streams in full (`stream` NULL). Free with

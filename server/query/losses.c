@@ -25,8 +25,10 @@ static void at_time(struct losing *l, uint64_t raw)
         struct tl_stats_lost *const lost = &l->lost[i];
         lost->n++;
         lost->total += now - before;
-        if (lost->longest < now - before)
+        if (lost->longest < now - before) {
             lost->longest = now - before;
+            lost->longest_at = before;
+        }
     }
     l->reasons = 0;
     l->last = raw;

@@ -155,6 +155,7 @@ void tl_stats_fini(struct tl_stats *stats)
 {
     free(stats->functions);
     free(stats->counts);
+    free(stats->silent);
     tl_gen_put(stats->gen);
     *stats = (struct tl_stats){0};
 }
@@ -267,6 +268,33 @@ static int count_stream(struct counting *s, const struct tl_cut *cut, uint64_t f
     return r;
 }
 
+static bool has_lane(struct tl_gen *gen, const char *name)
+{
+    struct tl_lane *lane;
+    for (size_t i = 0; (lane = tl_gen_lane_at(gen, i)); i++)
+        if (strcmp(lane->name, name) == 0)
+            return true;
+    return false;
+}
+
+/* Sources from which no trace came: a core that was off, or a wrong trace ID. */
+static int find_silent(struct tl_gen *gen, struct tl_stats *out)
+{
+    const struct tl_setup *const setup = &gen->setup;
+    if (setup->container != TL_CONTAINER_TPIU || setup->n_sources == 0)
+        return TL_OK;
+    out->silent = calloc(setup->n_sources, sizeof(*out->silent));
+    if (!out->silent)
+        return TL_NOMEM;
+    for (size_t i = 0; i < setup->n_sources; i++) {
+        const struct tl_source *const s = &setup->sources[i];
+        if (s->protocol != TL_PROTO_NONE && !has_lane(gen, s->name))
+            out->silent[out->n_silent++] = (struct tl_stats_source){
+                s->name, s->device[0] ? s->device : tl_format_of(s->protocol)->name};
+    }
+    return TL_OK;
+}
+
 /* All streams in full. */
 static int stats_of_all(struct counting *s, struct tl_lake *lake, const char *id,
                         struct tl_stats *out, struct tl_fail *fail)
@@ -290,6 +318,8 @@ static int stats_of_all(struct counting *s, struct tl_lake *lake, const char *id
     out->to = longest;
     if (r >= 0)
         r = answer(s, gen, out);
+    if (r >= 0)
+        r = find_silent(gen, out);
     tl_gen_put(gen);
     return r;
 }

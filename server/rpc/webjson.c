@@ -272,7 +272,7 @@ static bool add_counts(cJSON *o, const char *title, const struct tl_stats *stats
     return ok;
 }
 
-/* Add {"overflow":{"n","total","longest"},…} of reasons that cover time. */
+/* Add {"overflow":{"n","total","longest","longest_at"},…} of reasons that cover time. */
 static bool add_lost(cJSON *o, const struct tl_stats *stats)
 {
     cJSON *const lost = cJSON_AddObjectToObject(o, "lost");
@@ -281,7 +281,23 @@ static bool add_lost(cJSON *o, const struct tl_stats *stats)
         const struct tl_stats_lost *const l = &stats->lost[i];
         cJSON *const one = cJSON_AddObjectToObject(lost, l->name);
         ok = one && tl_webjson_u64(one, "n", l->n) && tl_webjson_u64(one, "total", l->total) &&
-             tl_webjson_u64(one, "longest", l->longest);
+             tl_webjson_u64(one, "longest", l->longest) &&
+             tl_webjson_u64(one, "longest_at", l->longest_at);
+    }
+    return ok;
+}
+
+/* Add [{"name","device"},…]. */
+static bool add_silent(cJSON *o, const struct tl_stats *stats)
+{
+    cJSON *const silent = cJSON_AddArrayToObject(o, "silent");
+    bool ok = silent != NULL;
+    for (size_t i = 0; ok && i < stats->n_silent; i++) {
+        cJSON *const one = cJSON_CreateObject();
+        ok = tl_webjson_add_row(
+            silent,
+            tl_webjson_complete(one, tl_webjson_text(one, "name", stats->silent[i].name) &&
+                                         tl_webjson_text(one, "device", stats->silent[i].device)));
     }
     return ok;
 }
@@ -307,6 +323,8 @@ cJSON *tl_webjson_stats(const struct tl_stats *s, size_t most)
          add_lost(o, s);
     if (s->reads + s->writes > 0)
         ok = ok && add_memory(o, s);
+    if (s->n_silent > 0)
+        ok = ok && add_silent(o, s);
     if (s->n_counts > 0 && s->counts[s->n_counts - 1].group == TL_STATS_RECORD)
         ok = ok && add_counts(o, "records", s, TL_STATS_RECORD);
     return tl_webjson_complete(o, ok && functions);

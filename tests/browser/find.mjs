@@ -20,6 +20,29 @@ export async function findChecks(suite, { server, trace }) {
   };
   const grouped = (n) => n.toLocaleString("en-US");
 
+  await suite.check("find: a time, as it is written on the page, on both axes", {}, async (page) => {
+    await open(page, base, `#/trace/${trace}?lane=cs.10`);
+    const stream = (await (await page.request.get(root)).json()).streams.find((s) => s.name === "cs.10");
+    const time = Math.floor((Number(stream.time_first) + Number(stream.time_last)) / 2);
+    const located = await (await page.request.get(`${root}/streams/cs.10/locate?unit=time&at=${time}`)).json();
+    const go = async (what, wanted) => {
+      await page.fill(".search input", what);
+      await page.press(".search input", "Enter");
+      await page.waitForFunction((at) => new RegExp(`[?&]at=${at}(&|$)`).test(location.hash), wanted);
+    };
+    await go(`${time / 1e6} ms`, located.insn);
+    await go("#0", 0);
+    await go(`${String(Math.floor(time / 1e6))}.${String(time % 1e6).padStart(6, "0").replace(/(...)/, "$1 ")} ms`, located.insn);
+    await page.focus("#timeline");
+    await page.keyboard.press("KeyT");
+    await page.waitForFunction(() => /axis=time/.test(location.hash));
+    await go("1ns", Number(stream.time_first) > 1 ? stream.time_first : 1);
+    await go(`${time}ns`, time);
+    await page.fill(".search input", "5 ticks");
+    await page.press(".search input", "Enter");
+    await text(page, ".tabpanel", "The times of this trace are in ns");
+  });
+
   await suite.check("find: from the cursor, in all lanes, counted", {}, async (page) => {
     await open(page, base, `#/trace/${trace}?lane=cs.12&at=1000000`);
     await search(page, "CRC32_UPD");

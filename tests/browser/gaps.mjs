@@ -96,8 +96,31 @@ export async function gapChecks(suite, { server, trace, far }) {
     await page.waitForFunction(() => /overflow\s*1\s*≤ 3\.00 µs\s*≤ 3\.00 µs/.test(document.querySelector("table.lengths")?.textContent ?? ""));
     const ask = async (from, to) => (await (await page.request.get(`${base}/api/v1/traces/${trace}/streams/cs.10/stats?from=${from}&to=${to}`)).json()).lost;
     assert.deepEqual(await ask(0, LOST_AT - 10), {});
-    assert.deepEqual(await ask(LOST_AT - 10, LOST_AT + 10), { overflow: { n: 1, total: 3000, longest: 3000 } });
+    assert.deepEqual(await ask(LOST_AT - 10, LOST_AT + 10), { overflow: { n: 1, total: 3000, longest: 3000, longest_at: 2000 } });
     assert.deepEqual(await ask(LOST_AT + 10, LOST_AT + 20), {});
+    // The longest one is shown when it is clicked on.
+    await page.click("table.lengths tr:has-text('overflow') td button");
+    await page.waitForFunction(() => /axis=time/.test(location.hash) && /select=2000-5000/.test(location.hash));
+    await settle(page);
+    const { from, to } = await place(page);
+    assert.ok(from < 2000 && from >= -1000 && to > 5000 && to <= 8000, `${from} to ${to}`);
+  });
+
+  await suite.check("gaps: no label of the ruler is cut off", { fresh: true }, async (page) => {
+    await page.addInitScript(() => {
+      window.labels = [];
+      const fill = CanvasRenderingContext2D.prototype.fillText;
+      CanvasRenderingContext2D.prototype.fillText = function noted(text, x, y, ...more) {
+        if (this.canvas.matches?.("canvas.base") && y === 12) window.labels.push([text, x, x + this.measureText(text).width]);
+        return fill.call(this, text, x, y, ...more);
+      };
+    });
+    for (let i = 0; i < 12; i++) { // at every distance from the edges
+      const width = await at(trace, 0n)(page, 1000 + 37 * i, 9000 + 37 * i);
+      const labels = await page.evaluate(() => window.labels.splice(0));
+      assert.ok(labels.length > 2, "labels");
+      for (const [text, from, to] of labels) assert.ok(from >= 0 && to <= width, `${text} from ${from} to ${to} of ${width}`);
+    }
   });
 
   await suite.check("gaps: by instructions they lie between two of them", {}, async (page) => {

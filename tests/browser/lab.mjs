@@ -134,6 +134,15 @@ export class Lab {
     return id;
   }
 
+  /** A trace with a source in its setup that sends nothing, and bytes that are no trace. */
+  async undecoded() {
+    const [bytes, setup, garbage] = ["silent.bin", "silent.ini", "garbage.bin"].map((name) => path.join(this.dir, name));
+    await this.run("tracelake-rig", this.rig("etm", "complete", ["--rate", "2000000", "--bytes", "100000", "--save", bytes, "--config", setup]));
+    fs.appendFileSync(setup, "\n[source cs.20]\nprotocol=itm\nid=0x20\ndevice=ITM_9\n");
+    fs.writeFileSync(garbage, Buffer.alloc(2048, 0x55));
+    return { silent: await this.pushed("silent", ["--config", setup, bytes]), garbage: await this.pushed("garbage", ["--format", "etm4", garbage]) };
+  }
+
   /** An Open SoC Debug capture with every kind of module. */
   async osd() {
     const file = path.join(this.dir, "osd.di");

@@ -10,7 +10,7 @@ import { accessible, colours, inBothThemes, open, place, settle, shot } from "./
 const rgb = (css) => `#${css.match(/\d+/g).slice(0, 3).map((n) => Number(n).toString(16).padStart(2, "0")).join("")}`;
 const squeezed = (text) => text.replace(/\s+/g, " ");
 
-export async function overviewChecks(suite, { server, trace, noimage, dir }) {
+export async function overviewChecks(suite, { server, trace, noimage, silent, garbage, dir }) {
   const base = server.replace(/\/$/, "");
 
   await suite.check("overview: what the server counted; the hottest functions have colours of their own", {}, async (page) => {
@@ -55,6 +55,27 @@ export async function overviewChecks(suite, { server, trace, noimage, dir }) {
     await page.waitForSelector("#events .gridbody [role=row]");
     assert.equal(await page.locator("#events .gridbody [role=row]").count(), stats.gaps.overflow);
     assert.equal((await place(page)).query.get("kinds"), "overflow");
+  });
+
+  await suite.check("overview: sources that sent nothing are named, and why nothing was decoded", {}, async (page) => {
+    await open(page, base, `#/trace/${silent}`);
+    await page.waitForFunction(() => document.querySelector(".silent")?.textContent === "No trace came from ITM_9 (cs.20)");
+    await accessible(page);
+    await shot(page, "silent");
+    await open(page, base, `#/trace/${trace}`);
+    await page.waitForSelector(".overview table.hot tbody tr");
+    assert.ok(!await page.isVisible(".silent"));
+    await page.evaluate(() => {
+      window.notes = [];
+      const fill = CanvasRenderingContext2D.prototype.fillText;
+      CanvasRenderingContext2D.prototype.fillText = function noted(text, ...more) {
+        window.notes.push(text);
+        return fill.call(this, text, ...more);
+      };
+    });
+    await page.evaluate((hash) => { location.hash = hash; }, `#/trace/${garbage}`);
+    await page.waitForFunction(() => window.notes.some((t) => t.startsWith("None of 2.0 KiB could be decoded as etm4: check the format")));
+    assert.ok(!/in view/.test(await page.textContent("#status")));
   });
 
   await suite.check("overview: a missing image is named in the lane, and brought in there", {}, async (page) => {

@@ -23,6 +23,9 @@ export async function perfChecks(suite, { server, bare, symfs }) {
       assert.ok(text.includes(`${f.path} build ID ${f.build_id} ${name} ${Number(context)}, at ${address}`), `${f.path} in ${text}`);
     }
     await inBothThemes(page, "perf-missing");
+    const cut = await page.locator(".head .counts").evaluateAll((all) => all.map((e) => [e.textContent, e.getBoundingClientRect().bottom - e.closest(".head").getBoundingClientRect().bottom])
+      .filter(([, by]) => by > 0.5));
+    assert.deepEqual(cut, [], "lines of the lanes' heads are cut off");
     // The lane says which file it needs, also to screen readers.
     await page.focus(".head button:has-text('Add image') >> nth=0");
     await page.keyboard.press("Enter");

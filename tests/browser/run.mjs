@@ -72,6 +72,7 @@ const LAB = {
     await overviewChecks(suite, {
       ...on, dir: lab.dir,
       noimage: await lab.pushed("noimage", missingTrace().write(lab.dir, "gaps", { clock: 1e9, image: false })),
+      ...await lab.undecoded(),
     });
     const recording = await lab.recording("pt-five-tasks");
     if (recording) await perfChecks(suite, { ...on, ...recording });

@@ -3,7 +3,7 @@
 import type { Node } from "./arrange.ts";
 import type { Session } from "./session.ts";
 import { absolute, type Ref } from "./epoch.ts";
-import { duration, exactTime, grouped, short } from "./format.ts";
+import { bytes, duration, exactTime, grouped, short } from "./format.ts";
 import { contextName } from "./lanedata.ts";
 import { filesAt } from "./missing.ts";
 import { isSoftware, privilegeName, timeIsNs, unitName, type Stream } from "./model.ts";
@@ -136,8 +136,11 @@ export function spoken(d: Description): string {
 }
 
 /** Why a lane has no instructions: which file is needed, if known. */
-export function nothingRan(s: Session, { name, gaps }: Stream): string {
+export function nothingRan(s: Session, { name, gaps, protocol, events, lostBytes }: Stream): string {
   const astray = s.overview.astray.get(name);
+  if (!astray && events === 0 && lostBytes > 0) {
+    return `None of ${bytes(lostBytes)} could be decoded as ${protocol}: check the format, the setup and the trace ID`;
+  }
   if (!astray) { // or it is beyond the limit
     const named = s.overview.more && s.overview.files.length > 0 ? "; the overview names missing files" : "";
     return gaps === 0 ? "" : `No instructions, only ${gaps === 1 ? "a gap" : `${gaps} gaps`}${named}`;

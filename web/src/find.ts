@@ -3,6 +3,7 @@
 // number of hits.
 import * as api from "./api.ts";
 import type { App } from "./app.ts";
+import { since } from "./epoch.ts";
 import type { Hit, Trace } from "./model.ts";
 import { nearNames, parseSearch } from "./search.ts";
 import type { Session } from "./session.ts";
@@ -167,6 +168,13 @@ function same(a: Spot | undefined, b: Spot | undefined): boolean {
   return a !== undefined && b !== undefined && a.stream === b.stream && a.insn === b.insn;
 }
 
+/** Why a lane has no such time; "": it has. */
+function whyNoTime({ stream }: Session, ns: boolean): string {
+  if (!stream?.hasTime) return `${stream?.name ?? "This trace"} has no timestamps: go to an instruction (#1000000).`;
+  if (ns === stream.timeIsNs) return "";
+  return ns ? "The times of this trace are ticks: its setup has no clock=HZ. Give e.g. 1000 ticks." : "The times of this trace are in ns: give e.g. 12.5 ms.";
+}
+
 export class Finder {
   private step: Hits | undefined;
 
@@ -204,12 +212,17 @@ export class Finder {
       app.moved();
       return;
     }
+    const timeless = parsed.kind === "time" ? whyNoTime(s, parsed.ns) : "";
+    if (parsed.kind === "time" && timeless === "") {
+      await app.goToTime(since(s.trace.epoch, parsed.at));
+      return;
+    }
     const list = new Hits(s.trace, parsed.kind === "query" ? { q: parsed.text } : {}, () => app.changed());
     const found: Found = { text, list, offers: [] };
     s.found = found;
     if (go) app.setPanel("find");
-    if (parsed.kind === "error") {
-      list.error = parsed.text;
+    if (parsed.kind !== "query") {
+      list.error = parsed.kind === "error" ? parsed.text : timeless;
       app.changed();
       return;
     }

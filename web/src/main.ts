@@ -68,8 +68,8 @@ function status(s: Session): TemplateResult {
   const hover = timeline.hover ?? (s.cursor !== undefined ? timeline.inspect(s, s.lane, s.cursor) : undefined);
   const d = hover && describe(s, hover);
   const wide = span(s.view);
-  const units = new Set(s.trace.streams.map((x) => unitName(x.protocol)));
-  const size = s.view.axis === "insn" ? `${short(wide)} ${units.size === 1 ? [...units][0] : "insns"}`
+  const units = new Set(s.trace.streams.filter((x) => x.insns > 0).map((x) => unitName(x.protocol)));
+  const size = s.view.axis === "insn" ? units.size === 0 ? "" : `${short(wide)} ${units.size === 1 ? [...units][0] : "insns"}`
     : timeIsNs(s.trace) ? duration(wide) : `${short(wide)} ticks`;
   const cell = (name: string, text: string, cls = ""): TemplateResult | typeof nothing =>
     text === "" ? nothing : html`<span class=${`cell ${cls}`} title=${name}>${text}</span>`;
@@ -78,7 +78,7 @@ function status(s: Session): TemplateResult {
       ${cell("Mode", d.mode)}${cell("Events", d.events)}${cell("Lost", d.lost, "bad")}` : nothing}
     <span class="grow"></span>
     ${cell("Result of the last step", stepText(s), "num")}
-    <span class="cell num muted" title="Width of the view">${size} in view</span>
+    ${cell("Width of the view", size && `${size} in view`, "num muted")}
     <span class="busy ${app.settled && !timeline.late ? "" : "on"}" aria-hidden="true"></span>`;
 }
 
@@ -90,7 +90,7 @@ function tip(s: Session): TemplateResult | typeof nothing {
   const inlined = hit ? undefined : timeline.inlinedAt(hover.x, hover.y);
   const d = describe(s, hover);
   const [title, detail] = hit
-    ? [hit.slice.name || "unnamed code", widthText(s, hit.slice.to - hit.slice.from) || "1 insn"]
+    ? [hit.slice.name || "unnamed code", `${hit.whole ? "" : "more than "}${widthText(s, hit.slice.to - hit.slice.from) || "1 insn"}`]
     : inlined ? [inlined.fn, `inlined, ${widthText(s, inlined.to - inlined.from) || "1 insn"}`]
     : [d.what, [d.share, d.mode].filter(Boolean).join(" · ")];
   if (title === "") return nothing;

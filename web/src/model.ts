@@ -128,6 +128,7 @@ export interface Lost {
   readonly n: number;
   readonly total: number; // in units of time
   readonly longest: number;
+  readonly longestAt: bigint; // the time at which that begins, not relative to the epoch
 }
 
 export interface Stats {
@@ -136,6 +137,7 @@ export interface Stats {
   readonly functionsRun: number; // number of functions executed; those with most instructions are listed
   readonly functions: readonly { name: string; pc: string; insns: number; calls: number }[];
   readonly groups: readonly { title: string; rows: readonly Count[] }[];
+  readonly silent: readonly { name: string; device: string }[]; // sources in the setup from which no trace came
 }
 
 type Json = Record<string, unknown>;
@@ -332,7 +334,7 @@ export function readSlices(streams: Readonly<Record<string, unknown>>, epoch = 0
 const TITLES: Record<string, string> = {
   mix: "Kinds of instructions", modes: "Modes", items: "Events", gaps: "Gaps",
 };
-const NOT_COUNTS = new Set(["functions", "lost", "functions_run", "insns", "from", "to"]);
+const NOT_COUNTS = new Set(["functions", "silent", "lost", "functions_run", "insns", "from", "to"]);
 
 export function readStats(value: unknown): Stats {
   const o = object(value);
@@ -354,7 +356,7 @@ export function readStats(value: unknown): Stats {
     insns: number(o.insns),
     lost: new Map(Object.entries(object(o.lost)).map(([reason, told]) => {
       const l = object(told);
-      return [reason, { n: number(l.n), total: number(l.total), longest: number(l.longest) }];
+      return [reason, { n: number(l.n), total: number(l.total), longest: number(l.longest), longestAt: whole(l.longest_at) }];
     })),
     functionsRun: Math.max(number(o.functions_run), list(o.functions).length),
     functions: list(o.functions).map((row) => {
@@ -365,6 +367,7 @@ export function readStats(value: unknown): Stats {
       };
     }),
     groups: groups.filter((g) => g.rows.length > 0),
+    silent: list(o.silent).map((row) => ({ name: text(object(row).name), device: text(object(row).device) })),
   };
 }
 

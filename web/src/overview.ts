@@ -57,6 +57,11 @@ export class Overview {
     return 0;
   }
 
+  /** Sources of formatter frames from which no trace came: a core that was off, or a wrong trace ID. */
+  silent(trace: Trace): Stats["silent"] {
+    return trace.decodedBytes === 0 ? [] : this.stats?.silent.filter(({ name }) => !trace.streams.some((x) => x.name === name)) ?? [];
+  }
+
   private async load(trace: Trace): Promise<void> {
     const { signal } = this.controller;
     try {

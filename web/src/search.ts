@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Parses the text in the search box. The server understands everything except "#1234".
+// Parses the text in the search box. The server understands everything except "#1234" and times.
 export type Search =
   | { readonly kind: "none" }
   | { readonly kind: "goto"; readonly insn: number }
+  | { readonly kind: "time"; readonly at: bigint; readonly ns: boolean } // else ticks
   | { readonly kind: "query"; readonly text: string }
   | { readonly kind: "error"; readonly text: string };
 
@@ -10,10 +11,23 @@ export type Search =
 export const EVENT_KINDS = ["exception", "return", "gap", "overflow", "event", "software", "mode",
   "context", "trace-on", "note"] as const;
 
-/** "#1234" goes to an instruction; anything else is searched for. */
+const UNITS: Readonly<Record<string, number>> = { tick: 0, ns: 0, us: 3, "µs": 3, "μs": 3, ms: 6, s: 9 };
+
+/** "12.5 ms", also as the page writes times: "1,000.802 347 ms". */
+function parseTime(text: string): Search | undefined {
+  const [, int, part = "", unit] = /^(\d[\d,\s]*)(?:\.([\d\s]*))?\s*(ticks?|[num\u00b5\u03bc]?s)$/i.exec(text) ?? [];
+  if (int === undefined || unit === undefined) return undefined;
+  const name = unit.toLowerCase().replace("ticks", "tick");
+  const decimals = part.replace(/\s/g, "").padEnd(9, "0").slice(0, UNITS[name]);
+  return { kind: "time", at: BigInt(int.replace(/[,\s]/g, "") + decimals), ns: name !== "tick" };
+}
+
+/** "#1234" goes to an instruction, "12.5 ms" to a time; anything else is searched for. */
 export function parseSearch(input: string): Search {
   const text = input.trim();
   if (text === "") return { kind: "none" };
+  const time = parseTime(text);
+  if (time) return time;
   if (!text.startsWith("#")) return { kind: "query", text };
   const digits = text.slice(1).replace(/[,_\s]/g, "");
   return /^\d{1,15}$/.test(digits) ? { kind: "goto", insn: Number(digits) }

@@ -37,6 +37,7 @@ interface Wish {
 export interface Shown {
   readonly slices: readonly Slice[];
   readonly complete: boolean; // none was too narrow to be listed
+  readonly to: number; // end of the loaded range, where longer slices are cut off
 }
 
 export class SliceCache {
@@ -55,7 +56,7 @@ export class SliceCache {
   get(stream: string, view: View): Shown | undefined {
     const best = this.covering(stream, view).filter((h) => h.slices)
       .sort((a, b) => a.narrowest - b.narrowest)[0];
-    return best?.slices && { slices: best.slices, complete: best.narrowest === 0 };
+    return best?.slices && { slices: best.slices, complete: best.narrowest === 0, to: best.to };
   }
 
   /** Is there nothing to wait for: loaded, or not available? */

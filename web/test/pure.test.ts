@@ -98,6 +98,12 @@ test("pixels are the colour's bytes in memory order", () => {
 test("what is typed into the search box", () => {
   assert.deepEqual(parseSearch("  "), { kind: "none" });
   assert.deepEqual(parseSearch("#1,234"), { kind: "goto", insn: 1234 });
+  for (const [text, ns] of [["12.5 ms", 12500000n], ["1,000.802 347 ms", 1000802347n], ["7ns", 7n], ["2s", 2000000000n], ["1.5us", 1500n],
+    ["3 µs", 3000n], ["9223372036854775807 ns", 9223372036854775807n], ["0.0000000019 s", 1n]] as const) {
+    assert.deepEqual(parseSearch(text), { kind: "time", at: ns, ns: true }, text);
+  }
+  assert.deepEqual(parseSearch("1,000 ticks"), { kind: "time", at: 1000n, ns: false });
+  for (const other of ["ms", "5", "0x5s", "5 mss", "irqs"]) assert.equal(parseSearch(other).kind, "query", other);
   assert.deepEqual(parseSearch(" main+0x10 "), { kind: "query", text: "main+0x10" });
   for (const wrong of ["#", "#x"]) assert.equal(parseSearch(wrong).kind, "error", wrong);
 });

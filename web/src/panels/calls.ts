@@ -72,8 +72,7 @@ export class CallsPanel {
     if (all) {
       fields.push(["Call", c.number === undefined ? "none: already running when the trace began" : `${grouped(c.number)} of ${grouped(all.calls)}`]);
       if (all.finished > 0) {
-        fields.push(["All calls", html`<span title="minimum, average and maximum instructions">${short(all.min)} ·
-          ${short(Math.round(all.total / all.finished))} · ${short(all.max)} insns</span>`]);
+        fields.push(["All calls", `${short(all.min)} to ${short(all.max)} insns, ${short(Math.round(all.total / all.finished))} on average`]);
       }
     }
     return html`<dl class="details">${fields.map(([k, v]) => html`<div><dt>${k}</dt><dd>${v}</dd></div>`)}</dl>

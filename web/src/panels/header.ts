@@ -109,7 +109,7 @@ export class Header {
         role="combobox" aria-expanded=${offers.length > 0} aria-controls="offers"
         aria-autocomplete="list" aria-label="Search in all lanes"
         aria-activedescendant=${this.marked >= 0 && offers.length > 0 ? `offer-${this.marked}` : nothing}
-        placeholder="Function, address, event, op:mnemonic, #instruction"
+        placeholder="Function, address, event, #instruction, 12.5 ms"
         .value=${app.searchText} @keydown=${key}
         @input=${(e: InputEvent) => {
     app.searchText = (e.target as HTMLInputElement).value;

@@ -19,6 +19,7 @@ class HitGrid {
 
   view(s: Session, list: Hits, label: string): TemplateResult {
     const several = s.trace.streams.length > 1;
+    const brief = s.trace.streams.every((x) => x.name.length <= 6); // "cs.10"
     const extend = (by: 1 | -1): void => {
       const n = list.hits.length;
       void list.extend(by).then((came) => {
@@ -29,13 +30,13 @@ class HitGrid {
     const timed = s.view.axis === "time";
     const place = (hit: Hit): string => (timed && hit.time !== undefined ? timeText(s.trace, hit.time, ns) : grouped(hit.insn));
     return this.grid.view({
-      id: this.id, label, cls: several ? "hits several" : "hits", n: list.hits.length, total: list.total,
+      id: this.id, label, cls: several ? `hits several ${brief ? "brief" : ""}` : "hits", n: list.hits.length, total: list.total,
       heads: [...(several ? ["Lane"] : []), timed ? "Time" : "Instruction", "What"],
       selected: this.selected(s, list),
       cells: (i) => {
         const hit = list.hits[i]!;
         const at = list.query.event !== undefined || /^0x0*$/.test(hit.pc) ? "" : addressDigits(hit.pc);
-        const what = [at, hit.text].filter(Boolean).join("  ");
+        const what = [hit.text.replace(/\b0{8}(?=[0-9a-f]{8}\b)/, ""), at].filter(Boolean).join("  ");
         return [...(several ? [hit.stream] : []), place(hit), html`<span title=${what}>${what}</span>`];
       },
       go: (i) => this.app.finder.goToOf(list, i),
@@ -90,7 +91,8 @@ export class FindPanel {
     if (!found) {
       return html`<p class="muted hint">Search for a function by its name or part of it, <code>main+0x10</code>, an address or a
         range (<code>0x8000-0x9000</code>), an event (<code>exception</code>, <code>gap</code>), a mnemonic
-        (<code>op:ldr*</code>), an encoding (<code>opcode:d503201f</code>), or go to an instruction (<code>#1000000</code>).</p>`;
+        (<code>op:ldr*</code>), an encoding (<code>opcode:d503201f</code>), or go to an instruction
+        (<code>#1000000</code>) or a time (<code>12.5 ms</code>).</p>`;
     }
     const { list } = found;
     if (list.error !== "") return html`<p class="trouble" role="alert">${list.error}</p>${this.offers(found.offers)}`;

@@ -2,6 +2,7 @@
 // An overview of a trace: hottest functions, missing images, events, modes.
 import { html, nothing, type TemplateResult } from "lit-html";
 import type { App } from "../app.ts";
+import { since } from "../epoch.ts";
 import { bytes, duration, grouped, percent, short } from "../format.ts";
 import { EVENT_GROUP } from "../overview.ts";
 import { isSoftware, timeIsNs, type Stats } from "../model.ts";
@@ -23,11 +24,12 @@ export const LENGTHS = html`<tr><th scope="col">Reason</th><th scope="col" class
   <th scope="col" class="n" title="From the last timestamp before the gap to the first one after it: an upper limit">Longest</th><th scope="col" class="n" title="Of all these intervals">Total</th></tr>`;
 
 /** Cells: duration of missing trace for a reason, if there are timestamps. */
-export function lengths(s: Session, lost: Stats["lost"], reason: string): TemplateResult | typeof nothing {
+export function lengths(app: App, s: Session, lost: Stats["lost"], reason: string): TemplateResult | typeof nothing {
   if (lost.size === 0) return nothing;
   const l = lost.get(reason);
   const text = (n: number): string => (timeIsNs(s.trace) ? duration(n) : `${short(n)} ticks`);
-  return l ? html`<td class="n">≤ ${text(l.longest)}</td><td class="n" title=${`in ${grouped(l.n)} intervals`}>≤ ${text(l.total)}</td>` : html`<td class="n">–</td><td class="n">–</td>`;
+  const at = l ? since(s.trace.epoch, l.longestAt) : 0;
+  return l ? html`<td class="n"><button class="plain" title="Show it on the time axis" @click=${() => void app.showTimes(at, at + l.longest)}>≤ ${text(l.longest)}</button></td><td class="n" title=${`in ${grouped(l.n)} intervals`}>≤ ${text(l.total)}</td>` : html`<td class="n">–</td><td class="n">–</td>`;
 }
 
 export class OverviewPanel {
@@ -91,7 +93,7 @@ export class OverviewPanel {
   private gaps(s: Session): TemplateResult | typeof nothing {
     const lost = s.trace.streams.reduce((n, x) => n + x.lostBytes, 0);
     const rows = [...this.group(s, "Gaps")].sort((a, b) => b.count - a.count)
-      .map((r) => this.row(REASONS[r.name] ?? r.name, r.name, r.count, lengths(s, s.overview.stats!.lost, r.name)));
+      .map((r) => this.row(REASONS[r.name] ?? r.name, r.name, r.count, lengths(this.app, s, s.overview.stats!.lost, r.name)));
     const wide = s.overview.stats!.lost.size > 0;
     if (lost > 0) rows.push(html`<tr><th scope="row" class="muted">undecodable trace</th><td class="n">${bytes(lost)}</td>${wide ? html`<td></td><td></td>` : nothing}</tr>`);
     return rows.length > 0 && wide ? html`<table class="figures lengths"><caption>Gaps</caption><thead>${LENGTHS}</thead><tbody>${rows}</tbody></table>`

@@ -169,7 +169,7 @@ export class Side {
     const timed = g.title === "Gaps" && stats.lost.size > 0;
     return html`<table class="figures ${timed ? "lengths" : ""}"><caption>${g.title}</caption>${timed ? html`<thead>${LENGTHS}</thead>` : nothing}
         <tbody>${g.rows.map((r) => html`<tr><th scope="row">${timed ? REASONS[r.name] ?? r.name : r.name.replaceAll("_", " ")}</th>
-          <td class="n">${grouped(r.count)}</td>${timed ? lengths(s, stats.lost, r.name) : nothing}</tr>`)}</tbody></table>`;
+          <td class="n">${grouped(r.count)}</td>${timed ? lengths(this.app, s, stats.lost, r.name) : nothing}</tr>`)}</tbody></table>`;
   })}`;
   }
 }

@@ -128,14 +128,15 @@ export function drawRuns(
 
 /** Text in a lane with nothing to draw, on the background if there is something else. */
 export function drawNote(
-  ctx: CanvasRenderingContext2D, text: string, top: number, box: LaneBox, colours: Colours, ground = "",
+  ctx: CanvasRenderingContext2D, all: string, top: number, box: LaneBox, colours: Colours, width: number, ground = "",
 ): void {
   setFont(ctx, `400 11px ${SANS}`);
   ctx.textBaseline = "middle";
   const y = top + box.fn.y + box.fn.h / 2;
+  const text = fitted(ctx, all, width - 20);
   if (ground !== "") {
     ctx.fillStyle = ground;
-    ctx.fillRect(8, y - 8, ctx.measureText(text).width + 8, 16);
+    ctx.fillRect(8, y - 8, measured(ctx, text) + 8, 16);
   }
   ctx.fillStyle = colours.named.muted.css;
   ctx.fillText(text, 12, y + 0.5);

@@ -2,7 +2,7 @@
 // The ruler above the lanes.
 import { ticks, toPixel, type View } from "../scale.ts";
 import type { Colours } from "./colours.ts";
-import { SANS } from "./labels.ts";
+import { measured, SANS, setFont } from "./labels.ts";
 
 export const RULER_HEIGHT = 24;
 const SPACING = 110;
@@ -12,7 +12,7 @@ export function drawRuler(
   ns: boolean, zero: number,
 ): void {
   const { named } = colours;
-  ctx.font = `400 11px ${SANS}`;
+  setFont(ctx, `400 11px ${SANS}`);
   ctx.textBaseline = "middle";
   for (const tick of ticks(view, width, SPACING, ns, zero)) {
     const x = Math.round(toPixel(view, width, tick.at));
@@ -25,7 +25,8 @@ export function drawRuler(
       ctx.fillRect(x, RULER_HEIGHT, 1, height - RULER_HEIGHT);
       ctx.globalAlpha = 1;
       ctx.fillStyle = named.muted.css;
-      ctx.fillText(tick.label, x + 5, RULER_HEIGHT / 2);
+      // A label cut off at an edge reads as another number.
+      if (x + 5 >= 0 && x + 5 + measured(ctx, tick.label) <= width) ctx.fillText(tick.label, x + 5, RULER_HEIGHT / 2);
     }
   }
   ctx.fillStyle = named.line.css;

@@ -76,6 +76,7 @@ export class Timeline {
   hover: Hover | undefined;
 
   private readonly heads: Heads;
+  private readonly silent = document.createElement("p"); // sources that have no lane
   private readonly corner = document.createElement("div");
   private readonly map = surface("minimap");
   private readonly base = surface("base");
@@ -119,7 +120,9 @@ export class Timeline {
     this.base.canvas.setAttribute("aria-hidden", "true");
     this.map.canvas.setAttribute("aria-hidden", "true");
     this.plot.append(this.base.canvas, canvas, this.tips);
-    this.element.append(this.corner, this.map.canvas, this.heads.element, this.plot);
+    this.silent.className = "silent";
+    this.silent.hidden = true;
+    this.element.append(this.corner, this.map.canvas, this.heads.element, this.plot, this.silent);
     this.gestures = new Gestures(app, this, canvas, this.map.canvas);
     new ResizeObserver(([entry]) => {
       if (entry) this.resized(entry.contentRect.width, entry.contentRect.height);
@@ -527,14 +530,14 @@ export class Timeline {
       }
       drawTimeBreaks(ctx, breaks, s.view, top, box, colours, this.width, stream.timeIsNs, ground);
     } else if (s.view.axis === "time") {
-      drawNote(ctx, "No timestamps: switch to the instruction axis", top, box, colours);
+      drawNote(ctx, "No timestamps: switch to the instruction axis", top, box, colours, this.width);
     } else {
       drawInsnBreaks(ctx, breaks, s.view, top, box, colours, this.width, ground);
     }
     drawTitles(ctx, curves, box.counters, top, colours); // also over gaps
     if (stream.insns > 0 || isSoftware(stream.protocol)) return;
     const why = nothingRan(s, stream);
-    if (why !== "") drawNote(ctx, why, top, box, colours, ground);
+    if (why !== "") drawNote(ctx, why, top, box, colours, this.width, ground);
   }
 
   private drawMap(s: Session, colours: Colours): void {
@@ -577,6 +580,9 @@ export class Timeline {
 
   private drawHeads(s: Session): void {
     this.heads.draw(s, this.boxes, this.depths);
+    const silent = s.overview.silent(s.trace);
+    this.silent.hidden = silent.length === 0;
+    this.silent.textContent = silent.length === 0 ? "" : `No trace came from ${silent.map((x) => `${x.device} (${x.name})`).join(", ")}`;
     const label = (axis: "insn" | "time", text: string): unknown => html`<button
       class=${s.view.axis === axis ? "on" : ""} aria-pressed=${s.view.axis === axis}
       title=${axis === "time" ? "Time, where the trace has timestamps (T)" : "Instruction number (T)"}
@@ -704,15 +710,16 @@ export class Timeline {
   }
 
   /** The slice of the call stack at a position of the plot. */
-  sliceAt(x: number, y: number): { lane: number; slice: Slice } | undefined {
+  /** `whole`: the slice ends within what is loaded. */
+  sliceAt(x: number, y: number): { lane: number; slice: Slice; whole: boolean } | undefined {
     const s = this.app.session;
     const row = this.rowAt(x, y);
     if (!s || !row) return undefined;
     const { lane, depth, at } = row;
     const slack = (s.view.to - s.view.from) / this.width;
-    const known = s.slices.get(s.trace.streams[lane]!.name, s.view)?.slices;
-    const slice = known && sliceIn(known, depth, at, slack);
-    return slice && { lane, slice };
+    const known = s.slices.get(s.trace.streams[lane]!.name, s.view);
+    const slice = known && sliceIn(known.slices, depth, at, slack);
+    return slice && { lane, slice, whole: slice.to < known.to };
   }
 
   setPointer(x: number | undefined, y: number): void {
