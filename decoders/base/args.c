@@ -36,10 +36,10 @@ int tl_pc_parse(const char *text, size_t n, uint64_t *out)
     return TL_OK;
 }
 
-/* Parse a number with an optional suffix K, M or G, powers of `thousand`. */
+/* Parse a number with an optional suffix K, M, G or T, powers of `thousand`. */
 static int parse_large(const char *text, uint64_t thousand, uint64_t *out)
 {
-    static const char units[] = "KMG";
+    static const char units[] = "KMGT";
     char digits[32];
     const size_t n = strlen(text);
     if (n == 0 || n >= sizeof digits)
@@ -106,7 +106,7 @@ const char *tl_arg_set(const struct tl_arg *arg, const char *text)
     case TL_ARG_U64:
         return tl_number_parse(text, arg->value) < 0 ? "a number" : NULL;
     case TL_ARG_SIZE:
-        return parse_large(text, 1024, arg->value) < 0 ? "a size such as 512K, 4M or 1G" : NULL;
+        return parse_large(text, 1024, arg->value) < 0 ? "a size such as 512K, 4M, 1G or 2T" : NULL;
     case TL_ARG_COUNT:
         return parse_large(text, 1000, arg->value) < 0 ? "a number such as 500, 100K or 10M" : NULL;
     case TL_ARG_RANGE:

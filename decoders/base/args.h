@@ -16,8 +16,8 @@ enum tl_arg_kind {
     TL_ARG_FLAG,  /* bool; as text: yes, true, 1 or no, false, 0 */
     TL_ARG_TEXT,  /* const char * */
     TL_ARG_U64,   /* uint64_t: decimal or 0x… */
-    TL_ARG_SIZE,  /* uint64_t: as U64, with optional suffix K, M or G (powers of 1024) */
-    TL_ARG_COUNT, /* uint64_t: as U64, with optional suffix K, M or G (powers of 1000) */
+    TL_ARG_SIZE,  /* uint64_t: as U64, with optional suffix K, M, G or T (powers of 1024) */
+    TL_ARG_COUNT, /* uint64_t: as U64, with optional suffix K, M, G or T (powers of 1000) */
     TL_ARG_LIST,  /* struct tl_arg_list: may be given more than once */
     TL_ARG_RANGE, /* struct tl_arg_range: A:B, A: or :B */
 };

@@ -188,7 +188,8 @@ static int fill_capture(struct tl_bundle *out, const struct tl_bundle_request *r
         rc = tl_fail_set(fail, (enum tl_err)rc, "out of memory");
     if (rc == TL_OK)
         capture->pieces[0].fd = out->copy;
-    if (rc == TL_OK && !format) {
+    /* What is read of standard input to look at it would be missing from the capture. */
+    if (rc == TL_OK && !format && (out->copy > 0 || strcmp(input, "-") != 0)) {
         *where = input;
         rc = sniff(capture, &format, fail);
     }

@@ -257,6 +257,9 @@ int tl_lake_open_on(struct tl_lake **out, struct tl_backend *backend,
                                            .min_free = lake->options.min_free_bytes};
     lake->shared = backend->ops->lease_ask != NULL;
     int r = lake->shared ? TL_OK : backend->ops->lease(backend, TL_LEASE_ALL, &lake->lease, fail);
+    if (r == TL_DENIED)
+        tl_fail_set(fail, TL_DENIED,
+                    "another server uses this data folder: stop it first, or use another folder");
     if (r >= 0)
         r = open_catalog(lake, fail);
     if (r >= 0 && lake->shared)

@@ -226,7 +226,18 @@ def check_config(lab):
           'raw = 127.0.0.1:0,rig=a,format=di\n')
     done = lab.run('serve', '--config', config, '--check-config')
     check(done.out == b'the configuration is fine\n', done)
+    write(config, base + 'min-free = 2T\n')
+    lab.run('serve', '--config', config, '--check-config')
     check(not os.path.exists(lab.data), 'it made the data folder')
+
+
+@test
+def second_server(lab):
+    """A second server on the data folder ends with what to do, and the first one goes on."""
+    lab.start()
+    lab.fails(3, 'another server uses this data folder: stop it first', 'serve', '--data', lab.data, '--listen', '127.0.0.1:0',
+              '--listen-tls', '127.0.0.1:0')
+    check(lab.ready(), 'the first server is gone')
 
 
 @test

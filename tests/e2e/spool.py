@@ -213,6 +213,25 @@ def spool_full(lab):
 
 
 @test
+def format_in_config(lab):
+    """The format in the configuration, not on the command line: no byte of a pipe or of a file that is standard
+    input gets lost by looking at it."""
+    lab.start()
+    data = content(lab, 100000)
+    with open(lab.path('rig.ini'), 'w') as f:
+        f.write('[trace]\nformat=etm4,id=0x10\n')
+    with open(lab.path('bytes'), 'wb') as f:
+        f.write(data)
+    lab.run('push', '--config', lab.path('rig.ini'), '--trace', 'pipe', '--no-wait', '-', stdin=data)
+    check(lab.run('raw', 'pipe', '-').out == data, 'bytes of the pipe differ')
+    with open(lab.path('bytes'), 'rb') as f:
+        push = lab.spawn('push', '--config', lab.path('rig.ini'), '--trace', 'file', '--no-wait', '-', stdin=f)
+        check(push.wait(60) == 0, push.stderr.read())
+    check(lab.run('raw', 'file', '-').out == data, 'bytes of the file differ')
+    lab.fails(2, 'give the format', 'push', '--trace', 'none', '-', stdin=data)
+
+
+@test
 def source_is_faster(lab):
     """A pipe that is always faster than the server: that is reported once, then only waits of a
     second or more are, and in the end their sum."""
