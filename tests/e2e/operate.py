@@ -235,8 +235,8 @@ def check_config(lab):
 def second_server(lab):
     """A second server on the data folder ends with what to do, and the first one goes on."""
     lab.start()
-    lab.fails(3, 'another server uses this data folder: stop it first', 'serve', '--data', lab.data, '--listen', '127.0.0.1:0',
-              '--listen-tls', '127.0.0.1:0')
+    done = lab.run('serve', '--data', lab.data, '--listen', '127.0.0.1:0', '--listen-tls', '127.0.0.1:0', status=3)
+    check(b'another server uses this data folder: stop it first' in done.err, done)
     check(lab.ready(), 'the first server is gone')
 
 

@@ -228,7 +228,7 @@ def format_in_config(lab):
         push = lab.spawn('push', '--config', lab.path('rig.ini'), '--trace', 'file', '--no-wait', '-', stdin=f)
         check(push.wait(60) == 0, push.stderr.read())
     check(lab.run('raw', 'file', '-').out == data, 'bytes of the file differ')
-    lab.fails(2, 'give the format', 'push', '--trace', 'none', '-', stdin=data)
+    lab.fails(2, 'say what standard input holds', 'push', '--trace', 'none', '-', stdin=data)
 
 
 @test
