@@ -600,24 +600,6 @@ export class App {
     this.moveCursor(at);
   }
 
-  /** Put the cursor at a time, on either axis. */
-  async goToTime(time: number): Promise<void> {
-    const s = this.session;
-    const name = s?.stream?.name;
-    if (!s || name === undefined) return;
-    if (s.view.axis === "time") this.moveCursor(Math.min(Math.max(time, s.extent.first), s.extent.last - 1));
-    else await this.goTo((await api.locate(s.trace, name, "time", Math.max(0, time))).insn);
-  }
-
-  /** Select a range of time and show it with as much on both sides. */
-  async showTimes(from: number, to: number): Promise<void> {
-    await this.setAxis("time");
-    const s = this.session;
-    if (!s || s.view.axis !== "time") return;
-    this.setView({ axis: "time", from: 2 * from - to, to: 2 * to - from });
-    this.select([from, to]);
-  }
-
   goToIn(stream: string, insn: number, time?: number): void {
     const s = this.session;
     const lane = s?.laneOf(stream) ?? -1;

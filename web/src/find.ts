@@ -214,7 +214,7 @@ export class Finder {
     }
     const timeless = parsed.kind === "time" ? whyNoTime(s, parsed.ns) : "";
     if (parsed.kind === "time" && timeless === "") {
-      await app.goToTime(since(s.trace.epoch, parsed.at));
+      await this.goToTime(s, since(s.trace.epoch, parsed.at));
       return;
     }
     const list = new Hits(s.trace, parsed.kind === "query" ? { q: parsed.text } : {}, () => app.changed());
@@ -237,6 +237,12 @@ export class Finder {
     if (s.found === found) {
       app.say(list.error !== "" ? list.error : `${list.what || text}: ${list.position}.`);
     }
+  }
+
+  /** Put the cursor at a time, on either axis. */
+  private async goToTime(s: Session, time: number): Promise<void> {
+    if (s.view.axis === "time") this.app.moveCursor(Math.min(Math.max(time, s.extent.first), s.extent.last - 1));
+    else await this.app.goTo((await api.locate(s.trace, s.stream!.name, "time", Math.max(0, time))).insn);
   }
 
   goToHit(index: number): void {

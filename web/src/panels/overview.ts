@@ -23,13 +23,21 @@ const EVENT_TEXT: Readonly<Record<string, string>> = {
 export const LENGTHS = html`<tr><th scope="col">Reason</th><th scope="col" class="n">Gaps</th>
   <th scope="col" class="n" title="From the last timestamp before the gap to the first one after it: an upper limit">Longest</th><th scope="col" class="n" title="Of all these intervals">Total</th></tr>`;
 
+/** Select a range of time and show it with as much on both sides. */
+async function showTimes(app: App, from: number, to: number): Promise<void> {
+  await app.setAxis("time");
+  if (app.session?.view.axis !== "time") return;
+  app.setView({ axis: "time", from: 2 * from - to, to: 2 * to - from });
+  app.select([from, to]);
+}
+
 /** Cells: duration of missing trace for a reason, if there are timestamps. */
 export function lengths(app: App, s: Session, lost: Stats["lost"], reason: string): TemplateResult | typeof nothing {
   if (lost.size === 0) return nothing;
   const l = lost.get(reason);
   const text = (n: number): string => (timeIsNs(s.trace) ? duration(n) : `${short(n)} ticks`);
   const at = l ? since(s.trace.epoch, l.longestAt) : 0;
-  return l ? html`<td class="n"><button class="plain" title="Show it on the time axis" @click=${() => void app.showTimes(at, at + l.longest)}>≤ ${text(l.longest)}</button></td><td class="n" title=${`in ${grouped(l.n)} intervals`}>≤ ${text(l.total)}</td>` : html`<td class="n">–</td><td class="n">–</td>`;
+  return l ? html`<td class="n"><button class="plain" title="Show it on the time axis" @click=${() => void showTimes(app, at, at + l.longest)}>≤ ${text(l.longest)}</button></td><td class="n" title=${`in ${grouped(l.n)} intervals`}>≤ ${text(l.total)}</td>` : html`<td class="n">–</td><td class="n">–</td>`;
 }
 
 export class OverviewPanel {
