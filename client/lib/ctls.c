@@ -200,8 +200,8 @@ static int refuse(const struct tl_ctls *tls, struct tracelake_error *error)
                               reason ? reason : "connection closed");
     }
     return tl_client_fail(error, TRACELAKE_DENIED,
-                          "the certificate of %s is not trusted: %s; give its issuer's file, or "
-                          "the fingerprint that the server printed",
+                          "the certificate of %s is not trusted: %s; give its issuer's file "
+                          "(--cafile), or the fingerprint that the server printed (--fingerprint)",
                           tls->host, X509_verify_cert_error_string(verify));
 }
 

@@ -667,8 +667,9 @@ int tl_spool_room(struct tl_spool *spool, size_t n, struct tl_fail *fail)
         return TL_OK;
     errno = ENOSPC;
     return tl_fail_set(fail, TL_NOSPACE,
-                       "only %llu MiB are free in the data folder; free some and push again",
-                       (unsigned long long)(left >> 20));
+                       "the server takes no more trace: %llu MiB are free, and min-free is %llu "
+                       "MiB; it goes on when there is room",
+                       (unsigned long long)(left >> 20), (unsigned long long)(min_free >> 20));
 }
 
 /* Check for a failure first: afterwards `end` is the durable offset, not the appender's

@@ -631,7 +631,7 @@ void tl_grpc_begin(struct tl_stream *stream)
         if (why)
             tl_net_denied(stream->net, stream->caller, path, why);
         refuse(stream, stream->roles ? TL_GRPC_PERMISSION_DENIED : TL_GRPC_UNAUTHENTICATED,
-               why ? why : "a bearer token is needed");
+               why ? why : "a token is needed: --token FILE, or as authorization: Bearer …");
         return;
     }
     stream->method = method;
