@@ -259,16 +259,40 @@ int tl_callstack_arrive(struct tl_callstack *cs, const struct tl_block *block, u
                : TL_OK;
 }
 
+/* After a call that returns to cs->next_pc: does it return there at steps[i], to the function of
+ * the innermost frame? */
+static inline bool returns_at(const struct tl_callstack *cs, const uintptr_t *steps, unsigned i)
+{
+    const struct tl_block *const from = tl_path_block(steps[i - 1]), *const to =
+                                                                         tl_path_block(steps[i]);
+    return from->leave == TL_LEAVE_RETURN && tl_path_taken(steps[i - 1]) && to->pc == cs->next_pc &&
+           to->function == cs->frames[cs->depth - 1].function;
+}
+
 void tl_callstack_steps(struct tl_callstack *cs, const uintptr_t *steps, uint32_t n, uint64_t turns,
                         const uint64_t *begins, uint32_t *low, uint32_t *high)
 {
     const uintptr_t last = steps[n - 1];
+    const bool leaves = cs->leaf || !cs->sink;
     uint32_t min = *low, most = *high;
-    for (; turns != 0; turns &= turns - 1) {
+    while (turns != 0) {
         const unsigned i = (unsigned)__builtin_ctzll(turns);
         const struct tl_block *const block = tl_path_block(steps[i]);
+        turns &= turns - 1;
         if (i > 0)
             tl_callstack_leave(cs, tl_path_block(steps[i - 1]), tl_path_taken(steps[i - 1]));
+        if (cs->how == TL_LEAVE_CALL && leaves && turns != 0 &&
+            cs->depth - 1 < TL_CALLSTACK_MAX - 1) {
+            const unsigned next = (unsigned)__builtin_ctzll(turns);
+            if (returns_at(cs, steps, next)) {
+                if (cs->leaf)
+                    cs->leaf(cs->context, block->function, cs->depth, begins[i], begins[next]);
+                min = cs->depth < min ? cs->depth : min;
+                most = cs->depth + 1 > most ? cs->depth + 1 : most;
+                turns &= turns - 1;
+                continue;
+            }
+        }
         cs->insns = begins[i];
         (void)arrive(cs, block->pc, block->function);
         const uint32_t depth = tl_callstack_depth(cs);

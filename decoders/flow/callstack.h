@@ -45,9 +45,15 @@ enum tl_frame_change { TL_FRAME_PUSH, TL_FRAME_POP };
 typedef int tl_frame_sink(void *context, enum tl_frame_change change, const struct tl_frame *frame,
                           uint32_t depth, uint64_t insn);
 
+/* Receive a call that returned without another change of the stack in between: what would be the
+ * push and the pop of a CALL frame, at position `depth`, for instructions begin..end-1. */
+typedef void tl_leaf_sink(void *context, uint32_t function, uint32_t depth, uint64_t begin,
+                          uint64_t end);
+
 struct tl_callstack {
     const struct tl_image *image; /* borrowed; may be NULL if no block has a function */
     tl_frame_sink *sink;          /* may be NULL */
+    tl_leaf_sink *leaf;           /* for tl_callstack_steps(); NULL: `sink` receives both changes */
     void *context;
     uint64_t insns;     /* executed so far */
     uint64_t next_pc;   /* address after the last block */

@@ -92,6 +92,18 @@ static inline int begin_call(struct tl_call_counter *c, const struct tl_frame *f
     return TL_OK;
 }
 
+/* Count a call of `length` instructions, from `begin` on, as ended. */
+static inline void count_length(struct tl_call_path *known, uint64_t begin, uint64_t length)
+{
+    known->ended++;
+    known->total += length;
+    known->min = length < known->min ? length : known->min;
+    if (length >= known->max && (length > known->max || begin < known->longest)) {
+        known->max = length;
+        known->longest = begin;
+    }
+}
+
 static inline int end_call(struct tl_call_counter *c, const struct tl_frame *frame, uint32_t depth,
                            uint64_t insn)
 {
@@ -101,14 +113,7 @@ static inline int end_call(struct tl_call_counter *c, const struct tl_frame *fra
         return TL_OK;
     if (path == c->paths[depth])
         return end_other(c, frame, length);
-    struct tl_call_path *const known = &c->known[path];
-    known->ended++;
-    known->total += length;
-    known->min = length < known->min ? length : known->min;
-    if (length >= known->max && (length > known->max || frame->insn < known->longest)) {
-        known->max = length;
-        known->longest = frame->insn;
-    }
+    count_length(&c->known[path], frame->insn, length);
     return TL_OK;
 }
 
@@ -129,6 +134,26 @@ static int on_frame(void *context, enum tl_frame_change change, const struct tl_
     return TL_OK;
 }
 
+static void on_leaf(void *context, uint32_t function, uint32_t depth, uint64_t begin, uint64_t end)
+{
+    struct tl_call_counter *const c = context;
+    const uint32_t parent = c->paths[depth];
+    const struct tl_call_path *const from = &c->known[parent];
+    if (from->callee != function || from->child == 0 || begin < c->from) {
+        const struct tl_frame frame = {.insn = begin, .function = function, .kind = TL_FRAME_CALL};
+        (void)on_frame(c, TL_FRAME_PUSH, &frame, depth, begin);
+        if (c->counting)
+            (void)on_frame(c, TL_FRAME_POP, &frame, depth, end);
+        return;
+    }
+    struct tl_call_path *const known = &c->known[from->child];
+    count_own(c, depth, begin);
+    known->calls++;
+    known->self += end - begin;
+    c->since = end;
+    count_length(known, begin, end - begin);
+}
+
 void tl_call_counter_begin(struct tl_call_counter *c, struct tl_callstack *calls, uint64_t position,
                            uint64_t from)
 {
@@ -138,6 +163,7 @@ void tl_call_counter_begin(struct tl_call_counter *c, struct tl_callstack *calls
     c->counting = true;
     c->calls = calls;
     calls->sink = on_frame;
+    calls->leaf = on_leaf;
     calls->context = c;
     c->from = from;
     c->since = position > from ? position : from;
@@ -153,8 +179,10 @@ void tl_call_counter_begin(struct tl_call_counter *c, struct tl_callstack *calls
 /* Stop listening. */
 static void leave(struct tl_call_counter *c)
 {
-    if (c->calls)
+    if (c->calls) {
         c->calls->sink = NULL;
+        c->calls->leaf = NULL;
+    }
     c->calls = NULL;
     free(c->known);
     c->known = NULL;

@@ -267,36 +267,43 @@ static void count_edges(struct tl_indexer *ix, const uintptr_t *steps, uint64_t 
         ix->blocks[block->number % TL_INDEXER_BLOCKS].ran -= 1u << 16;
         tl_code_counter_edge(coder, block, pc);
     }
-    for (turns |= 1; turns; turns &= turns - 1) {
+    /* Which of the turns are such branches cannot be predicted: they are gathered first. */
+    uint8_t found[TL_CALLSTACK_STEPS];
+    uint32_t n = 0;
+    for (turns &= ~UINT64_C(1); turns; turns &= turns - 1) {
         const unsigned i = (unsigned)__builtin_ctzll(turns);
-        before = i > 0 ? steps[i - 1] : before;
-        if (before && tl_path_taken(before) && !tl_code_is_direct(tl_path_block(before)))
-            tl_code_counter_edge(coder, tl_path_block(before), tl_path_block(steps[i])->pc);
+        found[n] = (uint8_t)i;
+        n += tl_path_taken(steps[i - 1]) & !tl_code_is_direct(tl_path_block(steps[i - 1]));
+    }
+    if (before && tl_path_taken(before) && !tl_code_is_direct(tl_path_block(before)))
+        tl_code_counter_edge(coder, tl_path_block(before), pc);
+    for (uint32_t k = 0; k < n; k++) {
+        const uintptr_t *const step = steps + found[k];
+        tl_code_counter_edge(coder, tl_path_block(step[-1]), tl_path_block(*step)->pc);
     }
 }
 
 /*
  * Count as many of `n` steps of one instruction set, all of them executed in full, as need no
- * closer look: up to position `end`; the first begins at `at`. Returns their number. Calls are
- * followed after the counting, since processors cannot predict which steps are calls or returns.
- * When a shard is replayed only that is needed: then `counts` is false.
+ * closer look: up to position `end`. begins[0] is where the first begins; where the others do, and
+ * where the last one ends, is added behind it. Returns their number. Calls are followed after the
+ * counting, since processors cannot predict which steps are calls or returns. When a shard is
+ * replayed only that is needed: then `counts` is false.
  */
 static inline __attribute__((always_inline)) uint32_t pass_steps(struct tl_indexer *ix,
                                                                  const uintptr_t *steps, uint32_t n,
-                                                                 uint64_t at, uint64_t end,
+                                                                 uint64_t *begins, uint64_t end,
                                                                  struct window *w, bool counts)
 {
     struct tl_callstack *const calls = &ix->calls;
     struct tl_open_bucket *const open = &ix->shard->bucket;
-    uint64_t begins[TL_CALLSTACK_STEPS], turns = 0, taken = 0;
+    uint64_t turns = 0, taken = 0, at = begins[0];
     uint32_t function = calls->depth > 0 ? calls->function : ~calls->function;
     uint32_t how = calls->how, ran = w->n;
-    const uint64_t begin = at;
-    size_t i = 0;
-    for (; i < n; i++) {
+    uint32_t i = 0;
+    while (i < n) {
         const uint32_t changes = (uint32_t)(steps[i] & TL_STEP_TAKEN);
         const struct tl_block *const block = tl_path_block(steps[i]);
-        begins[i] = at;
         if (at + block->n > end)
             break;
         if (counts) {
@@ -314,44 +321,44 @@ static inline __attribute__((always_inline)) uint32_t pass_steps(struct tl_index
         how = block->leave & -changes;
         taken += changes;
         at += block->n;
+        begins[++i] = at;
     }
     w->n = ran;
-    w->insns += at - begin;
+    w->insns += at - begins[0];
     w->taken += taken;
     if (i > 0 && ix->shard->coder.counting)
         count_edges(ix, steps, turns, w);
     if (i > 0) {
         w->last = steps[i - 1];
-        tl_callstack_steps(calls, steps, (uint32_t)i, turns, begins, &open->depth_min,
-                           &open->depth_max);
+        tl_callstack_steps(calls, steps, i, turns, begins, &open->depth_min, &open->depth_max);
         calls->insns = at;
     }
-    return (uint32_t)i;
+    return i;
 }
 
-static uint32_t count_steps(struct tl_indexer *ix, const uintptr_t *steps, uint32_t n, uint64_t at,
-                            uint64_t end, struct window *w)
+static uint32_t count_steps(struct tl_indexer *ix, const uintptr_t *steps, uint32_t n,
+                            uint64_t *begins, uint64_t end, struct window *w)
 {
-    return pass_steps(ix, steps, n, at, end, w, true);
+    return pass_steps(ix, steps, n, begins, end, w, true);
 }
 
-static uint32_t follow_steps(struct tl_indexer *ix, const uintptr_t *steps, uint32_t n, uint64_t at,
-                             uint64_t end, struct window *w)
+static uint32_t follow_steps(struct tl_indexer *ix, const uintptr_t *steps, uint32_t n,
+                             uint64_t *begins, uint64_t end, struct window *w)
 {
-    return pass_steps(ix, steps, n, at, end, w, false);
+    return pass_steps(ix, steps, n, begins, end, w, false);
 }
 
 /* As count_steps(), but the first may pass the position at which the next offset is due. */
-static uint32_t count_some(struct tl_indexer *ix, const uintptr_t *steps, uint32_t n, uint64_t at,
-                           uint64_t end, struct window *w)
+static uint32_t count_some(struct tl_indexer *ix, const uintptr_t *steps, uint32_t n,
+                           uint64_t *begins, uint64_t end, struct window *w)
 {
-    const uint64_t due = ((at >> TL_SHARD_OFFSETS) + 1) << TL_SHARD_OFFSETS;
-    if (at + tl_path_block(*steps)->n > due)
+    const uint64_t due = ((begins[0] >> TL_SHARD_OFFSETS) + 1) << TL_SHARD_OFFSETS;
+    if (begins[0] + tl_path_block(*steps)->n > due)
         n = 1;
     else if (due < end)
         end = due;
-    return ix->shard->replayed ? follow_steps(ix, steps, n, at, end, w)
-                               : count_steps(ix, steps, n, at, end, w);
+    return ix->shard->replayed ? follow_steps(ix, steps, n, begins, end, w)
+                               : count_steps(ix, steps, n, begins, end, w);
 }
 
 /* A cycle count, or a timestamp at which the program does not change (tl_codecount_switches()). */
@@ -359,6 +366,63 @@ static inline bool is_measurement(const struct tl_item *item, const struct tl_co
 {
     return item->kind == TL_ITEM_CYCLES ||
            (item->kind == TL_ITEM_TIME && item->value < coder->until);
+}
+
+/* Count a measurement, and log it. */
+static int measure(struct tl_indexer *ix, const struct tl_item *item, uint64_t position)
+{
+    tl_flow_now_item(&ix->now, item);
+    return tl_shard_builder_measure(ix->shard, position, &ix->now, item);
+}
+
+/* Does this path continue the path that ends at `end`, so that both can be counted as one? */
+static inline bool continues(const struct tl_indexer *ix, const struct tl_item *item,
+                             const uintptr_t *end)
+{
+    return item->kind == TL_ITEM_PATH && item->path == end &&
+           tl_path_block(*end)->isa == ix->now.isa && !strays(end[-1], tl_path_block(*end)->pc);
+}
+
+/* Number of steps from `*p` on, at most TL_CALLSTACK_STEPS, of the paths of items[0..n) that lie
+ * side by side in memory with only measurements between them, which the log has room for. */
+static uint32_t joined_steps(const struct tl_indexer *ix, const struct tl_item *items, size_t n,
+                             const struct place *p, const struct tl_indexer_limits *limits)
+{
+    const uintptr_t *const steps = items[p->item].path + p->step;
+    size_t all = items[p->item].n - p->step, logged = tl_shard_builder_logged(ix->shard);
+    for (size_t i = p->item + 1; i < n && all < TL_CALLSTACK_STEPS; i++)
+        if (continues(ix, &items[i], steps + all))
+            all += items[i].n;
+        else if (!is_measurement(&items[i], &ix->shard->coder) ||
+                 (logged += TL_ITEMLOG_ENTRY) >= limits->log)
+            break;
+    return all < TL_CALLSTACK_STEPS ? (uint32_t)all : TL_CALLSTACK_STEPS;
+}
+
+/* Advance `*p` by `counted` steps, which begin at `begins`, and count the measurements between
+ * them. */
+static int pass_joined(struct tl_indexer *ix, const struct tl_item *items, struct place *p,
+                       uint32_t counted, const uint64_t *begins)
+{
+    uint32_t i = 0;
+    int r = TL_OK;
+    while (r >= 0 && i < counted) {
+        const struct tl_item *const item = &items[p->item];
+        if (item->kind != TL_ITEM_PATH) {
+            r = measure(ix, item, begins[i]);
+            next_item(p);
+            continue;
+        }
+        const size_t left = item->n - p->step;
+        const uint32_t some = left < counted - i ? (uint32_t)left : counted - i;
+        ix->now.offset = item->offset;
+        p->step += some;
+        p->whole += (uint32_t)(begins[i + some] - begins[i]);
+        if (some == left)
+            next_item(p);
+        i += some;
+    }
+    return r;
 }
 
 /* Count blocks from `*p` on up to position `end`, and the measurements between them, as long as
@@ -374,39 +438,38 @@ static int count_quickly(struct tl_indexer *ix, const struct tl_item *items, siz
     w.last = 0;
     while (r == TL_OK && p->item < n && begin + w.insns < end && p->insn == 0) {
         const struct tl_item *const item = &items[p->item];
-        const uint64_t before = w.insns;
+        uint64_t begins[TL_CALLSTACK_STEPS + 1];
         uintptr_t step;
         const uintptr_t *steps = &step;
-        size_t all = 1;
+        begins[0] = begin + w.insns;
         if (is_measurement(item, &shard->coder)) {
-            tl_flow_now_item(&ix->now, item);
-            r = tl_shard_builder_measure(shard, begin + w.insns, &ix->now, item);
+            r = measure(ix, item, begins[0]);
             if (r >= 0 && tl_shard_builder_logged(shard) >= limits->log)
                 r = TL_INDEXED_ITEM;
             next_item(p);
             continue;
         }
-        if (item->kind == TL_ITEM_PATH) {
+        const bool path = item->kind == TL_ITEM_PATH;
+        if (path)
             steps = item->path + p->step;
-            all = item->n - p->step;
-        } else if (item->kind == TL_ITEM_BLOCK && item->n == item->block->n && item->n > 0) {
+        else if (item->kind == TL_ITEM_BLOCK && item->n == item->block->n && item->n > 0)
             step = tl_path_step(item->block, item->flags & TL_ITEM_TAKEN);
-        } else {
+        else
             break;
-        }
         if (tl_path_block(*steps)->isa != ix->now.isa)
             break;
-        const uint32_t some = all < TL_CALLSTACK_STEPS ? (uint32_t)all : TL_CALLSTACK_STEPS,
-                       counted = count_some(ix, steps, some, begin + before, end, &w);
+        const uint32_t all = path ? joined_steps(ix, items, n, p, limits) : 1,
+                       counted = count_some(ix, steps, all, begins, end, &w);
         if (counted == 0)
             break;
-        r = tl_shard_builder_offset(shard, begin + before, item->offset);
+        r = tl_shard_builder_offset(shard, begins[0], item->offset);
         shard->log.turned = tl_path_taken(steps[counted - 1]);
-        ix->now.offset = item->offset;
-        p->step += counted;
-        p->whole += (uint32_t)(w.insns - before);
-        if (counted == all)
+        if (r >= 0 && path) {
+            r = pass_joined(ix, items, p, counted, begins);
+        } else {
+            ix->now.offset = item->offset;
             next_item(p);
+        }
     }
     shard->view->index.row.byte_last = ix->now.offset;
     const int counted = count_window(ix, &w);

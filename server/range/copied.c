@@ -2,7 +2,6 @@
 #include "range/copied.h"
 
 #include "builder/build.h"
-#include "builder/insn_stats.h"
 #include "ingest/remake.h"
 #include "range/rewritten.h"
 #include "stf/flow_groups.h"

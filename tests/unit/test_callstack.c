@@ -3,6 +3,7 @@
 #include "decode/ops.h"
 #include "flow/callstack.h"
 #include "sim/program_core.h"
+#include "sim/program_rng.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,6 +17,7 @@ struct watch {
     struct tl_buf text;
     uint32_t depth;
     size_t pushes, pops;
+    size_t leaves; /* of these, reported by on_leaf() */
 };
 
 /* Checks that changes nest, and records them: +function or -function. */
@@ -351,6 +353,130 @@ static void very_deep(void **state)
     free(cs);
 }
 
+/* ---- steps of paths ------------------------------------------------------------------------ */
+
+#define BLOCKS 24
+
+/* The changes of a call that returned, as the stack itself would report them. */
+static void on_leaf(void *context, uint32_t function, uint32_t depth, uint64_t begin, uint64_t end)
+{
+    const struct tl_frame frame = {.insn = begin, .function = function, .kind = TL_FRAME_CALL};
+    ((struct watch *)context)->leaves++;
+    assert_int_equal(on_change(context, TL_FRAME_PUSH, &frame, depth, begin), 0);
+    assert_int_equal(on_change(context, TL_FRAME_POP, &frame, depth, end), 0);
+}
+
+/* The steps at which frames may change: see tl_callstack_steps(). */
+static uint64_t turns_of(const struct tl_callstack *cs, const uintptr_t *steps, uint32_t n)
+{
+    uint32_t function = cs->depth > 0 ? cs->function : ~cs->function;
+    unsigned how = cs->how;
+    uint64_t turns = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct tl_block *const b = tl_path_block(steps[i]);
+        turns |= (uint64_t)(how > TL_LEAVE_JUMP || b->function != function) << i;
+        function = b->function;
+        how = tl_path_taken(steps[i]) ? b->leave : TL_LEAVE_STRAIGHT;
+    }
+    return turns;
+}
+
+/* A block that execution may continue at after the last one: often at the return address of a
+ * pending call, otherwise anywhere. */
+static const struct tl_block *next_block(const struct tl_block *blocks, struct tl_sim_rng *rng,
+                                         uint64_t *callers, uint32_t *depth, uintptr_t last)
+{
+    const bool taken = last && tl_path_taken(last);
+    const unsigned how = last ? tl_path_block(last)->leave : TL_LEAVE_JUMP;
+    if (taken && how == TL_LEAVE_CALL && *depth < 64)
+        callers[(*depth)++] = tl_path_block(last)->pc + 4;
+    if (taken && how == TL_LEAVE_RETURN && *depth > 0 && tl_sim_below(rng, 16) > 0) {
+        const uint64_t pc = callers[--*depth];
+        for (size_t i = 0; i < BLOCKS; i++)
+            if (blocks[i].pc == pc)
+                return &blocks[i];
+    }
+    return &blocks[tl_sim_below(rng, BLOCKS)];
+}
+
+/* Random steps at once, with and without a sink for leaves, change what they change one by one. */
+static void steps_of_paths(void **state)
+{
+    (void)state;
+    static const struct {
+        enum tl_insn_kind kind;
+        bool link, is_return;
+    } ends[] = {{TL_INSN_BRANCH, true, false},    {TL_INSN_BRANCH, true, false},
+                {TL_INSN_INDIRECT, false, true},  {TL_INSN_INDIRECT, false, true},
+                {TL_INSN_BRANCH, false, false},   {TL_INSN_INDIRECT, true, false},
+                {TL_INSN_INDIRECT, false, false}, {TL_INSN_PLAIN, false, false}};
+    struct tl_callstack *const cs = malloc(4 * sizeof *cs);
+    struct watch watches[3] = {{.cs = cs}, {.cs = cs + 1}, {.cs = cs + 2}};
+    assert_non_null(cs);
+    for (uint64_t seed = 0; seed < 200; seed++) {
+        struct tl_sim_rng rng = {seed};
+        struct tl_block blocks[BLOCKS];
+        uint64_t callers[64], insns = 0;
+        uint32_t pending = 0;
+        uintptr_t last = 0;
+        for (size_t i = 0; i < BLOCKS; i++) {
+            const unsigned end = tl_sim_below(&rng, sizeof ends / sizeof *ends);
+            blocks[i] = make(0x1000 + 4 * i, (uint32_t)(i / (1 + seed % 8)), ends[end].kind,
+                             ends[end].link, ends[end].is_return);
+        }
+        for (size_t i = 0; i < 3; i++)
+            tl_callstack_init(&cs[i], NULL, 0, on_change, &watches[i]);
+        tl_callstack_init(&cs[3], NULL, 0, NULL, NULL);
+        cs[2].leaf = on_leaf;
+        for (size_t batch = 0; batch < 20; batch++) {
+            const uint32_t n = 1 + tl_sim_below(&rng, TL_CALLSTACK_STEPS);
+            uintptr_t steps[TL_CALLSTACK_STEPS];
+            uint64_t begins[TL_CALLSTACK_STEPS];
+            uint32_t low = UINT32_MAX, high = 0;
+            for (uint32_t i = 0; i < n; i++) {
+                const struct tl_block *const b = next_block(blocks, &rng, callers, &pending, last);
+                const struct tl_item item = {.kind = TL_ITEM_BLOCK,
+                                             .flags = tl_sim_below(&rng, 8) ? TL_ITEM_TAKEN : 0,
+                                             .n = 1,
+                                             .block = b};
+                begins[i] = insns++;
+                last = steps[i] = tl_path_step(b, item.flags);
+                const uint32_t depth = tl_callstack_depth(&cs[0]), function = cs[0].function;
+                const bool turns = cs[0].how > TL_LEAVE_JUMP || function != b->function || !depth;
+                assert_int_equal(tl_callstack_push(&cs[0], &item, 1), TL_OK);
+                const uint32_t now = tl_callstack_depth(&cs[0]);
+                low = turns && now < low ? now : low;
+                high = turns && now > high ? now : high;
+            }
+            for (size_t k = 1; k < 4; k++) {
+                uint32_t lowest = UINT32_MAX, highest = 0;
+                tl_callstack_steps(&cs[k], steps, n, turns_of(&cs[k], steps, n), begins, &lowest,
+                                   &highest);
+                cs[k].insns = insns;
+                assert_int_equal(lowest, low);
+                assert_int_equal(highest, high);
+                assert_int_equal(tl_callstack_depth(&cs[k]), tl_callstack_depth(&cs[0]));
+                assert_int_equal(cs[k].function, cs[0].function);
+                assert_int_equal(cs[k].how, cs[0].how);
+                assert_int_equal(cs[k].next_pc, cs[0].next_pc);
+                assert_memory_equal(cs[k].frames, cs[0].frames,
+                                    cs[0].depth * sizeof(struct tl_frame));
+            }
+        }
+        for (size_t i = 0; i < 3; i++) {
+            assert_int_equal(tl_callstack_finish(&cs[i]), TL_OK);
+            assert_string_equal((char *)watches[i].text.p, (char *)watches[0].text.p);
+            assert_int_equal(watches[i].depth, 0);
+        }
+        for (size_t i = 0; i < 3; i++)
+            tl_buf_reset(&watches[i].text);
+    }
+    assert_true(watches[2].leaves > 1000);
+    for (size_t i = 0; i < 3; i++)
+        tl_buf_fini(&watches[i].text);
+    free(cs);
+}
+
 /* ---- a simulated core ---------------------------------------------------------------------- */
 
 struct sim {
@@ -444,6 +570,7 @@ int main(void)
         cmocka_unit_test(branches_with_their_source),
         cmocka_unit_test(lost_in_the_same_function),
         cmocka_unit_test(very_deep),
+        cmocka_unit_test(steps_of_paths),
         cmocka_unit_test(follows_a_core),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
