@@ -7,12 +7,12 @@
 #include "net/body.h"
 #include "net/caller.h"
 #include "net/http.h"
-#include "net/mhd_library.h"
 #include "net/netint.h"
 #include "net/peers.h"
 
 #include "base/cancel.h"
 
+#include <microhttpd.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -106,8 +106,7 @@ static void put_exchange(struct exchange *x)
 static void set_deadline(struct tl_h1 *h1, struct MHD_Connection *connection, int64_t deadline)
 {
     struct connection *const c =
-        tl_libmhd.get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)
-            ->socket_context;
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
     pthread_mutex_lock(&h1->lock);
     if (c)
         c->deadline = deadline;
@@ -266,7 +265,7 @@ static struct MHD_Response *make_pulled(struct exchange *x)
     x->refs++;
     pthread_mutex_unlock(&x->h1->lock);
     struct MHD_Response *const response =
-        tl_libmhd.create_response_from_callback(MHD_SIZE_UNKNOWN, PIECE, pull, x, pulled);
+        MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, PIECE, pull, x, pulled);
     if (!response)
         put_exchange(x);
     return response;
@@ -279,17 +278,16 @@ static struct MHD_Response *make_response(struct exchange *x)
     if (r->produce) {
         response = make_pulled(x);
     } else if (r->body.n) {
-        response =
-            tl_libmhd.create_response_from_buffer(r->body.n, r->body.p, MHD_RESPMEM_MUST_FREE);
+        response = MHD_create_response_from_buffer(r->body.n, r->body.p, MHD_RESPMEM_MUST_FREE);
         if (response)
             r->body = (struct tl_buf){0};
     } else {
-        response = tl_libmhd.create_response_from_buffer(r->fixed.n, (void *)(uintptr_t)r->fixed.p,
-                                                         MHD_RESPMEM_PERSISTENT);
+        response = MHD_create_response_from_buffer(r->fixed.n, (void *)(uintptr_t)r->fixed.p,
+                                                   MHD_RESPMEM_PERSISTENT);
     }
     for (size_t i = 0; response && i < r->headers.n; i++)
-        (void)tl_libmhd.add_response_header(response, tl_fields_name(&r->headers, i),
-                                            tl_fields_value(&r->headers, i));
+        (void)MHD_add_response_header(response, tl_fields_name(&r->headers, i),
+                                      tl_fields_value(&r->headers, i));
     return response;
 }
 
@@ -300,11 +298,10 @@ static enum MHD_Result on_head(struct exchange *x, struct MHD_Connection *connec
     struct head head = {.fields = &x->headers};
     struct tl_net *const net = x->h1->net;
     const struct connection *const from =
-        tl_libmhd.get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)
-            ->socket_context;
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
     if (!from)
         return MHD_NO;
-    if (tl_libmhd.get_connection_values_n(connection, MHD_HEADER_KIND, on_header, &head) < 0)
+    if (MHD_get_connection_values_n(connection, MHD_HEADER_KIND, on_header, &head) < 0)
         return MHD_NO;
     x->bad = !well_formed(&head, version);
     x->announced = head.lengths || head.coded;
@@ -313,8 +310,7 @@ static enum MHD_Result on_head(struct exchange *x, struct MHD_Connection *connec
     x->request.waiter = &x->waiter;
     x->request.caller = from->caller;
     tl_http_identify(net, &x->request);
-    x->fd =
-        tl_libmhd.get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+    x->fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
     if (x->announced && !x->bad)
         tl_body_expect(net, method, x->target, &x->headers, from->caller, &x->body);
     return MHD_YES;
@@ -364,8 +360,8 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *connecti
     if (!response)
         return MHD_NO;
     const enum MHD_Result rc =
-        tl_libmhd.queue_response(connection, (unsigned)x->response.status, response);
-    tl_libmhd.destroy_response(response);
+        MHD_queue_response(connection, (unsigned)x->response.status, response);
+    MHD_destroy_response(response);
     return rc;
 }
 
@@ -401,8 +397,7 @@ static void on_connection(void *context, struct MHD_Connection *connection, void
     pthread_mutex_lock(&h1->lock);
     if (code == MHD_CONNECTION_NOTIFY_STARTED) {
         struct connection *const c = find_connection(
-            h1, tl_libmhd.get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)
-                    ->connect_fd);
+            h1, MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd);
         if (c)
             c->begun = true;
         *state = c;
@@ -436,9 +431,6 @@ static void *watch(void *context)
 
 int tl_h1_new(struct tl_h1 **out, struct tl_net *net, struct tl_fail *fail)
 {
-    const int rc = tl_libmhd_load(fail);
-    if (rc < 0)
-        return rc;
     struct tl_h1 *const h1 = calloc(1, sizeof *h1);
     if (!h1)
         return TL_NOMEM;
@@ -447,7 +439,7 @@ int tl_h1_new(struct tl_h1 **out, struct tl_net *net, struct tl_fail *fail)
     pthread_cond_init(&h1->changed, NULL);
     /* At most half of the connections per address, so that others can connect too. */
     tl_peers_init(&h1->peers, net->options.max_http1, (net->options.max_http1 + 1) / 2);
-    h1->daemon = tl_libmhd.start_daemon(
+    h1->daemon = MHD_start_daemon(
         MHD_USE_THREAD_PER_CONNECTION | MHD_USE_POLL_INTERNAL_THREAD | MHD_USE_NO_LISTEN_SOCKET |
             MHD_USE_ITC,
         0, NULL, NULL, on_request, h1, MHD_OPTION_URI_LOG_CALLBACK, on_request_line, h1,
@@ -504,7 +496,7 @@ void tl_h1_add(struct tl_h1 *h1, int fd, const struct sockaddr_storage *peer,
     pthread_mutex_unlock(&h1->lock);
     /* On failure, the socket is closed, and `c` is stale. */
     const struct sockaddr_un local = {.sun_family = AF_UNIX};
-    (void)!tl_libmhd.add_connection(h1->daemon, fd, (const struct sockaddr *)&local, sizeof local);
+    (void)!MHD_add_connection(h1->daemon, fd, (const struct sockaddr *)&local, sizeof local);
 }
 
 void tl_h1_drain(struct tl_h1 *h1)
@@ -548,7 +540,7 @@ void tl_h1_free(struct tl_h1 *h1)
     }
     if (h1->daemon) {
         say_goodbye(h1);
-        tl_libmhd.stop_daemon(h1->daemon);
+        MHD_stop_daemon(h1->daemon);
     }
     while (h1->connections)
         end_connection(h1, h1->connections);
