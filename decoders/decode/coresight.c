@@ -65,9 +65,9 @@ static int add_feed(struct tl_decode *decode, uint16_t id, uint64_t offset, stru
 {
     struct coresight *const cs = (struct coresight *)decode;
     struct feed *const feed = calloc(1, sizeof *feed);
-    *out = &feed->base;
     if (!feed)
         return TL_NOMEM;
+    *out = &feed->base;
     feed->owner = cs;
     feed->base.id = id;
     feed->base.out.lose = count_loss;
