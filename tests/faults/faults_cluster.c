@@ -168,9 +168,8 @@ static void wait_raw(struct tl_lake *lake, uint64_t bytes)
 {
     uint64_t durable = 0;
     bool complete;
-    for (unsigned i = 0; durable < bytes; i++) {
-        assert_true(i < 6000);
-        usleep(10000);
+    for (int64_t since = 0; durable < bytes;) {
+        keep_waiting(&since, "these bytes are durable");
         if (tl_lake_offset(lake, "t", &durable, &complete) < 0)
             durable = 0;
     }
@@ -242,9 +241,8 @@ static void a_full_cluster_is_no_disaster(void **state)
     struct tl_fail fail = {0};
     /* It is reported even if the rig sends nothing else. */
     int r = append(ingest, &c, half, half + 1000);
-    for (unsigned i = 0; r >= 0; i++) {
-        assert_true(i < 6000);
-        usleep(10000);
+    for (int64_t since = 0; r >= 0;) {
+        keep_waiting(&since, "it does not continue");
         r = tl_ingest_continues(ingest, &fail);
     }
     assert_int_equal(r, TL_NOSPACE);

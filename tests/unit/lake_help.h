@@ -6,6 +6,7 @@
 #include "ingest/repack.h"
 #include "lake/lakeint.h"
 #include "store/backend_memory.h"
+#include "unit/patience.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -142,6 +143,7 @@ static inline void push_all(struct tl_lake *lake, const char *id, const struct c
 static inline void wait_at_rest(struct tl_lake *lake, const char *id)
 {
     struct tl_trace *trace = tl_lake_find_trace(lake, id);
+    int64_t since = 0;
     for (bool busy = trace != NULL; busy;) {
         pthread_mutex_lock(&trace->lock);
         busy = trace->state == TL_TRACE_SEALED && trace->making;
@@ -151,7 +153,7 @@ static inline void wait_at_rest(struct tl_lake *lake, const char *id)
         busy = busy || (packs && !lake->repack_refused);
         pthread_mutex_unlock(&lake->lock);
         if (busy)
-            usleep(1000);
+            keep_waiting(&since, id);
     }
     tl_trace_put(trace);
 }
@@ -159,7 +161,7 @@ static inline void wait_at_rest(struct tl_lake *lake, const char *id)
 /* Wait until a trace is sealed or failed; returns its state. */
 static inline int wait_done(struct tl_lake *lake, const char *id)
 {
-    for (;;) {
+    for (int64_t since = 0;;) {
         struct tl_trace_list list;
         assert_int_equal(tl_lake_trace(lake, id, &list), TL_OK);
         const int state = list.rows[0].state;
@@ -170,7 +172,7 @@ static inline int wait_done(struct tl_lake *lake, const char *id)
             wait_at_rest(lake, id);
         if (state == TL_TRACE_SEALED || state == TL_TRACE_FAILED)
             return state;
-        usleep(2000);
+        keep_waiting(&since, id);
     }
 }
 

@@ -3,6 +3,7 @@
 #include "keeping.h"
 
 #include "base/lifetime.h"
+#include "unit/patience.h"
 
 static bool there(const char *id)
 {
@@ -18,11 +19,8 @@ static bool there(const char *id)
 /* Wait for the housekeeper, which removes the remains of a trace concurrently. */
 static void wait_gone(const char *prefix)
 {
-    for (int i = 0; stored(prefix) > 0; i++) {
-        if (i == 240000)
-            fail_msg("%s is still there", prefix);
-        usleep(1000);
-    }
+    for (int64_t since = 0; stored(prefix) > 0;)
+        keep_waiting(&since, prefix);
 }
 
 static void deleting_frees_the_space_at_once(void **state)

@@ -5,6 +5,7 @@
 
 #include "catalog/catalog.h"
 #include "share/share.h"
+#include "unit/patience.h"
 
 #include <stdatomic.h>
 
@@ -88,9 +89,8 @@ static int set_up(void **state)
     push_all(lake, "t", &capture, 1);
     assert_int_equal(wait_done(lake, "t"), TL_TRACE_SEALED);
     assert_int_equal(read_row("t", &n), TL_OK);
-    for (unsigned i = 0; !content[0]; i++) { /* the trace is hashed later */
-        assert_true(i < 60000);
-        usleep(1000);
+    for (int64_t since = 0; !content[0];) { /* the trace is hashed later */
+        keep_waiting(&since, "it is hashed");
         assert_int_equal(read_row("t", &n), TL_OK);
     }
     /* From here on, only this thread reads the catalog. */

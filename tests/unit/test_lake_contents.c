@@ -4,6 +4,7 @@
 
 #include "ingest/packed.h"
 #include "ingest/segment.h"
+#include "unit/patience.h"
 
 static struct tl_backend *backend;
 static struct tl_lake *lake;
@@ -68,16 +69,14 @@ static void forget(struct tl_trace *trace)
 /* Wait for the hash; "" if the bytes are reported as damaged. */
 static void wait_hashed(struct tl_trace *trace, char out[static TL_CONTENT_BYTES])
 {
-    for (int i = 0;; i++) {
+    for (int64_t since = 0;;) {
         pthread_mutex_lock(&trace->lock);
         memcpy(out, trace->content, TL_CONTENT_BYTES);
         const bool known = out[0] || trace->unhashed;
         pthread_mutex_unlock(&trace->lock);
         if (known)
             return;
-        if (i == 60000)
-            fail_msg("%s is not hashed", trace->id);
-        usleep(1000);
+        keep_waiting(&since, trace->id);
     }
 }
 
@@ -103,11 +102,8 @@ static void a_refused_capture_is_hashed_later(void **state)
     forget(other);
     wait_hashed(other, after); /* not delayed by the other trace */
     assert_string_equal(after, before);
-    for (int i = 0; atomic_load(&refusals) < 2; i++) {
-        if (i == 60000)
-            fail_msg("it is not tried again");
-        usleep(1000);
-    }
+    for (int64_t since = 0; atomic_load(&refusals) < 2;)
+        keep_waiting(&since, "it is tried again");
     pthread_mutex_lock(&refused->lock);
     assert_int_equal(refused->content[0], 0);
     assert_false(refused->unhashed);

@@ -137,8 +137,9 @@ static void same_from_a_checkpoint(void **state)
         if (i < 4) {
             /* Decoding may not have begun when the lake is closed; the last time there must be a
              * checkpoint. */
+            int64_t since = 0;
             while (i == 3 && !has_checkpoint && atomic_load(&lake->checkpoints) == 0)
-                usleep(1000);
+                keep_waiting(&since, "a checkpoint");
             has_checkpoint = has_checkpoint || atomic_load(&lake->checkpoints) > 0;
             reopen();
         }

@@ -4,6 +4,7 @@
 #include "sim_capture.h"
 
 #include "pool.h"
+#include "unit/patience.h"
 
 #define UNFINISHED 3
 #define RESIDENT   (TL_TRACES_RESIDENT + TL_TRACES_RESIDENT / 4)
@@ -153,10 +154,8 @@ static void wait_copied(unsigned i)
     char id[16], key[24];
     uint64_t size;
     snprintf(key, sizeof key, "m/%s", name_of(id, i));
-    for (unsigned tries = 0; backend->ops->size(backend, key, &size, NULL) < 0; tries++) {
-        assert_true(tries < 6000);
-        usleep(10000);
-    }
+    for (int64_t since = 0; backend->ops->size(backend, key, &size, NULL) < 0;)
+        keep_waiting(&since, key);
 }
 
 /* After startup, copies of all rows are compared, newest first: only traces whose copy is missing
@@ -187,10 +186,8 @@ static void in_a_cluster(void **state)
     check_pages(300);
     check_table();
     check_changes();
-    for (unsigned i = 0; metric("raw_bytes") != 10 * (n_traces - 2); i++) {
-        assert_true(i < 6000);
-        usleep(10000); /* changes are counted twice a second */
-    }
+    for (int64_t since = 0; metric("raw_bytes") != 10 * (n_traces - 2);)
+        keep_waiting(&since, "counted"); /* twice a second */
     tl_lake_close(lake);
     tl_backend_free(backend);
 }

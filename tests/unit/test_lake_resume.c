@@ -10,6 +10,7 @@
 #include "sim/osd_encoder.h"
 #include "sim/program_rng.h"
 #include "sim_capture.h"
+#include "unit/patience.h"
 
 #include <zstd.h>
 
@@ -90,13 +91,14 @@ static void push_piece(struct tl_lake *lake, const struct capture *c, uint64_t e
     if (end == c->bytes.n)
         assert_int_equal(tl_ingest_finish(ingest, &durable, &fail), TL_OK);
     tl_ingest_close(ingest);
+    int64_t since = 0;
     for (uint64_t decoded = 0; decoded < end;) {
         struct tl_trace_list list;
         assert_int_equal(tl_lake_trace(lake, "t", &list), TL_OK);
         assert_int_not_equal(list.rows[0].state, TL_TRACE_FAILED);
         decoded = list.rows[0].decoded_bytes;
         tl_trace_list_free(&list);
-        usleep(1000);
+        keep_waiting(&since, "all bytes are decoded");
     }
 }
 

@@ -97,24 +97,16 @@ static uint64_t shown(struct tl_lake *lake, uint64_t *decoded, uint64_t *sealed)
 static void wait_decoded(struct tl_lake *lake, uint64_t bytes)
 {
     uint64_t decoded, sealed;
-    for (unsigned i = 0; (void)shown(lake, &decoded, &sealed), decoded < bytes; i++) {
-        if (i >= 6000)
-            fail_msg("%llu of %llu bytes are decoded", (unsigned long long)decoded,
-                     (unsigned long long)bytes);
-        usleep(10000);
-    }
+    for (int64_t since = 0; (void)shown(lake, &decoded, &sealed), decoded < bytes;)
+        keep_waiting(&since, "these bytes are decoded");
 }
 
 /* Wait until a server shows this many instructions. */
 static void wait_shown(struct tl_lake *lake, uint64_t min)
 {
-    uint64_t decoded, sealed, insns;
-    for (unsigned i = 0; (insns = shown(lake, &decoded, &sealed)) < min; i++) {
-        if (i >= 6000)
-            fail_msg("%llu of %llu instructions are shown", (unsigned long long)insns,
-                     (unsigned long long)min);
-        usleep(10000);
-    }
+    uint64_t decoded, sealed;
+    for (int64_t since = 0; shown(lake, &decoded, &sealed) < min;)
+        keep_waiting(&since, "these instructions are shown");
 }
 
 /* Wait until the other server shows as much as the owner of the trace, with the same text. */
@@ -124,12 +116,8 @@ static void wait_same(void)
     uint64_t decoded, sealed;
     const uint64_t insns = shown(a, &decoded, &sealed);
     assert_true(insns > sealed); /* not only sealed shards */
-    for (unsigned i = 0; shown(b, &decoded, &sealed) != insns; i++) {
-        if (i >= 6000)
-            fail_msg("%llu of %llu instructions are shown",
-                     (unsigned long long)shown(b, &decoded, &sealed), (unsigned long long)insns);
-        usleep(10000);
-    }
+    for (int64_t since = 0; shown(b, &decoded, &sealed) != insns;)
+        keep_waiting(&since, "the same instructions are shown");
     lake_text(a, "t", &mine);
     lake_text(b, "t", &theirs);
     assert_texts_equal(&mine, &theirs);
@@ -279,9 +267,8 @@ static void wait_idle(const char *id)
 {
     struct tl_trace_list list;
     bool idle = false;
-    for (unsigned i = 0; !idle; i++) {
-        assert_true(i < 6000);
-        usleep(10000);
+    for (int64_t since = 0; !idle;) {
+        keep_waiting(&since, id);
         assert_int_equal(tl_lake_trace(b, id, &list), TL_OK);
         idle = list.rows[0].state == TL_TRACE_SEALED && list.rows[0].content[0];
         tl_trace_list_free(&list);
@@ -439,9 +426,8 @@ static void work_is_done_once(void **state)
     atomic_store(&a->retain_stf_s, 1);
     atomic_store(&b->retain_stf_s, 1);
     /* Traces that the other server was working on are visited again. */
-    for (unsigned tries = 0; done < SHARED; tries++) {
-        assert_true(tries < 6000);
-        usleep(10000);
+    for (int64_t since = 0; done < SHARED;) {
+        keep_waiting(&since, "the rule applies to all");
         done += retain_both();
     }
     assert_int_equal(done, SHARED);
@@ -456,9 +442,8 @@ static void work_is_done_once(void **state)
     atomic_store(&b->retain_stf_s, 0);
     assert_int_equal(tl_lake_set_retention(a, "", &rule, NULL), TL_OK);
     done = 0;
-    for (unsigned tries = 0; done < SHARED; tries++) {
-        assert_true(tries < 6000);
-        usleep(10000);
+    for (int64_t since = 0; done < SHARED;) {
+        keep_waiting(&since, "the rule applies to all");
         done += retain_both();
     }
     assert_int_equal(done, SHARED);

@@ -66,7 +66,8 @@ static int make_source(void **state)
     begin_capture(lake, "live");
     assert_int_equal(tl_lake_set_retention(lake, "label team=cpu", &rule, NULL), TL_OK);
     /* Hashes of the captures. */
-    for (bool known = false; !known; usleep(1000)) {
+    int64_t since = 0;
+    for (bool known = false; !known; keep_waiting(&since, "all are hashed")) {
         struct tl_trace_list list;
         assert_int_equal(tl_lake_traces(lake, &list), TL_OK);
         known = true;

@@ -6,6 +6,7 @@
 #include "ingest/packed.h"
 #include "ingest/segment.h"
 #include "lake/lakeint.h"
+#include "unit/patience.h"
 #include "unit/seed.h"
 
 #include <zstd.h>
@@ -265,8 +266,8 @@ static struct forms forms_of(struct tl_backend *backend)
 
 static void wait_packed(struct tl_backend *backend)
 {
-    while (forms_of(backend).logs > 0)
-        usleep(1000);
+    for (int64_t since = 0; forms_of(backend).logs > 0;)
+        keep_waiting(&since, "no log is left");
 }
 
 /* Push bytes [at, to), in consecutive pieces. */
@@ -322,8 +323,8 @@ static void lakes_pack(void **state)
     assert_int_equal(tl_backend_memory(&backend), TL_OK);
     struct tl_lake *lake = open_packing(backend);
     push_to(lake, 3 * (SEGMENT + TL_SPOOL_BLOCK), false, &all);
-    while (forms_of(backend).packed == 0)
-        usleep(1000);
+    for (int64_t since = 0; forms_of(backend).packed == 0;)
+        keep_waiting(&since, "a segment is packed");
     check_lake(lake, &all);
     tl_lake_close(lake);
     lake = open_packing(backend);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Raw TCP in and out, over the fake lake. */
 #include "rpc/raw.h"
+#include "unit/patience.h"
 #include "unit/serving.h"
 
 #include <arpa/inet.h>
@@ -53,31 +54,27 @@ static int teardown(void **state)
 /* Wait until a trace is complete; returns its bytes. */
 static struct tl_bytes wait_sealed(struct tl_lake *lake, const char *trace)
 {
-    for (int i = 0; i < 120000; i++) {
+    for (int64_t since = 0;;) {
         struct tl_trace_list list = {0};
         const bool sealed =
             tl_lake_trace(lake, trace, &list) == TL_OK && list.rows[0].state == TL_TRACE_SEALED;
         tl_trace_list_free(&list);
         if (sealed)
             return fake_lake_raw(lake, trace);
-        usleep(2000);
+        keep_waiting(&since, last_lines);
     }
-    fail_msg("%s is not sealed:\n%s", trace, last_lines);
-    return (struct tl_bytes){0};
 }
 
 static void wait_for_line(const char *text)
 {
     bool there = false;
-    for (int i = 0; i < 120000 && !there; i++) {
+    for (int64_t since = 0; !there;) {
         pthread_mutex_lock(&lock);
         there = strstr(last_lines, text) != NULL;
         pthread_mutex_unlock(&lock);
         if (!there)
-            usleep(2000);
+            keep_waiting(&since, text);
     }
-    if (!there)
-        fail_msg("not said: %s\n%s", text, last_lines);
 }
 
 static void listen_at(struct raw *r, const char *text, char url[static 96])
@@ -142,8 +139,8 @@ static void test_stop(void **state)
     listen_at(r, "127.0.0.1:0,format=di,rig=a", url);
     const int fd = tcp_connect(url);
     send_all(fd, (const uint8_t *)"12345678", 8, &seed);
-    while (fake_lake_raw(r->lake, "a-0").n < 8)
-        usleep(1000);
+    for (int64_t since = 0; fake_lake_raw(r->lake, "a-0").n < 8;)
+        keep_waiting(&since, "the bytes are there");
     tl_raw_free(r->raw);
     assert_int_equal(wait_sealed(r->lake, "a-0").n, 8);
     assert_true(fake_lake_explained(r->lake, "the server stops"));
@@ -192,8 +189,8 @@ static void test_ipv6(void **state)
     assert_int_equal(connect(fd, (struct sockaddr *)&at, sizeof at), 0);
     assert_int_equal(send(fd, "1234", 4, MSG_NOSIGNAL), 4);
     close(fd);
-    for (int i = 0; i < 120000 && fake_lake_raw(r->lake, "six-0").n < 4; i++)
-        usleep(2000);
+    for (int64_t since = 0; fake_lake_raw(r->lake, "six-0").n < 4;)
+        keep_waiting(&since, "the bytes are there");
     assert_int_equal(fake_lake_raw(r->lake, "six-0").n, 4);
 }
 

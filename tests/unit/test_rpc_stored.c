@@ -7,6 +7,7 @@
 #include "unit/serving.h"
 
 #include "tracelake/v1/ranges.pb-c.h"
+#include "unit/patience.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -136,10 +137,8 @@ static void expect_whole(struct stage *st, struct h2_client *c, struct h2_exchan
 
 static void await_zero(atomic_uint *what)
 {
-    for (int ms = 0; atomic_load(what); ms++) {
-        assert_true(ms < LIMIT_MS);
-        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-    }
+    for (int64_t since = 0; atomic_load(what);)
+        keep_waiting(&since, "it is zero");
 }
 
 static void test_whole(void **state)

@@ -6,6 +6,7 @@
 #include "ingest/spool.h"
 #include "lake_ingest.h"
 #include "store/backend_memory.h"
+#include "unit/patience.h"
 #include "unit/seed.h"
 
 #include <pthread.h>
@@ -370,8 +371,8 @@ static void trouble_is_reported(void **state)
     tl_spool_limit(spool, 500);
     assert_int_equal(tl_capture_append(capture, 0, bytes, &fail), TL_OK);
     assert_int_equal(tl_capture_flush(capture, &fail), TL_OK);
-    while (!tl_histogram_used(tl_spool_commits(spool)))
-        usleep(1000); /* the count is updated shortly after the bytes are durable */
+    for (int64_t since = 0; !tl_histogram_used(tl_spool_commits(spool));)
+        keep_waiting(&since, "counted"); /* shortly after the bytes are durable */
     tl_backend_memory_limit(backend, UINT64_MAX);
     tl_backend_memory_refuse(backend, 0, 1, TL_IO);
     assert_int_equal(tl_capture_append(capture, 8, bytes, &fail), TL_OK);

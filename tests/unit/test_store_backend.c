@@ -2,6 +2,7 @@
 /* All backends keep the same guarantees. */
 #include "pool.h"
 #include "store/backend_memory.h"
+#include "unit/patience.h"
 
 #include <pthread.h>
 #include <setjmp.h>
@@ -413,8 +414,8 @@ static void leases_are_asked_for(void **state)
     assert_int_equal(b->ops->lease_state(lease, &asked), TL_OK);
     assert_true(asked == 0);
     assert_int_equal(other->ops->lease_ask(other, "x", UINT64_MAX - 5, NULL), TL_OK);
-    while (asked == 0) {
-        usleep(10000);
+    for (int64_t since = 0; asked == 0;) {
+        keep_waiting(&since, "the holder is asked");
         assert_int_equal(b->ops->lease_state(lease, &asked), TL_OK);
     }
     assert_true(asked == UINT64_MAX - 5);
@@ -436,8 +437,8 @@ static void leases_that_another_had_are_lost(void **state)
         take_away(b, "x");
     while (other->ops->lease(other, "x", &yours, NULL) == TL_DENIED);
     other->ops->lease_release(yours);
-    while (b->ops->lease_state(mine, &asked) != TL_DENIED)
-        usleep(10000);
+    for (int64_t since = 0; b->ops->lease_state(mine, &asked) != TL_DENIED;)
+        keep_waiting(&since, "the lease is lost");
     assert_int_equal(tl_backend_put(b, "t/x/1", text("late"), NULL), TL_DENIED);
     b->ops->lease_release(mine);
     tl_backend_free(other);
