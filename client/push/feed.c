@@ -18,8 +18,7 @@
 
 enum {
     DISK_WAIT_MS = 1000,
-    LONG_WAIT_MS =
-        1000, /* waits of the input are reported if they are as long, and the first one */
+    LONG_WAIT_MS = 1000, /* of the input: reported each time, shorter waits only the first time */
     PIECE = 1 << 20
 };
 

@@ -32,6 +32,9 @@ export async function findChecks(suite, { server, trace }) {
     };
     await go(`${time / 1e6} ms`, located.insn);
     await go("#0", 0);
+    // Later than the last one: as the last one.
+    const last = await (await page.request.get(`${root}/streams/cs.10/locate?unit=time&at=${stream.time_last}`)).json();
+    await go("999,999 s", Math.min(last.insn, stream.insns - 1));
     await go(`${String(Math.floor(time / 1e6))}.${String(time % 1e6).padStart(6, "0").replace(/(...)/, "$1 ")} ms`, located.insn);
     await page.focus("#timeline");
     await page.keyboard.press("KeyT");

@@ -4,7 +4,7 @@
 import * as api from "./api.ts";
 import type { App } from "./app.ts";
 import { since } from "./epoch.ts";
-import type { Hit, Trace } from "./model.ts";
+import type { Hit, Stream, Trace } from "./model.ts";
 import { nearNames, parseSearch } from "./search.ts";
 import type { Session } from "./session.ts";
 
@@ -214,7 +214,7 @@ export class Finder {
     }
     const timeless = parsed.kind === "time" ? whyNoTime(s, parsed.ns) : "";
     if (parsed.kind === "time" && timeless === "") {
-      await this.goToTime(s, since(s.trace.epoch, parsed.at));
+      await this.goToTime(s, s.stream!, since(s.trace.epoch, parsed.at));
       return;
     }
     const list = new Hits(s.trace, parsed.kind === "query" ? { q: parsed.text } : {}, () => app.changed());
@@ -239,10 +239,11 @@ export class Finder {
     }
   }
 
-  /** Put the cursor at a time, on either axis. */
-  private async goToTime(s: Session, time: number): Promise<void> {
-    if (s.view.axis === "time") this.app.moveCursor(Math.min(Math.max(time, s.extent.first), s.extent.last - 1));
-    else await this.app.goTo((await api.locate(s.trace, s.stream!.name, "time", Math.max(0, time))).insn);
+  /** Put the cursor at a time, on either axis; at the nearest one that the lane has. */
+  private async goToTime(s: Session, { name, timeFirst, timeLast, insns }: Stream, wanted: number): Promise<void> {
+    const time = Math.min(Math.max(wanted, timeFirst), timeLast);
+    if (s.view.axis === "time") this.app.moveCursor(time);
+    else await this.app.goTo(Math.min((await api.locate(s.trace, name, "time", time)).insn, Math.max(0, insns - 1)));
   }
 
   goToHit(index: number): void {
