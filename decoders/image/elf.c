@@ -25,9 +25,11 @@ struct elf_load {
     struct tl_file_symbols *file; /* collects symbols by file offset; NULL: by address */
 };
 
+/* Of a file that is cut off, what is there is mapped. */
 static int map_segments(const struct elf_load *load, Elf *elf)
 {
     size_t n = 0, mapped = 0, executable = 0;
+    uint64_t beyond = 0; /* file offset of a segment that is not there */
     if (elf_getphdrnum(elf, &n) != 0)
         n = 0;
     for (size_t i = 0; i < n; i++) {
@@ -37,15 +39,18 @@ static int map_segments(const struct elf_load *load, Elf *elf)
                                load->name);
         if (ph.p_type != PT_LOAD || !(ph.p_flags & PF_X) || ph.p_filesz == 0)
             continue;
-        if (ph.p_offset > load->bytes.n || ph.p_filesz > load->bytes.n - ph.p_offset)
-            return tl_fail_at(load->fail, TL_BAD, ph.p_offset,
-                              "%s: a segment extends beyond the end of the file", load->name);
-        if (ph.p_filesz > load->bytes.n * MAPPED_PER_BYTE - mapped)
+        executable++;
+        if (ph.p_offset >= load->bytes.n) {
+            beyond = ph.p_offset;
+            continue;
+        }
+        const uint64_t there = load->bytes.n - ph.p_offset;
+        const struct tl_bytes piece = {load->bytes.p + ph.p_offset,
+                                       ph.p_filesz < there ? ph.p_filesz : there};
+        if (piece.n > load->bytes.n * MAPPED_PER_BYTE - mapped)
             return tl_fail_set(load->fail, TL_BAD, "%s: its segments overlap each other",
                                load->name);
-        mapped += ph.p_filesz;
-        executable++;
-        const struct tl_bytes piece = {load->bytes.p + ph.p_offset, ph.p_filesz};
+        mapped += piece.n;
         const int rc = tl_image_add_bytes(load->image, ph.p_vaddr + load->bias, piece, load->space,
                                           load->name, load->fail);
         if (rc < 0)
@@ -54,6 +59,9 @@ static int map_segments(const struct elf_load *load, Elf *elf)
     if (executable == 0)
         return tl_fail_set(load->fail, TL_UNSUPPORTED,
                            "%s: has no executable segment; give the linked program", load->name);
+    if (mapped == 0)
+        return tl_fail_at(load->fail, TL_BAD, beyond,
+                          "%s: the file ends before its executable segments", load->name);
     return TL_OK;
 }
 

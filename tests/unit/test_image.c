@@ -386,6 +386,22 @@ static void reads_elf(void **state)
     tl_image_free(image);
 }
 
+/* Of a file that is cut off, the code that is there. */
+static void reads_part_of_elf(void **state)
+{
+    struct elf64 e;
+    struct tl_image *image;
+    struct tl_fail fail = {.text = ""};
+    make_elf64(&e);
+    assert_int_equal(tl_image_new(&image), TL_OK);
+    const struct tl_bytes bytes = {(const uint8_t *)&e, offsetof(struct elf64, text) + 7};
+    assert_int_equal(tl_image_add_elf(image, bytes, 0, TL_SPACE_ANY, "e", &fail), TL_OK);
+    assert_int_equal(tl_image_freeze(image), TL_OK);
+    assert_int_equal(tl_image_at(image, TL_SPACE_ANY, 0x400000).n, 7);
+    assert_int_equal(tl_image_at(image, TL_SPACE_ANY, 0x400007).n, 0);
+    tl_image_free(image);
+}
+
 /* The same file with other symbol names: each 'm' becomes `letter`. */
 static void add_elf(struct tl_image *image, char letter, unsigned space)
 {
@@ -485,8 +501,9 @@ static void refuses_what_is_no_elf(void **state)
     e.eh.e_ident[EI_DATA] = ELFDATA2MSB;
     assert_int_equal(tl_image_add_elf(image, bytes, 0, TL_SPACE_ANY, "e", &fail), TL_UNSUPPORTED);
     make_elf64(&e);
-    e.ph[0].p_filesz = sizeof e;
+    e.ph[0].p_offset = sizeof e;
     assert_int_equal(tl_image_add_elf(image, bytes, 0, TL_SPACE_ANY, "e", &fail), TL_BAD);
+    assert_int_equal(fail.offset, sizeof e);
     e.ph[0].p_flags = PF_R;
     assert_int_equal(tl_image_add_elf(image, bytes, 0, TL_SPACE_ANY, "e", &fail), TL_UNSUPPORTED);
     e.eh.e_ident[0] = 'x';
@@ -539,6 +556,7 @@ int main(void)
         cmocka_unit_test(reads_files),
         cmocka_unit_test(names_spaces),
         cmocka_unit_test(reads_elf),
+        cmocka_unit_test(reads_part_of_elf),
         cmocka_unit_test(symbols_are_bound_like_memory),
         cmocka_unit_test(refuses_what_is_no_elf),
         cmocka_unit_test(survives_damaged_elf),
