@@ -271,6 +271,7 @@ static void on_branch(struct tl_pt_flow *f, const struct tl_pt_event *event, uin
     tl_walker_to(&f->walker, event->from, false, offset);
     struct tl_item *const item = tl_item_batch_add(&f->out, TL_ITEM_EXCEPTION, offset);
     item->flags = TL_ITEM_HAS_PC;
+    item->sub = TL_EXCEPTION_UNKNOWN;
     item->pc = event->from;
     item->text = "interrupt";
     tl_walker_await(&f->walker, true);
