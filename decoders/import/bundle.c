@@ -6,6 +6,7 @@
 #include "import/perf_folder.h"
 #include "import/sources.h"
 #include "perf/reader.h"
+#include "setup/machines.h"
 #include "setup/registers.h"
 
 #include <errno.h>
@@ -314,9 +315,11 @@ int tl_bundle_read(struct tl_bundle *out, const struct tl_bundle_request *reques
 {
     const int rc = request->snapshot ? read_snapshot(out, request, where, fail)
                                      : read_file(out, request, where, fail);
-    for (size_t i = 0; rc == TL_OK && request->warn && i < out->n_captures; i++)
+    for (size_t i = 0; rc == TL_OK && request->warn && i < out->n_captures; i++) {
         tl_setup_check_registers(&out->captures[i].setup, warn_register,
                                  (void *)(uintptr_t)request);
+        tl_setup_check_machines(&out->captures[i].setup, request->warn, request->context);
+    }
     return rc;
 }
 

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT */
+#include "setup/machines.h"
+
+#include "base/bytes.h"
+
+#include <elf.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Families of processors, as bits. */
+enum { ARM = 1, X86 = 2, RISC_V = 4, OTHER = 8 };
+
+static unsigned family_of_protocol(unsigned protocol)
+{
+    switch (protocol) {
+    case TL_PROTO_ETM4:
+    case TL_PROTO_ETE:
+        return ARM;
+    case TL_PROTO_PT:
+        return X86;
+    case TL_PROTO_N_TRACE:
+    case TL_PROTO_NEXUS_SIFIVE:
+    case TL_PROTO_E_TRACE:
+        return RISC_V;
+    default: /* any, or not known */
+        return ~0u;
+    }
+}
+
+static unsigned family_of_container(unsigned container)
+{
+    const bool is_risc_v = container == TL_CONTAINER_NEXUS || container == TL_CONTAINER_ETRACE;
+    return is_risc_v ? RISC_V : ~0u;
+}
+
+/* All families that the setup's sources can be of. */
+static unsigned families(const struct tl_setup *setup)
+{
+    const unsigned otherwise = family_of_container(setup->container);
+    unsigned all = setup->n_sources == 0 ? otherwise : 0;
+    for (size_t i = 0; i < setup->n_sources; i++) {
+        const unsigned protocol = setup->sources[i].protocol;
+        all |= protocol == TL_PROTO_NONE ? otherwise : family_of_protocol(protocol);
+    }
+    return all;
+}
+
+/* The machine in an ELF file's header; EM_NONE: it is none, or cannot be read. */
+static unsigned machine_of(const char *path)
+{
+    uint8_t head[offsetof(Elf64_Ehdr, e_machine) + 2];
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    const ssize_t n = fd < 0 ? -1 : pread(fd, head, sizeof head, 0);
+    if (fd >= 0)
+        close(fd);
+    if (n != (ssize_t)sizeof head || memcmp(head, ELFMAG, SELFMAG) != 0)
+        return EM_NONE;
+    const uint8_t *const machine = head + offsetof(Elf64_Ehdr, e_machine);
+    return head[EI_DATA] == ELFDATA2MSB ? machine[0] << 8u | machine[1] : tl_le16(machine);
+}
+
+static unsigned family_of_machine(unsigned machine, const char **name)
+{
+    static const struct {
+        uint16_t machine;
+        uint8_t family;
+        const char *name;
+    } known[] = {{EM_AARCH64, ARM, "AArch64"},
+                 {EM_ARM, ARM, "Arm"},
+                 {EM_X86_64, X86, "x86-64"},
+                 {EM_386, X86, "x86"},
+                 {EM_RISCV, RISC_V, "RISC-V"}};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (known[i].machine == machine) {
+            *name = known[i].name;
+            return known[i].family;
+        }
+    return OTHER;
+}
+
+void tl_setup_check_machines(const struct tl_setup *setup,
+                             void (*report)(void *context, const char *text), void *context)
+{
+    const unsigned traced = families(setup);
+    const char *before = NULL;
+    for (size_t i = 0; traced != ~0u && i < setup->n_images; i++) {
+        const char *const file = setup->images[i].file;
+        if (tl_setup_is_stored(file) || (before && strcmp(before, file) == 0))
+            continue;
+        before = file;
+        const unsigned machine = machine_of(file);
+        char text[320], number[32];
+        snprintf(number, sizeof number, "processors of ELF number %u", machine);
+        const char *name = number;
+        if (machine == EM_NONE || family_of_machine(machine, &name) & traced)
+            continue;
+        snprintf(text, sizeof text, "%.200s is for %s, which no source of this trace is", file,
+                 name);
+        report(context, text);
+    }
+}
