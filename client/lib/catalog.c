@@ -7,7 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WAIT_FIRST_MS = 10, WAIT_MAX_MS = 500, WAIT_AWAY_MS = 30000 };
+/* Between two looks at whether a trace is sealed: a sixteenth of the time waited so far, so that
+ * looking neither delays the answer by more than that nor burdens the server. */
+enum { WAIT_PART = 16, WAIT_MIN_MS = 5, WAIT_MAX_MS = 250, WAIT_AWAY_MS = 30000 };
 
 void tracelake_trace_free(struct tracelake_trace *trace)
 {
@@ -121,11 +123,12 @@ int tracelake_get_trace(struct tracelake *lake, const char *trace, struct tracel
 int tracelake_wait_sealed(struct tracelake *lake, const char *trace, struct tracelake_trace **out,
                           struct tracelake_error *error)
 {
-    int ms = WAIT_FIRST_MS;
-    int64_t seen = tl_monotonic_ms();
+    const int64_t begin = tl_monotonic_ms();
+    int64_t seen = begin;
     for (;;) {
         struct tracelake_trace *now;
         int result = tracelake_get_trace(lake, trace, &now, error);
+        const int64_t part = (tl_monotonic_ms() - begin) / WAIT_PART;
         if (result == TRACELAKE_OK) {
             seen = tl_monotonic_ms();
             if (now->state != TRACELAKE_DECODING) {
@@ -136,10 +139,12 @@ int tracelake_wait_sealed(struct tracelake *lake, const char *trace, struct trac
         } else if (result != TRACELAKE_UNREACHABLE || tl_monotonic_ms() - seen > WAIT_AWAY_MS) {
             return result;
         }
-        result = tl_wire_sleep(ms, lake->wake_fd, error);
+        result = tl_wire_sleep(part < WAIT_MIN_MS   ? WAIT_MIN_MS
+                               : part < WAIT_MAX_MS ? (int)part
+                                                    : WAIT_MAX_MS,
+                               lake->wake_fd, error);
         if (result < 0)
             return result;
-        ms = ms * 2 < WAIT_MAX_MS ? ms * 2 : WAIT_MAX_MS;
     }
 }
 
