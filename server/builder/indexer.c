@@ -267,19 +267,11 @@ static void count_edges(struct tl_indexer *ix, const uintptr_t *steps, uint64_t 
         ix->blocks[block->number % TL_INDEXER_BLOCKS].ran -= 1u << 16;
         tl_code_counter_edge(coder, block, pc);
     }
-    /* Which of the turns are such branches cannot be predicted: they are gathered first. */
-    uint8_t found[TL_CALLSTACK_STEPS];
-    uint32_t n = 0;
-    for (turns &= ~UINT64_C(1); turns; turns &= turns - 1) {
+    for (turns |= 1; turns; turns &= turns - 1) {
         const unsigned i = (unsigned)__builtin_ctzll(turns);
-        found[n] = (uint8_t)i;
-        n += tl_path_taken(steps[i - 1]) & !tl_code_is_direct(tl_path_block(steps[i - 1]));
-    }
-    if (before && tl_path_taken(before) && !tl_code_is_direct(tl_path_block(before)))
-        tl_code_counter_edge(coder, tl_path_block(before), pc);
-    for (uint32_t k = 0; k < n; k++) {
-        const uintptr_t *const step = steps + found[k];
-        tl_code_counter_edge(coder, tl_path_block(step[-1]), tl_path_block(*step)->pc);
+        before = i > 0 ? steps[i - 1] : before;
+        if (before && tl_path_taken(before) && !tl_code_is_direct(tl_path_block(before)))
+            tl_code_counter_edge(coder, tl_path_block(before), tl_path_block(steps[i])->pc);
     }
 }
 
