@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "image/elf_places.h"
 
+#include <fcntl.h>
 #include <gelf.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 bool tl_elf_section(Elf *elf, const char *name, uint64_t *offset, uint64_t *size)
 {
@@ -78,6 +80,19 @@ void tl_elf_fini(struct tl_elf *elf)
     if (elf->elf)
         elf_end(elf->elf);
     free(elf->copy);
+}
+
+unsigned tl_elf_file_machine(const char *path)
+{
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    Elf *const elf =
+        fd >= 0 && elf_version(EV_CURRENT) != EV_NONE ? elf_begin(fd, ELF_C_READ, NULL) : NULL;
+    GElf_Ehdr head;
+    const unsigned machine = gelf_getehdr(elf, &head) ? head.e_machine : EM_NONE;
+    elf_end(elf); /* accepts NULL */
+    if (fd >= 0)
+        close(fd);
+    return machine;
 }
 
 int tl_elf_bytes_section(struct tl_bytes file, const char *name, uint64_t *offset, uint64_t *size)

@@ -21,6 +21,10 @@ struct tl_elf {
 TL_MUST_USE int tl_elf_init(struct tl_elf *out, struct tl_bytes file);
 void tl_elf_fini(struct tl_elf *elf);
 
+/* The machine that a file in the file system is for; EM_NONE: it is no ELF file, or cannot be
+ * read. */
+unsigned tl_elf_file_machine(const char *path);
+
 /* Find the section with this name that has bytes in the file: its file offset and size. */
 bool tl_elf_section(Elf *elf, const char *name, uint64_t *offset, uint64_t *size);
 /* Find the symbol's value. */

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "setup/machines.h"
 
-#include "base/bytes.h"
+#include "image/elf_places.h"
 
 #include <elf.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 /* Families of processors, as bits. */
 enum { ARM = 1, X86 = 2, RISC_V = 4, OTHER = 8 };
@@ -47,20 +45,6 @@ static unsigned families(const struct tl_setup *setup)
     return all;
 }
 
-/* The machine in an ELF file's header; EM_NONE: it is none, or cannot be read. */
-static unsigned machine_of(const char *path)
-{
-    uint8_t head[offsetof(Elf64_Ehdr, e_machine) + 2];
-    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    const ssize_t n = fd < 0 ? -1 : pread(fd, head, sizeof head, 0);
-    if (fd >= 0)
-        close(fd);
-    if (n != (ssize_t)sizeof head || memcmp(head, ELFMAG, SELFMAG) != 0)
-        return EM_NONE;
-    const uint8_t *const machine = head + offsetof(Elf64_Ehdr, e_machine);
-    return head[EI_DATA] == ELFDATA2MSB ? machine[0] << 8u | machine[1] : tl_le16(machine);
-}
-
 static unsigned family_of_machine(unsigned machine, const char **name)
 {
     static const struct {
@@ -90,7 +74,7 @@ void tl_setup_check_machines(const struct tl_setup *setup,
         if (tl_setup_is_stored(file) || (before && strcmp(before, file) == 0))
             continue;
         before = file;
-        const unsigned machine = machine_of(file);
+        const unsigned machine = tl_elf_file_machine(file);
         char text[320], number[32];
         snprintf(number, sizeof number, "processors of ELF number %u", machine);
         const char *name = number;

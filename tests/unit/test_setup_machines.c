@@ -27,8 +27,11 @@ static void collect(void *context, const char *text)
 /* A file that begins like an ELF file for this machine; `path` ends in XXXXXX. */
 static void make(char *path, uint16_t machine, bool big, size_t size)
 {
-    Elf64_Ehdr head = {.e_machine = big ? __builtin_bswap16(machine) : machine};
+    Elf64_Ehdr head = {.e_machine = big ? __builtin_bswap16(machine) : machine,
+                       .e_version = big ? __builtin_bswap32(EV_CURRENT) : EV_CURRENT};
     memcpy(head.e_ident, ELFMAG, SELFMAG);
+    head.e_ident[EI_CLASS] = ELFCLASS64;
+    head.e_ident[EI_VERSION] = EV_CURRENT;
     head.e_ident[EI_DATA] = big ? ELFDATA2MSB : ELFDATA2LSB;
     const int fd = mkstemp(path);
     assert_true(fd >= 0);
