@@ -128,7 +128,6 @@ int tracelake_wait_sealed(struct tracelake *lake, const char *trace, struct trac
     for (;;) {
         struct tracelake_trace *now;
         int result = tracelake_get_trace(lake, trace, &now, error);
-        const int64_t part = (tl_monotonic_ms() - begin) / WAIT_PART;
         if (result == TRACELAKE_OK) {
             seen = tl_monotonic_ms();
             if (now->state != TRACELAKE_DECODING) {
@@ -139,10 +138,9 @@ int tracelake_wait_sealed(struct tracelake *lake, const char *trace, struct trac
         } else if (result != TRACELAKE_UNREACHABLE || tl_monotonic_ms() - seen > WAIT_AWAY_MS) {
             return result;
         }
-        result = tl_wire_sleep(part < WAIT_MIN_MS   ? WAIT_MIN_MS
-                               : part < WAIT_MAX_MS ? (int)part
-                                                    : WAIT_MAX_MS,
-                               lake->wake_fd, error);
+        int64_t ms = (tl_monotonic_ms() - begin) / WAIT_PART;
+        ms = ms < WAIT_MIN_MS ? WAIT_MIN_MS : ms < WAIT_MAX_MS ? ms : WAIT_MAX_MS;
+        result = tl_wire_sleep((int)ms, lake->wake_fd, error);
         if (result < 0)
             return result;
     }

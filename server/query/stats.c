@@ -268,15 +268,6 @@ static int count_stream(struct counting *s, const struct tl_cut *cut, uint64_t f
     return r;
 }
 
-static bool has_lane(struct tl_gen *gen, const char *name)
-{
-    struct tl_lane *lane;
-    for (size_t i = 0; (lane = tl_gen_lane_at(gen, i)); i++)
-        if (strcmp(lane->name, name) == 0)
-            return true;
-    return false;
-}
-
 /* Sources from which no trace came: a core that was off, or a wrong trace ID. */
 static int find_silent(struct tl_gen *gen, struct tl_stats *out)
 {
@@ -288,7 +279,7 @@ static int find_silent(struct tl_gen *gen, struct tl_stats *out)
         return TL_NOMEM;
     for (size_t i = 0; i < setup->n_sources; i++) {
         const struct tl_source *const s = &setup->sources[i];
-        if (s->protocol != TL_PROTO_NONE && !has_lane(gen, s->name))
+        if (s->protocol != TL_PROTO_NONE && !tl_gen_lane(gen, s->name))
             out->silent[out->n_silent++] = (struct tl_stats_source){
                 s->name, s->device[0] ? s->device : tl_format_of(s->protocol)->name};
     }

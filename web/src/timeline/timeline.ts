@@ -709,8 +709,7 @@ export class Timeline {
     return row && this.inlined.get(row.lane)?.find((r) => r.depth === row.depth && r.from <= row.at && r.to > row.at);
   }
 
-  /** The slice of the call stack at a position of the plot. */
-  /** `whole`: the slice ends within what is loaded. */
+  /** The slice of the call stack at a position of the plot. `whole`: it ends within what is loaded. */
   sliceAt(x: number, y: number): { lane: number; slice: Slice; whole: boolean } | undefined {
     const s = this.app.session;
     const row = this.rowAt(x, y);
