@@ -136,7 +136,7 @@ static inline uintptr_t *tl_item_batch_steps(struct tl_item_batch *b, size_t n)
     return b->steps + b->n_steps;
 }
 
-/* Reserve `size` bytes (at most 64) of payload for the next item to be added. */
+/* Reserve `size` bytes (at most 512) of payload for the next item to be added. */
 static inline void *tl_item_batch_store(struct tl_item_batch *b, size_t size)
 {
     const size_t n = (size + sizeof(uintptr_t) - 1) / sizeof(uintptr_t);

@@ -456,22 +456,32 @@ static enum outcome on_space(struct tl_pt_events *d, struct step *step)
 
 /* ---- power and software ---------------------------------------------------------------------- */
 
-/* Is the next packet, ignoring timing packets, an EXSTOP? */
+/* MWAIT and PWRE packets in a row that may belong to one EXSTOP; bounds the search for it. */
+#define SLEEPS_MAX 8
+
+/* Is the next packet an EXSTOP, ignoring timing packets and others that bind to it? */
 static bool stops_next(struct tl_pt_events *d)
 {
     struct tl_pt_ahead ahead = {.at = d->next};
+    unsigned others = 0;
     while (tl_pt_ahead_next(d, &ahead) == TL_PT_OK) {
         const uint8_t kind = ahead.packet.kind;
-        if (kind != TL_PT_PAD && kind != TL_PT_MNT && !(kind >= TL_PT_TSC && kind <= TL_PT_CBR))
+        const bool sleeps = kind == TL_PT_MWAIT || kind == TL_PT_PWRE;
+        if (sleeps && ++others == SLEEPS_MAX)
+            return false;
+        if (!sleeps && kind != TL_PT_PAD && kind != TL_PT_MNT &&
+            !(kind >= TL_PT_TSC && kind <= TL_PT_CBR))
             return kind == TL_PT_EXSTOP;
     }
     return false;
 }
 
-static enum outcome on_pwre(struct tl_pt_events *d, struct step *step)
+/* MWAIT and PWRE are reported at the EXSTOP of the same sleep; at once if it does not come: the
+ * processor did not sleep, or an overflow lost the packet. */
+static enum outcome on_sleep(struct tl_pt_events *d, struct step *step, enum tl_pt_event_kind kind)
 {
-    return stops_next(d) ? wait_for(d, step, TL_PT_EV_PWRE, AT_EXSTOP)
-                         : report_and_continue(d, step, TL_PT_EV_PWRE, false);
+    return stops_next(d) ? wait_for(d, step, kind, AT_EXSTOP)
+                         : report_and_continue(d, step, kind, false);
 }
 
 /* Report MWAIT, EXSTOP and PWRE in this order, at the IP of the FUP or immediately. */
@@ -698,9 +708,9 @@ static enum outcome on_packet(struct tl_pt_events *d, struct step *step)
     case TL_PT_EXSTOP:
         return on_exstop(d, step);
     case TL_PT_MWAIT:
-        return wait_for(d, step, TL_PT_EV_MWAIT, AT_EXSTOP);
+        return on_sleep(d, step, TL_PT_EV_MWAIT);
     case TL_PT_PWRE:
-        return on_pwre(d, step);
+        return on_sleep(d, step, TL_PT_EV_PWRE);
     case TL_PT_PWRX:
         return report_and_continue(d, step, TL_PT_EV_PWRX, false);
     case TL_PT_PTW:

@@ -258,11 +258,9 @@ static void on_enabled(struct tl_pt_flow *f, const struct tl_pt_event *event, ui
 static void report(struct tl_pt_flow *f, const struct tl_pt_event *event, uint64_t offset)
 {
     char text[TL_PT_EVENT_TEXT];
-    enum { ROOM = 64 };
-    tl_pt_event_text(event, false, text);
-    text[ROOM - 1] = 0;
-    char *const kept = tl_item_batch_store(&f->out, ROOM);
-    memcpy(kept, text, ROOM);
+    const size_t size = strlen(tl_pt_event_text(event, false, text)) + 1;
+    char *const kept = tl_item_batch_store(&f->out, size);
+    memcpy(kept, text, size);
     tl_item_batch_add(&f->out, TL_ITEM_NOTE, offset)->text = kept;
 }
 

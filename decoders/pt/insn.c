@@ -375,6 +375,8 @@ static int to_binding(struct tl_pt_insns *d, const struct binding *binding, stru
         rc = to_ip(d, insn, d->event.ip);
         if (rc == REACHED)
             rc = add_insn(d, insn);
+        if (rc == -TL_PT_NO_MAP && d->ip == d->event.ip) /* the event is known without its code */
+            return tl_pt_insns_pending(d);
     } else {
         rc = to_insn(d, insn, binding->suits);
     }

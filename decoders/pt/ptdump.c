@@ -259,33 +259,37 @@ static void print_address(struct dump *d, const struct tl_pt_packet *p, struct l
     }
 }
 
+/* `names[type]`; "" there is a type that has none. */
+static void print_type(struct line *line, const char *const *names, size_t n, unsigned type)
+{
+    strcpy(line->id, "type");
+    strcpy(line->tracked, type < n && names[type][0] ? names[type] : "unknown");
+}
+
 static void print_cfe(const struct tl_pt_packet *p, struct line *line)
 {
     static const char *const names[] = {
         "",       "intr",        "iret",     "smi", "rsm",   "sipi",  "init",   "vmentry",
         "vmexit", "vmexit_intr", "shutdown", "",    "uintr", "uiret", "swintr", "syscall"};
     const uint8_t type = p->cfe.type;
-    const bool vector = type == TL_PT_CFE_INTR || type == TL_PT_CFE_SIPI ||
-                        type == TL_PT_CFE_VMEXIT_INTR || type == TL_PT_CFE_UINTR ||
-                        type == TL_PT_CFE_SWINTR;
-    if (vector)
-        PAYLOAD("%u: %u%s", type, p->cfe.vector, p->ip ? ", ip" : "");
+    const bool vector = type == TL_PT_CFE_INTR || type == TL_PT_CFE_VMEXIT_INTR ||
+                        type == TL_PT_CFE_UINTR || type == TL_PT_CFE_SWINTR;
+    const char *const ip = p->ip ? ", ip" : "";
+    if (type ==
+        TL_PT_CFE_SIPI) /* the vector is a page number, the others are numbers of interrupts */
+        PAYLOAD("%u: %x%s", type, p->cfe.vector, ip);
+    else if (vector)
+        PAYLOAD("%u: %u%s", type, p->cfe.vector, ip);
     else
-        PAYLOAD("%u%s", type, p->ip ? ", ip" : "");
-    if (type < sizeof names / sizeof *names && names[type][0]) {
-        strcpy(line->id, "type");
-        strcpy(line->tracked, names[type]);
-    }
+        PAYLOAD("%u%s", type, ip);
+    print_type(line, names, sizeof names / sizeof *names, type);
 }
 
 static void print_evd(const struct tl_pt_packet *p, struct line *line)
 {
     static const char *const names[] = {"cr2", "vmxq", "vmxr"};
     PAYLOAD("%u: %" PRIx64, p->evd.type, p->evd.payload);
-    if (p->evd.type < 3) {
-        strcpy(line->id, "type");
-        strcpy(line->tracked, names[p->evd.type]);
-    }
+    print_type(line, names, sizeof names / sizeof *names, p->evd.type);
 }
 
 static void print_pwrx(const struct tl_pt_packet *p, struct line *line)

@@ -8,6 +8,8 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -72,6 +74,23 @@ static void power_exit_with_several_reasons(void **state)
            "pwrx       int: c1, c1\n"
            "pwrx        st: c1, c1\n"
            "pwrx       bad: c1, c1\n");
+}
+
+/* The vector of a SIPI is hexadecimal, those of interrupts are decimal. */
+static void event_trace(void **state)
+{
+    (void)state;
+    const struct tl_pt_dump_options options = {.no_offset = true};
+    expect(&options, NULL,
+           TRACE(PSB "\x02\x13\x05\xce\x02\x13\x01\x80\x02\x13\x9f\x11\x02\x13\x0b\x11"
+                     "\x02\x53\x1f\xa1\0\0\0\0\0\0\0\x02\x53\x02\xa1\0\0\0\0\0\0\0"),
+           "psb\n"
+           "cfe        5: ce                     type sipi\n"
+           "cfe        1: 128                    type intr\n"
+           "cfe        31, ip                    type unknown\n"
+           "cfe        11                        type unknown\n"
+           "evd        31: a1                    type unknown\n"
+           "evd        2: a1                     type vmxr\n");
 }
 
 /* As in libipt 2.1.2 where it knows the processor. */
@@ -152,6 +171,67 @@ static void addresses_of_errors(void **state)
                    "0000000000001000\n"
                    "0000000000001001\n"
                    "[1e, 1003: error: unknown opcode]\n");
+}
+
+#define PGE   "\x99\x01\x02\x23\x71\0\x10\0\0\0\0"
+#define MWAIT "\x02\xc2\x07\0\0\0\0\0\0\0"
+#define PWRE  "\x02\x22\x08\0"
+#define FUP   "\x7d\x01\x10\0\0\0\0"
+
+/* MWAIT and PWRE stand at the EXSTOP of the sleep, if there is one, wherever there is none. */
+static void sleeps(void **state)
+{
+    (void)state;
+    static const char said[] = "[mwait 7 0]\n[pwre c1.1 hw]\n";
+    char want[256];
+    snprintf(want, sizeof want, "%s[overflow]\n", said);
+    expect_listing("\x90\x90", 2, TRACE(PSB "\x02\x23" MWAIT PWRE "\x02\xf3"), want);
+    expect_listing("\x90\x90", 2, TRACE(PSB "\x02\x23" MWAIT "\x02\xf3" PWRE),
+                   "[mwait 7 0]\n[overflow]\n[pwre c1.1 hw]\n");
+    expect_listing("\x90\x90", 2, TRACE(PSB "\x02\x23" MWAIT PWRE), said);
+    expect_listing("\x90\x90", 2,
+                   TRACE(PSB "\x02\x23" MWAIT "\x02\x03\x09\0" PWRE "\x71\0\x10\0\0\0\0\x01"),
+                   "[mwait 7 0]\n[cbr: 9]\n[pwre c1.1 hw]\n[enabled, ip: 0000000000001000]\n"
+                   "0000000000001000\n0000000000001001\n"
+                   "[2c, 1002: error: no memory mapped at this address]\n");
+    expect_listing("\x90\x90", 2, TRACE(PSB PGE MWAIT PWRE "\x02\xe2" FUP "\x01"),
+                   "[enabled, ip: 0000000000001000]\n"
+                   "0000000000001000\n"
+                   "[mwait 7 0, ip: 0000000000001001]\n"
+                   "[exstop, ip: 0000000000001001]\n"
+                   "[pwre c1.1 hw]\n"
+                   "0000000000001001\n"
+                   "[33, 1002: error: no memory mapped at this address]\n");
+}
+
+/* Many in a row: each is reported, and looking for the EXSTOP takes no time. */
+static void sleeps_without_end(void **state)
+{
+    (void)state;
+    enum { N = 200000 };
+    struct tl_buf trace = {0};
+    const struct tl_pt_xed_options options = {0};
+    const struct tl_pt_config config = {0};
+    struct tl_buf out = {0};
+    assert_int_equal(tl_buf_add(&trace, PSB "\x02\x23", 18), TL_OK);
+    for (unsigned i = 0; i < N; i++)
+        assert_int_equal(tl_buf_add(&trace, MWAIT, 10), TL_OK);
+    assert_int_equal(tl_pt_xed(&out, &options, &config, NULL, (struct tl_bytes){trace.p, trace.n}),
+                     TL_OK);
+    assert_int_equal(out.n, N * strlen("[mwait 7 0]\n"));
+    tl_buf_fini(&out);
+    tl_buf_fini(&trace);
+}
+
+/* What a PTWRITE at an address says is known without the code there. */
+static void ptwrite_without_code(void **state)
+{
+    (void)state;
+    expect_listing("\x90", 1, TRACE(PSB PGE "\x02\x92\xcd\xab\0\0" FUP "\x01"),
+                   "[enabled, ip: 0000000000001000]\n"
+                   "0000000000001000\n"
+                   "[ptwrite: abcd, ip: 0000000000001001]\n"
+                   "[29, 1001: error: no memory mapped at this address]\n");
 }
 
 /* Parse all options. Returns TL_OK if all are valid. */
@@ -235,6 +315,10 @@ int main(void)
         cmocka_unit_test(code_in_an_unknown_mode),
         cmocka_unit_test(end_of_trace_before_a_far_return_is_left),
         cmocka_unit_test(addresses_of_errors),
+        cmocka_unit_test(event_trace),
+        cmocka_unit_test(sleeps),
+        cmocka_unit_test(sleeps_without_end),
+        cmocka_unit_test(ptwrite_without_code),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
