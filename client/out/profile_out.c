@@ -83,14 +83,51 @@ bool tl_profile_write_code(enum tl_profile_form form, const struct tracelake_cod
 
 /* ---- call stacks ----------------------------------------------------------------------------- */
 
-/* "main;parse;read 1200": the separator must not occur in names. */
+/* Is it a blank and digits up to the end, which would be read as the count of another profile? */
+static bool is_count(const char *p)
+{
+    const size_t digits = strspn(p + 1, "0123456789.");
+    return *p == ' ' && digits && !p[1 + digits];
+}
+
+/* The length of what ends lines or stacks here, also a character of UTF-8 (U+0080 to U+009F, U+2028
+ * and U+2029); 0: nothing. */
+static size_t separator(const char *p)
+{
+    const unsigned char c = (unsigned char)*p, next = c ? (unsigned char)p[1] : 0;
+    const unsigned char last = next ? (unsigned char)p[2] : 0;
+    if (c == ';' || c < ' ' || c == 0x7f)
+        return 1;
+    if (c == 0xc2 && next >= 0x80 && next <= 0x9f)
+        return 2;
+    return c == 0xe2 && next == 0x80 && (last == 0xa8 || last == 0xa9) ? 3 : 0;
+}
+
+/*
+ * Readers split a line at its last blank, and stacks at semicolons; so in names these, control
+ * characters and backslashes are written as C writes them in strings.
+ */
+static void print_frame(const char *name, FILE *file)
+{
+    for (const char *p = name; *p;) {
+        const bool at_edge = *p == ' ' && (p == name || !p[1] || is_count(p));
+        size_t n = at_edge ? 1 : separator(p);
+        if (*p == '\\')
+            putc('\\', file);
+        if (!n)
+            putc(*p++, file);
+        for (; n; n--)
+            fprintf(file, "\\x%02x", (unsigned char)*p++);
+    }
+}
+
+/* "main;parse;read 1200" */
 static void print_folded(const cJSON *const *stack, size_t depth, double self, FILE *file)
 {
     for (size_t i = 0; i < depth; i++) {
         if (i)
             putc(';', file);
-        for (const char *p = tl_json_function(stack[i], "name"); *p; p++)
-            putc(*p == ';' || *p == '\n' ? ':' : *p, file);
+        print_frame(tl_json_function(stack[i], "name"), file);
     }
     fprintf(file, " %.0f\n", self);
 }

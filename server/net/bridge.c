@@ -1,43 +1,37 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Bridges a connection to libmicrohttpd's HTTP/1.1 server: bytes, decrypted if it uses TLS, are
- * copied through a socket pair in both directions, and request heads are validated on the way. One
- * buffer per direction; a full one stops reading, so that neither side can run ahead of the other.
+ * copied through a socket pair in both directions. Request heads are collected and validated here,
+ * so that only complete and well-formed ones occupy a thread there, and each bad one gets one
+ * answer. A full buffer stops reading, so that neither side can run ahead of the other.
  */
 #include "net/conn.h"
 #include "net/headscan.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#define BRIDGE 16384
+#define PIECE  16384
 #define ROUNDS 16 /* then other connections get their turn */
-
-/*
- * Sent in place of the rest of a malformed head: whatever part of a head precedes it, the result is
- * rejected with 400, after the answers to earlier requests.
- */
-static const char malformed[] = "\r\nHost: a\r\nHost: b\r\n\r\n";
-
-struct pipe {
-    uint8_t p[1 + BRIDGE + sizeof malformed];
-    size_t at;
-    size_t n;
-    bool ended;  /* no more input */
-    bool closed; /* the end was passed on */
-};
 
 struct tl_bridge {
     struct tl_conn *conn;
-    uv_poll_t poll; /* of our end of the pair */
-    int fd;
+    uv_poll_t poll; /* of our end of the pair, once it is there */
+    int fd;         /* -1: no request is complete yet */
     int events;
     struct tl_headscan scan;
-    bool cr;          /* a CR was read that waits for what follows */
-    struct pipe up;   /* client to server */
-    struct pipe down; /* server to client */
+    bool blind;         /* what comes is a body, or what follows one */
+    bool late;          /* the timer for the head runs */
+    struct tl_buf in;   /* client to server */
+    size_t good;        /* leading bytes of it that may be passed on */
+    bool ended;         /* no more input */
+    bool closed;        /* the end was passed on */
+    uint8_t out[PIECE]; /* server to client */
+    size_t out_at, out_n;
+    bool out_ended;
 };
 
 static ssize_t local_result(ssize_t n)
@@ -47,80 +41,178 @@ static ssize_t local_result(ssize_t n)
     return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR ? TL_AGAIN : TL_IO;
 }
 
-/* Validate new bytes, the first `n` in `up`. */
-static void scan_heads(struct tl_bridge *b, size_t n)
+/* ---- heads ------------------------------------------------------------------------------- */
+
+/* The whole answer to a request that no handler sees. */
+static void answer_here(struct tl_bridge *b, int status)
 {
-    struct pipe *const up = &b->up;
-    const size_t good = tl_headscan(&b->scan, up->p, n);
-    up->at = 0;
-    up->n = good;
-    b->cr = good < n;
-    if (!b->scan.bad)
-        return;
-    /* An empty line would end the head before the fields that invalidate it. */
-    const size_t skip = b->scan.line_n ? 0 : 2;
-    memcpy(up->p + good, malformed + skip, sizeof malformed - 1 - skip);
-    up->n += sizeof malformed - 1 - skip;
-    up->ended = true;
-    up->closed = true; /* not shut down: that would mean that the client is gone */
+    char body[256];
+    const bool head = b->in.n > 5 && !memcmp(b->in.p, "HEAD ", 5);
+    const int n = snprintf(body, sizeof body, "{\"error\":\"%s\",\"code\":\"bad request\"}\n",
+                           tl_head_advice(status));
+    const int all =
+        snprintf((char *)b->out, sizeof b->out,
+                 "HTTP/1.1 %d %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n"
+                 "Connection: close\r\nCache-Control: no-store\r\n"
+                 "X-Content-Type-Options: nosniff\r\n\r\n%s",
+                 status, tl_head_reason(status), n, head ? "" : body);
+    b->out_at = 0;
+    b->out_n = (size_t)all;
+    b->out_ended = true;
+    atomic_fetch_add(&b->conn->loop->net->stats.http_class[status / 100], 1);
+}
+
+/*
+ * Answers to earlier requests come first: the server is sent a request for this refusal instead.
+ * Its end is not passed on: that would mean that the client is gone.
+ */
+static int refuse(struct tl_bridge *b, int status)
+{
+    char text[80];
+    b->ended = b->closed = true;
+    if (b->fd < 0 && !b->good) {
+        answer_here(b, status);
+        return TL_OK;
+    }
+    b->in.n = b->good;
+    snprintf(text, sizeof text, TL_H1_REFUSE " /%d HTTP/1.1\r\nHost: localhost\r\n\r\n", status);
+    const int rc = tl_buf_add(&b->in, text, strlen(text));
+    b->good = b->in.n;
+    return rc;
+}
+
+static void stop_waiting(struct tl_bridge *b)
+{
+    if (b->late)
+        uv_timer_stop(&b->conn->timer);
+    b->late = false;
+}
+
+/* Validate what has arrived. */
+static int examine(struct tl_bridge *b)
+{
+    while (!b->blind && b->good < b->in.n) {
+        const size_t n = tl_headscan(&b->scan, b->in.p + b->good, b->in.n - b->good);
+        if (b->scan.status)
+            return refuse(b, b->scan.status);
+        if (!n)
+            break;
+        b->good += n;
+        b->blind = b->scan.body;
+        b->scan = (struct tl_headscan){0};
+        stop_waiting(b);
+    }
+    if (b->blind)
+        b->good = b->in.n;
+    if (b->good < b->in.n && !b->late)
+        tl_conn_wait(b->conn, b->conn->loop->net->options.request_ms);
+    b->late = b->good < b->in.n;
+    return TL_OK;
+}
+
+void tl_bridge_late(struct tl_conn *conn)
+{
+    struct tl_bridge *const b = conn->bridge;
+    b->late = false;
+    if (!b->in.n || refuse(b, 408) < 0) /* nothing was asked */
+        tl_conn_close(conn);
+    else
+        tl_bridge_ready(conn, UV_READABLE | UV_WRITABLE);
+}
+
+/* ---- bytes ------------------------------------------------------------------------------- */
+
+static int receive(struct tl_bridge *b)
+{
+    if (tl_buf_reserve(&b->in, PIECE) < 0)
+        return TL_IO;
+    const ssize_t n = tl_conn_read(b->conn, b->in.p + b->in.n, PIECE);
+    if (n == TL_IO)
+        return TL_IO;
+    b->ended = n == TL_EOF;
+    if (n <= 0)
+        return 0;
+    b->in.n += (size_t)n;
+    return examine(b) < 0 ? TL_IO : 1;
+}
+
+static void on_local(uv_poll_t *poll, int status, int events);
+
+/* The first request is complete. */
+static int hand_over(struct tl_bridge *b)
+{
+    struct tl_conn *const conn = b->conn;
+    int pair[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair))
+        return TL_IO;
+    if (uv_poll_init(&conn->loop->loop.uv, &b->poll, pair[0])) {
+        close(pair[0]);
+        close(pair[1]);
+        return TL_IO;
+    }
+    b->poll.data = b;
+    b->fd = pair[0];
+    tl_h1_add(conn->loop->net->h1, pair[1], &conn->peer, conn->caller);
+    return TL_OK;
+}
+
+static int pass_on(struct tl_bridge *b)
+{
+    if (b->fd < 0 && hand_over(b) < 0)
+        return TL_IO;
+    const ssize_t n = local_result(send(b->fd, b->in.p, b->good, MSG_NOSIGNAL));
+    if (n == TL_IO) { /* nobody reads it any more, but there may be an answer */
+        b->good = b->in.n = 0;
+        b->ended = b->closed = true;
+    }
+    if (n <= 0)
+        return 0;
+    tl_buf_drop(&b->in, (size_t)n);
+    b->good -= (size_t)n;
+    if (!b->in.n)
+        tl_buf_fini(&b->in); /* idle connections hold no memory */
+    return 1;
 }
 
 /* Returns whether anything was moved, or TL_IO. */
 static int move_up(struct tl_bridge *b)
 {
-    struct pipe *const up = &b->up;
     int moved = 0;
-    if (up->at == up->n && !up->ended) {
-        up->p[0] = '\r';
-        const ssize_t n = tl_conn_read(b->conn, up->p + b->cr, BRIDGE);
-        if (n == TL_IO)
-            return TL_IO;
-        if (n == TL_EOF)
-            up->ended = true;
-        if (n > 0) {
-            scan_heads(b, (size_t)n + b->cr);
-            moved = 1;
-        }
+    if (!b->good && !b->ended)
+        moved = receive(b);
+    if (moved >= 0 && b->good) {
+        const int passed = pass_on(b);
+        moved = passed < 0 ? passed : passed | moved;
     }
-    if (up->at < up->n) {
-        const ssize_t n = local_result(send(b->fd, up->p + up->at, up->n - up->at, MSG_NOSIGNAL));
-        if (n == TL_IO) { /* nobody reads it any more, but there may be an answer */
-            up->at = up->n;
-            up->ended = true;
-            up->closed = true;
-        }
-        if (n > 0) {
-            up->at += (size_t)n;
-            moved = 1;
-        }
-    }
-    if (up->ended && up->at == up->n && !up->closed) {
-        up->closed = true;
-        shutdown(b->fd, SHUT_WR);
+    if (moved >= 0 && b->ended && !b->good && !b->closed) {
+        b->closed = true;
+        if (b->fd >= 0)
+            shutdown(b->fd, SHUT_WR);
+        else
+            b->out_ended = true;
     }
     return moved;
 }
 
 static int move_down(struct tl_bridge *b)
 {
-    struct pipe *const down = &b->down;
     int moved = 0;
-    if (down->at == down->n && !down->ended) {
-        const ssize_t n = local_result(recv(b->fd, down->p, sizeof down->p, 0));
+    if (b->out_at == b->out_n && !b->out_ended && b->fd >= 0) {
+        const ssize_t n = local_result(recv(b->fd, b->out, sizeof b->out, 0));
         if (n == TL_IO || n == TL_EOF)
-            down->ended = true;
+            b->out_ended = true;
         if (n > 0) {
-            down->at = 0;
-            down->n = (size_t)n;
+            b->out_at = 0;
+            b->out_n = (size_t)n;
             moved = 1;
         }
     }
-    if (down->at < down->n) {
-        const ssize_t n = tl_conn_write(b->conn, down->p + down->at, down->n - down->at);
+    if (b->out_at < b->out_n) {
+        const ssize_t n = tl_conn_write(b->conn, b->out + b->out_at, b->out_n - b->out_at);
         if (n == TL_IO)
             return TL_IO;
         if (n > 0) {
-            down->at += (size_t)n;
+            b->out_at += (size_t)n;
             moved = 1;
         }
     }
@@ -141,7 +233,7 @@ static void on_local(uv_poll_t *poll, int status, int events)
 
 static void poll_local(struct tl_bridge *b, int events)
 {
-    if (b->events == events)
+    if (b->fd < 0 || b->events == events)
         return;
     b->events = events;
     if (events)
@@ -166,57 +258,56 @@ void tl_bridge_ready(struct tl_conn *conn, int events)
         tl_conn_close(conn);
         return;
     }
-    if (b->down.ended && b->down.at == b->down.n && !tl_conn_blocked(conn)) {
+    const bool out_full = b->out_at < b->out_n;
+    if (b->out_ended && !out_full && !tl_conn_blocked(conn)) {
         tl_conn_linger(conn);
         return;
     }
-    const bool up_full = b->up.at < b->up.n;
-    const bool down_full = b->down.at < b->down.n;
-    if (!up_full && !b->up.ended && tl_conn_pending(conn))
+    if (!b->good && !b->ended && tl_conn_pending(conn))
         tl_conn_again(conn);
-    tl_conn_poll(conn, (up_full || b->up.ended ? 0 : UV_READABLE) |
-                           (down_full || tl_conn_blocked(conn) ? UV_WRITABLE : 0));
+    tl_conn_poll(conn, (b->good || b->ended ? 0 : UV_READABLE) |
+                           (out_full || tl_conn_blocked(conn) ? UV_WRITABLE : 0));
     /* An ended socket stays readable. */
-    poll_local(b, (down_full || b->down.ended ? 0 : UV_READABLE) | (up_full ? UV_WRITABLE : 0));
+    poll_local(b, (out_full || b->out_ended ? 0 : UV_READABLE) | (b->good ? UV_WRITABLE : 0));
 }
+
+/* ---- life -------------------------------------------------------------------------------- */
 
 int tl_bridge_start(struct tl_conn *conn)
 {
-    int pair[2];
-    struct tl_bridge *const b = malloc(sizeof *b); /* its buffers need not be zeroed */
+    struct tl_bridge *const b = malloc(sizeof *b); /* its buffer need not be zeroed */
     if (!b)
         return TL_NOMEM;
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair)) {
-        free(b);
-        return TL_IO;
-    }
     b->conn = conn;
-    b->fd = pair[0];
+    b->fd = -1;
     b->events = 0;
-    b->cr = false;
     b->scan = (struct tl_headscan){0};
-    b->up.at = b->up.n = b->down.at = b->down.n = 0;
-    b->up.ended = b->up.closed = b->down.ended = b->down.closed = false;
-    if (uv_poll_init(&conn->loop->loop.uv, &b->poll, b->fd)) {
-        close(pair[0]);
-        close(pair[1]);
-        free(b);
-        return TL_IO;
-    }
-    b->poll.data = b;
+    b->in = (struct tl_buf){0};
+    b->good = b->out_at = b->out_n = 0;
+    b->blind = b->ended = b->closed = b->out_ended = false;
+    b->late = true; /* the first head is waited for */
     conn->bridge = b;
-    tl_h1_add(conn->loop->net->h1, pair[1], &conn->peer, conn->caller);
+    tl_conn_wait(conn, conn->loop->net->options.request_ms);
     return TL_OK;
+}
+
+static void free_bridge(struct tl_bridge *b)
+{
+    tl_buf_fini(&b->in);
+    free(b);
 }
 
 static void on_closed(uv_handle_t *handle)
 {
     struct tl_bridge *const b = handle->data;
     close(b->fd);
-    free(b);
+    free_bridge(b);
 }
 
 void tl_bridge_close(struct tl_bridge *b)
 {
-    uv_close((uv_handle_t *)&b->poll, on_closed);
+    if (b->fd < 0)
+        free_bridge(b);
+    else
+        uv_close((uv_handle_t *)&b->poll, on_closed);
 }

@@ -185,9 +185,13 @@ static void start_h2(struct tl_conn *conn)
     tl_h2_ready(conn, UV_READABLE);
 }
 
+void tl_conn_wait(struct tl_conn *conn, unsigned ms)
+{
+    uv_timer_start(&conn->timer, on_timer, ms, 0);
+}
+
 static void start_http1(struct tl_conn *conn)
 {
-    uv_timer_stop(&conn->timer);
     conn->phase = TL_PHASE_BRIDGE;
     if (tl_bridge_start(conn) < 0)
         tl_conn_close(conn);
@@ -305,6 +309,10 @@ static void on_timer(uv_timer_t *timer)
     struct tl_conn *const conn = timer->data;
     if (conn->phase == TL_PHASE_H2) {
         tl_h2_tick(conn);
+        return;
+    }
+    if (conn->phase == TL_PHASE_BRIDGE) {
+        tl_bridge_late(conn);
         return;
     }
     const uint64_t now = uv_now(timer->loop);

@@ -55,6 +55,8 @@ bool tl_conn_blocked(const struct tl_conn *conn);
 bool tl_conn_pending(const struct tl_conn *conn);
 /* Set the polled events (UV_READABLE | UV_WRITABLE). */
 void tl_conn_poll(struct tl_conn *conn, int events);
+/* Close, or call tl_bridge_late(), in `ms` milliseconds, unless the timer is stopped before. */
+void tl_conn_wait(struct tl_conn *conn, unsigned ms);
 /* Run the read side again soon, since decrypted bytes are left. */
 void tl_conn_again(struct tl_conn *conn);
 /* Close. The object is freed in the next loop iteration. */
@@ -80,6 +82,8 @@ void tl_h2_flush_all(struct tl_netloop *loop);
 
 TL_MUST_USE int tl_bridge_start(struct tl_conn *conn);
 void tl_bridge_ready(struct tl_conn *conn, int events);
+/* A request's head has not arrived in time. */
+void tl_bridge_late(struct tl_conn *conn);
 void tl_bridge_close(struct tl_bridge *bridge); /* frees itself in the next loop iteration */
 
 #endif

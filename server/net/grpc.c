@@ -4,6 +4,7 @@
 #include "base/cancel.h"
 #include "base/pbfield.h"
 #include "net/gzip.h"
+#include "net/headscan.h"
 #include "net/stream.h"
 
 #include <stdio.h>
@@ -598,7 +599,7 @@ void tl_grpc_begin(struct tl_stream *stream)
     const char *const verb = header(stream, ":method");
     const int64_t ns = timeout ? tl_grpc_timeout_ns(timeout) : -1;
     if (stream->too_large) {
-        refuse(stream, TL_GRPC_RESOURCE_EXHAUSTED, "header fields are larger than 64 KiB");
+        refuse(stream, TL_GRPC_RESOURCE_EXHAUSTED, tl_head_advice(431));
         return;
     }
     if (!path || !verb || strcmp(verb, "POST")) {

@@ -6,6 +6,7 @@
  */
 #include "net/body.h"
 #include "net/caller.h"
+#include "net/headscan.h"
 #include "net/http.h"
 #include "net/netint.h"
 #include "net/peers.h"
@@ -21,7 +22,7 @@
 #include <unistd.h>
 
 #define NO_LIMIT       (1u << 30) /* libmicrohttpd hangs at a limit of its own: ours is lower */
-#define REQUEST_MEMORY 65536      /* for a connection's header fields and buffers */
+#define REQUEST_MEMORY (3 * TL_HEAD_BYTES) /* for a connection's header fields and buffers */
 #define IDLE_S         60
 #define STACK_BYTES    (512u << 10)
 #define PIECE          65536
@@ -64,7 +65,7 @@ struct exchange {
     unsigned refs; /* guarded by h1->lock */
     bool begun;
     bool announced; /* has a body */
-    bool bad;
+    int refusal;    /* its status; 0: none */
     char *target;
     int fd;
     int64_t looked_ms; /* last check of the socket */
@@ -152,34 +153,13 @@ static void on_completed(void *context, struct MHD_Connection *connection, void 
     put_exchange(x);
 }
 
-struct head {
-    struct tl_fields *fields;
-    unsigned hosts;
-    unsigned lengths;
-    bool coded; /* has Transfer-Encoding */
-    bool bad;
-};
-
 static enum MHD_Result on_header(void *context, enum MHD_ValueKind kind, const char *name,
                                  size_t name_n, const char *value, size_t value_n)
 {
-    (void)value_n;
-    struct head *const head = context;
-    head->hosts += !strcasecmp(name, MHD_HTTP_HEADER_HOST);
-    head->lengths += !strcasecmp(name, MHD_HTTP_HEADER_CONTENT_LENGTH);
-    head->coded |= !strcasecmp(name, MHD_HTTP_HEADER_TRANSFER_ENCODING);
-    head->bad |= name_n != strcspn(name, "\t ");
-    return tl_fields_add(head->fields, name, value ? value : "") == TL_OK ? MHD_YES : MHD_NO;
-}
-
-/*
- * Reject what MHD accepts although a proxy may parse it differently: two body lengths, no Host or
- * several, blanks in a name. Source: RFC 9112, 3.2, 5.1 and 6.3. net/headscan.h rejects more.
- */
-static bool well_formed(const struct head *head, const char *version)
-{
-    const bool host = head->hosts == 1 || (!head->hosts && !strcmp(version, "HTTP/1.0"));
-    return host && !head->bad && head->lengths + head->coded <= 1;
+    struct exchange *const x = context;
+    x->announced |= !strcasecmp(name, MHD_HTTP_HEADER_CONTENT_LENGTH) ||
+                    !strcasecmp(name, MHD_HTTP_HEADER_TRANSFER_ENCODING);
+    return tl_fields_add(&x->headers, name, value ? value : "") == TL_OK ? MHD_YES : MHD_NO;
 }
 
 /* ---- work ------------------------------------------------------------------------------- */
@@ -293,25 +273,24 @@ static struct MHD_Response *make_response(struct exchange *x)
 
 /* The head is complete: identify the client, and decide whether the body is wanted. */
 static enum MHD_Result on_head(struct exchange *x, struct MHD_Connection *connection,
-                               const char *method, const char *version)
+                               const char *method)
 {
-    struct head head = {.fields = &x->headers};
     struct tl_net *const net = x->h1->net;
     const struct connection *const from =
         MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
     if (!from)
         return MHD_NO;
-    if (MHD_get_connection_values_n(connection, MHD_HEADER_KIND, on_header, &head) < 0)
+    if (MHD_get_connection_values_n(connection, MHD_HEADER_KIND, on_header, x) < 0)
         return MHD_NO;
-    x->bad = !well_formed(&head, version);
-    x->announced = head.lengths || head.coded;
+    if (!strcmp(method, TL_H1_REFUSE)) /* from a client itself it is a bad one, too */
+        x->refusal = tl_head_is_refusal(atoi(x->target + 1)) ? atoi(x->target + 1) : 400;
     x->request.method = method;
     x->request.headers = &x->headers;
     x->request.waiter = &x->waiter;
     x->request.caller = from->caller;
     tl_http_identify(net, &x->request);
     x->fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
-    if (x->announced && !x->bad)
+    if (x->announced)
         tl_body_expect(net, method, x->target, &x->headers, from->caller, &x->body);
     return MHD_YES;
 }
@@ -334,7 +313,7 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *connecti
         return MHD_NO;
     if (!x->begun) {
         x->begun = true;
-        if (on_head(x, connection, method, version) == MHD_NO)
+        if (on_head(x, connection, method) == MHD_NO)
             return MHD_NO;
         /* An answer in this first call ends the connection, which avoids receiving an unwanted
          * body. */
@@ -349,12 +328,12 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *connecti
     set_deadline(x->h1, connection, INT64_MAX);
     x->request.body = (struct tl_bytes){x->body.data.p, x->body.data.n};
     x->request.body_error = x->body.error;
-    if (x->bad)
-        x->response.status = 400;
+    if (x->refusal)
+        tl_http_refuse(x->h1->net, &x->response, x->refusal);
     else
         answer(x);
     /* What follows a body is not validated: see net/headscan.h. */
-    if (x->bad || x->announced)
+    if (x->refusal || x->announced)
         (void)!tl_fields_add(&x->response.headers, "connection", "close");
     struct MHD_Response *const response = make_response(x);
     if (!response)

@@ -251,9 +251,7 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
         return 0; /* trailers: not used */
     if (stream->request.n >= TL_H2_MAX_HEADERS ||
         stream->request.text.n + name_n + value_n > TL_H2_MAX_HEADER_BYTES) {
-        if (stream->too_large)
-            return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE; /* it does not end: reset */
-        stream->too_large = true;
+        stream->too_large = true; /* the rest is dropped; nghttp2 limits its frames */
         return 0;
     }
     if (tl_fields_add_n(&stream->request, (const char *)name, name_n, (const char *)value,

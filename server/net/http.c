@@ -5,6 +5,7 @@
 #include "base/utf8.h"
 #include "net/address.h"
 #include "net/gzip.h"
+#include "net/headscan.h"
 #include "net/httprange.h"
 #include "net/netint.h"
 #include "net/scope.h"
@@ -559,6 +560,13 @@ static void count(struct tl_net *net, int status)
     const int class = status / 100;
     if (class >= 0 && class < 6)
         atomic_fetch_add_explicit(&net->stats.http_class[class], 1, memory_order_relaxed);
+}
+
+void tl_http_refuse(struct tl_net *net, struct tl_http_response *response, int status)
+{
+    fail_with(response, status, "bad request", tl_head_advice(status));
+    (void)!tl_fields_add(&response->headers, "x-content-type-options", "nosniff");
+    count(net, status);
 }
 
 static void cut_range(const struct tl_http_request *request, struct tl_http_response *response)

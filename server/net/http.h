@@ -132,6 +132,8 @@ void tl_http_run(struct tl_net *net, struct tl_http_request *request, const char
  */
 bool tl_http_run_at_once(struct tl_net *net, struct tl_http_request *request, const char *target,
                          struct tl_http_response *response);
+/* Fill the response to a request that no handler sees: `status` is one of net/headscan.h. */
+void tl_http_refuse(struct tl_net *net, struct tl_http_response *response, int status);
 /* The route of a request, NULL: none. */
 const struct tl_route *tl_http_route(const struct tl_net *net, const char *method,
                                      const char *target);

@@ -114,13 +114,12 @@ static void work(void *argument)
 }
 
 /* Answer without a handler. */
-static void refuse(struct tl_stream *stream, const char *status)
+static void refuse(struct tl_stream *stream, int status)
 {
-    struct tl_fields head = {0};
-    struct tl_fields none = {0};
-    (void)!tl_fields_add(&head, ":status", status);
-    (void)!tl_fields_add(&head, "content-length", "0");
-    tl_stream_finish(stream, &head, &none);
+    struct exchange x = {.stream = stream};
+    tl_http_refuse(stream->net, &x.response, status);
+    send_whole(&x, true);
+    tl_http_response_fini(&x.response);
 }
 
 void tl_http2_begin(struct tl_stream *stream)
@@ -128,16 +127,16 @@ void tl_http2_begin(struct tl_stream *stream)
     const char *const path = tl_fields_get(&stream->request, ":path");
     const char *const verb = tl_fields_get(&stream->request, ":method");
     if (stream->too_large || !path || !verb) {
-        refuse(stream, stream->too_large ? "431" : "400");
+        refuse(stream, stream->too_large ? 431 : 400);
         return;
     }
     if (!strcmp(verb, "POST") && tl_grpc_find(&stream->net->app, path)) {
-        refuse(stream, "415"); /* a gRPC method, but not a gRPC request */
+        refuse(stream, 415);
         return;
     }
     struct exchange *const x = calloc(1, sizeof *x);
     if (!x) {
-        refuse(stream, "500");
+        refuse(stream, 500);
         return;
     }
     x->stream = tl_stream_get(stream);
@@ -156,7 +155,7 @@ void tl_http2_begin(struct tl_stream *stream)
     }
     const enum tl_effort effort = tl_http_effort(stream->net, verb, path, &x->role);
     if (tl_workers_run(stream->net->workers, x->role, effort, work, x) < 0) {
-        refuse(stream, "503");
+        refuse(stream, 503);
         free_exchange(x);
     }
 }

@@ -145,6 +145,10 @@ void tl_net_release(struct tl_net *net, enum tl_role_class class, size_t n);
 
 /* ---- http/1.1 (h1.c) -------------------------------------------------------------------- */
 
+/* The method of a request that net/bridge.c puts in place of one that it refuses; its path is the
+ * status. */
+#define TL_H1_REFUSE "REFUSE"
+
 TL_MUST_USE int tl_h1_new(struct tl_h1 **out, struct tl_net *net, struct tl_fail *fail);
 /*
  * Hand over a socket of a pair; takes ownership also on failure: a connection above the limit gets

@@ -245,6 +245,23 @@ struct h2_exchange *h2_request(struct h2_client *c, const char *method, const ch
     return submit(c, nv, n, end);
 }
 
+struct h2_exchange *h2_request_long(struct h2_client *c, const char *method, const char *path,
+                                    size_t more, const char *type)
+{
+    nghttp2_nv *const nv = calloc(more + 5, sizeof *nv);
+    assert_non_null(nv);
+    nv[0] = pair(":method", method);
+    nv[1] = pair(":scheme", c->ssl ? "https" : "http");
+    nv[2] = pair(":authority", "localhost");
+    nv[3] = pair(":path", path);
+    nv[4] = pair("content-type", type);
+    for (size_t i = 0; i < more; i++)
+        nv[5 + i] = pair("x", "y");
+    struct h2_exchange *const x = submit(c, nv, more + 5, true);
+    free(nv);
+    return x;
+}
+
 struct h2_exchange *h2_call(struct h2_client *c, const char *path)
 {
     return h2_request(c, "POST", path, false, "content-type", "application/grpc", "te", "trailers",

@@ -56,6 +56,9 @@ int tcp_connect(const char *url);
  */
 struct h2_exchange *h2_request(struct h2_client *client, const char *method, const char *path,
                                bool end, ...);
+/* A complete request with a content type and `more` other fields. */
+struct h2_exchange *h2_request_long(struct h2_client *client, const char *method, const char *path,
+                                    size_t more, const char *type);
 /* A gRPC call: POST with the usual header fields. */
 struct h2_exchange *h2_call(struct h2_client *client, const char *path);
 void h2_send(struct h2_client *client, struct h2_exchange *x, const void *p, size_t n, bool end);

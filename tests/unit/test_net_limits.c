@@ -298,6 +298,112 @@ static void test_malformed_heads(void **state)
     stop_serving(&s);
 }
 
+/* Whatever is wrong with a head, and whatever precedes it, there is one answer, and the connection
+ * ends. */
+static void test_bad_heads_get_one_answer(void **state)
+{
+#define HOST "Host: localhost\r\n"
+#define HEAD "GET /healthz HTTP/1.1\r\n" HOST
+    static const struct {
+        const char *text;
+        const char *status;
+    } bad[] = {
+        {"garbage\r\n\r\n", "400 "},
+        {"garbage\r\n" HOST "\r\n", "400 "},
+        {"G\x01T / HTTP/1.1\r\n" HOST "\r\n", "400 "},
+        {"GET / b HTTP/1.1\r\n" HOST "\r\n", "400 "},
+        {"GET  / HTTP/1.1\r\n" HOST "\r\n", "400 "},
+        {"GET\t/\tHTTP/1.1\r\n" HOST "\r\n", "400 "},
+        {"GET /\r\n" HOST "\r\n", "400 "},
+        {"GET / HTTP/1.10\r\n" HOST "\r\n", "400 "},
+        {"GET / http/1.1\r\n" HOST "\r\n", "400 "},
+        {"GET / HTTP/0.9\r\n" HOST "\r\n", "505 "},
+        {"GET / HTTP/2.0\r\n" HOST "\r\n", "505 "},
+        {HEAD ": x\r\n\r\n", "400 "},
+        {HEAD "x\r\n\r\n", "400 "},
+        {HEAD "a b: x\r\n\r\n", "400 "},
+        {HEAD "a : x\r\n\r\n", "400 "},
+        {HEAD "a: \x01\r\n\r\n", "400 "},
+        {HEAD "Content-Length: x\r\n\r\n" HEAD "\r\n", "400 "},
+        {HEAD "Content-Length: -1\r\n\r\n", "400 "},
+        {HEAD "Content-Length: +1\r\n\r\na", "400 "},
+        {HEAD "Content-Length:\r\n\r\n", "400 "},
+        {HEAD "Content-Length: 1, 1\r\n\r\na", "400 "},
+        {HEAD "Content-Length: 1\r\nContent-Length: 1\r\n\r\na", "400 "},
+        {HEAD "Content-Length: 99999999999999999999999\r\n\r\n", "413 "},
+        {HEAD "Transfer-Encoding: gzip\r\n\r\n", "501 "},
+        {HEAD "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", "400 "},
+        {HEAD "Transfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n0\r\n\r\n", "400 "},
+        {"GET /healthz HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", "400 "},
+        {"GET /healthz HTTP/1.1\r\n\r\n" HEAD "\r\n", "400 "},
+        {"HEAD /healthz HTTP/1.1\r\n\r\n", "400 "},
+        {"PUT /api/v1/images?name=x HTTP/1.1\r\n" HOST
+         "Transfer-Encoding: chunked\r\n\r\nzz\r\nabc\r\n",
+         "400 "},
+        {"REFUSE /200 HTTP/1.1\r\n" HOST "\r\n", "400 "},
+        {"REFUSE /431 HTTP/1.1\r\n" HOST "\r\n", "431 "},
+    };
+    struct serving s;
+    serve_both(&s);
+    const char *const urls[] = {s.url, s.tls_url};
+    for (size_t i = 0; i < 8 * sizeof bad / sizeof *bad; i++) {
+        struct wire w = wire_open(urls[i & 1]);
+        const char *const text = bad[i / 8].text;
+        const bool first = i & 2, whole = i & 4;
+        char expected[16];
+        snprintf(expected, sizeof expected, "%s%s", first ? "" : "200 ", bad[i / 8].status);
+        if (!first)
+            wire_send(&w, HEAD "\r\n");
+        for (size_t at = 0; at < strlen(text); at += whole ? strlen(text) : 1)
+            wire_try_n(&w, text + at, whole ? strlen(text) : 1);
+        expect_statuses(&w, expected);
+        wire_close(&w);
+    }
+    stop_serving(&s);
+}
+
+static void ask_with_fields(const char *url, unsigned fields, size_t length, const char *expected)
+{
+    struct tl_buf text = {0};
+    struct wire w = wire_open(url);
+    assert_int_equal(tl_buf_printf(&text, "%s", "GET /healthz HTTP/1.1\r\nHost: localhost\r\n"),
+                     TL_OK);
+    for (unsigned i = 0; i < fields; i++)
+        assert_int_equal(tl_buf_printf(&text, "X: %0*d\r\n", (int)length, 0), TL_OK);
+    assert_int_equal(tl_buf_printf(&text, "Connection: close\r\n\r\n"), TL_OK);
+    wire_try_n(&w, (char *)text.p, text.n);
+    expect_statuses(&w, expected);
+    wire_close(&w);
+    tl_buf_fini(&text);
+}
+
+/* More header fields than are accepted, or longer ones. */
+static void test_too_many_fields(void **state)
+{
+    static const unsigned many[] = {127, 129, 500, 2000, 5000};
+    struct serving s;
+    serve_both(&s);
+    ask_with_fields(s.url, 126, 1, "200 ");
+    ask_with_fields(s.tls_url, 1, 60000, "200 ");
+    ask_with_fields(s.url, 1, 66000, "431 ");
+    ask_with_fields(s.tls_url, 70, 1000, "431 ");
+    for (size_t i = 0; i < sizeof many / sizeof *many; i++)
+        ask_with_fields(i & 1 ? s.tls_url : s.url, many[i], 1, "431 ");
+    struct h2_client *const c = h2_connect(s.url);
+    for (size_t i = 0; i < sizeof many / sizeof *many; i++) {
+        struct h2_exchange *const get =
+            h2_request_long(c, "GET", "/healthz", many[i], "text/plain");
+        struct h2_exchange *const call =
+            h2_request_long(c, "POST", "/grpc.health.v1.Health/Check", many[i], "application/grpc");
+        h2_finish(c, get);
+        h2_finish(c, call);
+        assert_int_equal(h2_status(get), 431);
+        assert_int_equal(h2_grpc_status(call), 8);
+    }
+    h2_free(c);
+    stop_serving(&s);
+}
+
 /* A body's contents are not a request head, and nothing is answered after it. */
 static void test_bodies_end_connections(void **state)
 {
@@ -401,6 +507,8 @@ int main(void)
         cmocka_unit_test(test_silence_and_half_preface),
         cmocka_unit_test(test_http1_oddities),
         cmocka_unit_test(test_malformed_heads),
+        cmocka_unit_test(test_bad_heads_get_one_answer),
+        cmocka_unit_test(test_too_many_fields),
         cmocka_unit_test(test_bodies_end_connections),
         cmocka_unit_test(test_unwanted_bodies_are_answered),
         cmocka_unit_test(test_content_length_flood),

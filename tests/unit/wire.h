@@ -48,6 +48,15 @@ static inline void wire_send_n(struct wire *w, const char *text, size_t n)
         assert_int_equal(send(w->fd, text, n, MSG_NOSIGNAL), (ssize_t)n);
 }
 
+/* The same to a server that may close the connection in between. */
+static inline void wire_try_n(struct wire *w, const char *text, size_t n)
+{
+    if (w->ssl)
+        (void)!SSL_write(w->ssl, text, (int)n);
+    else
+        (void)!send(w->fd, text, n, MSG_NOSIGNAL);
+}
+
 static inline void wire_send(struct wire *w, const char *text)
 {
     wire_send_n(w, text, strlen(text));

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/* Folded stacks can be taken apart again, whatever the functions are called. */
+#include "out/profile_out.h"
+
+#include <cJSON.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* The line of one stack with these two frames. */
+static void expect(const char *outer, const char *inner, const char *line)
+{
+    char *got = NULL;
+    size_t n = 0;
+    FILE *const out = open_memstream(&got, &n);
+    cJSON *const nodes = cJSON_CreateArray();
+    const char *const names[] = {outer, inner};
+    assert_non_null(out);
+    for (int i = 0; i < 2; i++) {
+        cJSON *const node = cJSON_CreateObject();
+        cJSON_AddStringToObject(node, "name", names[i]);
+        cJSON_AddNumberToObject(node, "depth", i);
+        cJSON_AddNumberToObject(node, "self", i ? 7 : 0);
+        cJSON_AddItemToArray(nodes, node);
+    }
+    assert_true(tl_profile_write_stacks(TL_PROFILE_FOLDED, nodes, out));
+    fclose(out);
+    assert_string_equal(got, line);
+    cJSON_Delete(nodes);
+    free(got);
+}
+
+static void names(void **state)
+{
+    expect("main", "read", "main;read 7\n");
+    expect("operator new(unsigned long)", "a b", "operator new(unsigned long);a b 7\n");
+    expect("a;b", "c", "a\\x3bb;c 7\n");
+    expect("a:b", "c", "a:b;c 7\n");
+    expect("a\nb", "c\r\td", "a\\x0ab;c\\x0d\\x09d 7\n");
+    expect("a\\x3bb", "\\", "a\\\\x3bb;\\\\ 7\n");
+    expect(" a", "b ", "\\x20a;b\\x20 7\n");
+    expect("main", "part 12", "main;part\\x2012 7\n");
+    expect("main", "part 1.5", "main;part\\x201.5 7\n");
+    expect("main", "part 12b", "main;part 12b 7\n");
+    expect("main", "a  12", "main;a \\x2012 7\n");
+    expect("\x7f\x01", "\xc2\x85\xe2\x80\xa8\xe2\x80\xa9",
+           "\\x7f\\x01;\\xc2\\x85\\xe2\\x80\\xa8\\xe2\\x80\\xa9 7\n");
+    expect("na\xc3\xafve", "\xe2\x80\x94", "na\xc3\xafve;\xe2\x80\x94 7\n");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(names)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
