@@ -34,8 +34,10 @@ struct tl_perf_stream {
     /* Thread streams: for a CPU's stream, that of the thread running on it, which receives the same
      * items; NULL: none. */
     struct tl_perf_stream *thread;
-    uint64_t mode;        /* mode after the items delivered so far */
-    int32_t reported_tid; /* CoreSight: last thread reported; -1: none */
+    /* After the items delivered so far: mode and context. */
+    uint64_t mode, context, vmid;
+    uint8_t context_flags; /* of the CONTEXT item; 0: none yet */
+    int32_t reported_tid;  /* CoreSight: last thread reported; -1: none */
     bool has_mode;
     bool runs; /* the last instruction is not followed by a gap */
 };
@@ -186,9 +188,10 @@ TL_MUST_USE int tl_perf_cs_continue(struct tl_perf_decode *d, bool last);
 /* ---- thread.c -------------------------------------------------------------------------------- */
 
 /* From now on thread `tid`, named `name`, runs on the CPU of stream `cpu`, at file offset `offset`;
- * 0, -1: none of interest. */
-TL_MUST_USE int tl_perf_thread_enter(struct tl_perf_stream *cpu, int32_t tid, const char *name,
-                                     uint64_t offset);
+ * 0, -1: none of interest. `pid`: its process, which the CPU's stream will report if it changes;
+ * -1: the CPU's stream has reported it. */
+TL_MUST_USE int tl_perf_thread_enter(struct tl_perf_stream *cpu, int32_t pid, int32_t tid,
+                                     const char *name, uint64_t offset);
 /* Record from items about to be delivered what must be repeated for another thread. */
 void tl_perf_thread_keep(struct tl_perf_stream *stream, const struct tl_item *items, size_t n);
 

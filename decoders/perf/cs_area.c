@@ -47,8 +47,9 @@ static int enter(const struct enabling *e, struct tl_perf_stream *s, int32_t pid
     const struct tl_perf_thread *const thread = tl_perf_sideband_thread(&d->sideband, tid, e->time);
     const char *const name = thread && thread->name[0] ? thread->name : tid == 0 ? "swapper" : "-";
     char note[64];
-    int rc = d->setup->threads ? tl_perf_thread_enter(s, tid, thread ? thread->name : "", offset)
-                               : TL_OK;
+    int rc = d->setup->threads
+                 ? tl_perf_thread_enter(s, -1, tid, thread ? thread->name : "", offset)
+                 : TL_OK;
     if (rc == TL_OK && s->thread)
         rc = report_time(e, s->thread);
     if (rc < 0 || tid == s->reported_tid)

@@ -108,7 +108,7 @@ int tl_perf_pt_report(struct tl_perf_area_state *a, uint64_t time)
         return TL_OK;
     const bool has_thread = other && d->setup->threads && a->cpu >= 0 && a->timed;
     const int rc =
-        has_thread ? tl_perf_thread_enter(a->stream, run.tid, name, notice.offset) : TL_OK;
+        has_thread ? tl_perf_thread_enter(a->stream, run.pid, run.tid, name, notice.offset) : TL_OK;
     if (rc < 0)
         return rc;
     return a->decoder && a->decoder->ops->notify ? a->decoder->ops->notify(a->decoder, &notice)

@@ -73,6 +73,9 @@ static void stream_state(struct tl_perf_decode *d, size_t i, struct tl_state *s)
         tl_state_fail(s, tl_perf_stream_announce(stream));
     tl_state_bool(s, &stream->out.heard);
     tl_state_u64(s, &stream->mode);
+    tl_state_u64(s, &stream->context);
+    tl_state_u64(s, &stream->vmid);
+    tl_state_u8(s, &stream->context_flags, TL_ITEM_HAS_PC | TL_ITEM_HAS_VALUE);
     tl_state_i32(s, &stream->reported_tid);
     tl_state_bool(s, &stream->has_mode);
     tl_state_bool(s, &stream->runs);

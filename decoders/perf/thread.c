@@ -2,7 +2,8 @@
 /*
  * Streams of threads: items that a CPU's decoder delivers while a thread runs there are also
  * delivered to the thread's stream. If the thread moves to another CPU, or resumes after other
- * threads, its stream has a gap, followed by the current mode.
+ * threads, its stream has a gap, followed by the current mode and process as far as they changed:
+ * the CPU's stream reports these only where they change there.
  */
 #include "perf/container.h"
 
@@ -45,19 +46,37 @@ static int stream_of(struct tl_perf_stream *cpu, int32_t tid, const char *called
     return tl_perf_stream_announce(s);
 }
 
-int tl_perf_thread_enter(struct tl_perf_stream *cpu, int32_t tid, const char *name, uint64_t offset)
+/* Must the context of the CPU be repeated for the thread, since no item will report it? */
+static bool needs_context(const struct tl_perf_stream *cpu, const struct tl_perf_stream *thread,
+                          int32_t pid)
+{
+    const uint64_t process = (uint32_t)pid; /* a guest's context has it in the VMID */
+    const uint64_t current = cpu->context_flags & TL_ITEM_HAS_PC ? cpu->context : cpu->vmid;
+    return cpu->context_flags && (pid < 0 || process == current) &&
+           (cpu->context_flags != thread->context_flags || cpu->context != thread->context ||
+            cpu->vmid != thread->vmid);
+}
+
+int tl_perf_thread_enter(struct tl_perf_stream *cpu, int32_t pid, int32_t tid, const char *name,
+                         uint64_t offset)
 {
     struct tl_perf_stream *s = NULL;
     cpu->thread = NULL;
     const int rc = tid > 0 ? stream_of(cpu, tid, name, &s) : TL_OK;
     if (rc < 0 || !s)
         return rc;
-    struct tl_item items[2];
+    struct tl_item items[3];
     size_t n = 0;
     if (s->runs)
         items[n++] = (struct tl_item){.kind = TL_ITEM_GAP, .sub = TL_GAP_OFF, .offset = offset};
     if (cpu->has_mode && !(s->has_mode && s->mode == cpu->mode))
         items[n++] = (struct tl_item){.kind = TL_ITEM_MODE, .value = cpu->mode, .offset = offset};
+    if (needs_context(cpu, s, pid))
+        items[n++] = (struct tl_item){.kind = TL_ITEM_CONTEXT,
+                                      .flags = cpu->context_flags,
+                                      .pc = cpu->context,
+                                      .value = cpu->vmid,
+                                      .offset = offset};
     cpu->thread = s;
     return n > 0 ? tl_stream_out_items(&s->out, items, n) : TL_OK;
 }
@@ -69,6 +88,11 @@ void tl_perf_thread_keep(struct tl_perf_stream *s, const struct tl_item *items, 
         case TL_ITEM_MODE:
             s->mode = items[i].value;
             s->has_mode = true;
+            break;
+        case TL_ITEM_CONTEXT:
+            s->context_flags = items[i].flags & (TL_ITEM_HAS_PC | TL_ITEM_HAS_VALUE);
+            s->context = items[i].flags & TL_ITEM_HAS_PC ? items[i].pc : 0;
+            s->vmid = items[i].flags & TL_ITEM_HAS_VALUE ? items[i].value : 0;
             break;
         case TL_ITEM_GAP:
             s->runs = false;

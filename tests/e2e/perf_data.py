@@ -56,6 +56,26 @@ def agrees(lab, trace, truth):
 
 
 @test
+def second_thread(lab):
+    """Two threads of a process take turns on a processor: calls and profiles of both are found."""
+    data = os.path.join(DATA, 'field', 'pt')
+    path = os.path.join(data, 'two-threads.data')
+    if not os.path.exists(path):
+        raise Skip('no ' + path)
+    lab.start()
+    lab.run('push', '--trace', 'two', '--symfs', os.path.join(data, 'symfs'), path)
+    for tid, caller in (77, 'first'), (78, 'second'):
+        stream = 'two/thread.%d.two' % tid
+        found = lab.run('find', stream, '--call', 'helper', '--count').text()
+        check('# 12 in all' in found and 'helper from %s' % caller in found, found)
+        folded = lab.run('profile', stream, '--as', 'folded').text()
+        check(folded == '%s 24\n%s;helper 24\n' % (caller, caller), folded)
+        told = json.loads(lab.run('coverage', stream, '--as', 'json').text())
+        executed = sorted(f['name'] for f in told['functions'] if f['executed'])
+        check(executed == sorted([caller, 'helper']), executed)
+
+
+@test
 def perf_file(lab):
     """A file: its format is detected from its first bytes; its processes, their code, who ran, and its bytes."""
     path, truth = capture('pt-five-tasks')

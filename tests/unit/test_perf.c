@@ -18,6 +18,56 @@
 
 #include <cmocka.h>
 
+/* ---- streams of threads ---------------------------------------------------------------------- */
+
+struct processes {
+    unsigned streams, before_any; /* of threads; those with code before their process is known */
+    bool known[16];
+};
+
+static int on_thread_items(void *context, const struct tl_decode_stream *stream,
+                           const struct tl_item *items, size_t n)
+{
+    struct processes *const p = context;
+    if (strncmp(stream->name, "thread.", 7) != 0)
+        return TL_OK;
+    assert_true(stream->index < 16);
+    for (size_t i = 0; i < n; i++) {
+        bool *const known = &p->known[stream->index];
+        if (items[i].kind == TL_ITEM_CONTEXT) {
+            assert_int_equal(items[i].pc, 77);
+            p->streams += !*known;
+            *known = true;
+        }
+        p->before_any += tl_item_is_branch(&items[i]) && !*known;
+    }
+    return TL_OK;
+}
+
+/* Two threads of one process take turns on one processor, whose stream reports the process once:
+ * the streams of both threads report it. */
+static void process_of_each_thread(void **state)
+{
+    (void)state;
+    struct tl_buf file = {0};
+    struct processes p = {0};
+    struct tl_setup setup;
+    struct tl_decode *d;
+    const struct tl_decode_sink sink = {.context = &p, .items = on_thread_items};
+    const char *const path = TL_SOURCE_DIR "/tests/fuzz/corpus/perf/two-threads.data";
+    assert_int_equal(tl_buf_read_file(&file, path, 1 << 20, NULL), TL_OK);
+    tl_setup_init(&setup);
+    assert_int_equal(tl_setup_format(&setup, "perf,threads=yes", NULL), TL_OK);
+    assert_int_equal(tl_decode_new(&d, &setup, NULL, &sink, NULL), TL_OK);
+    assert_int_equal(tl_decode_push(d, file.p + 1, file.n - 1), TL_OK);
+    assert_int_equal(tl_decode_finish(d), TL_OK);
+    assert_int_equal(p.streams, 2);
+    assert_int_equal(p.before_any, 0);
+    tl_decode_free(d);
+    tl_setup_fini(&setup);
+    tl_buf_fini(&file);
+}
+
 /* ---- truncated files ------------------------------------------------------------------------- */
 
 enum { STREAMS = 8 };
@@ -516,14 +566,23 @@ static void maps_of_guests(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pipe_cut),          cmocka_unit_test(file_cut),
-        cmocka_unit_test(other_order_cut),   cmocka_unit_test(compressed_cut),
-        cmocka_unit_test(coresight_cut),     cmocka_unit_test(snapshots_without_time),
-        cmocka_unit_test(snapshots_by_time), cmocka_unit_test(records_out_of_order),
-        cmocka_unit_test(names_of_threads),  cmocka_unit_test(times),
-        cmocka_unit_test(clock_records),     cmocka_unit_test(clocks_of_trace_units),
-        cmocka_unit_test(maps_of_guests),    cmocka_unit_test(code_made_at_run_time),
-        cmocka_unit_test(code_in_no_file),   cmocka_unit_test(bad_record_between),
+        cmocka_unit_test(pipe_cut),
+        cmocka_unit_test(file_cut),
+        cmocka_unit_test(other_order_cut),
+        cmocka_unit_test(compressed_cut),
+        cmocka_unit_test(coresight_cut),
+        cmocka_unit_test(snapshots_without_time),
+        cmocka_unit_test(snapshots_by_time),
+        cmocka_unit_test(records_out_of_order),
+        cmocka_unit_test(process_of_each_thread),
+        cmocka_unit_test(names_of_threads),
+        cmocka_unit_test(times),
+        cmocka_unit_test(clock_records),
+        cmocka_unit_test(clocks_of_trace_units),
+        cmocka_unit_test(maps_of_guests),
+        cmocka_unit_test(code_made_at_run_time),
+        cmocka_unit_test(code_in_no_file),
+        cmocka_unit_test(bad_record_between),
         cmocka_unit_test(records_far_away),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
