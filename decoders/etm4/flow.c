@@ -134,7 +134,10 @@ static void apply(struct tl_etm4_flow *f, const struct tl_etm4_packet *p,
             tl_etm4_walk_exception(&f->walk, p, address);
         break;
     case TL_ETM4_EXCEPTION_RETURN:
-        tl_item_batch_add(&f->out, TL_ITEM_ERET, p->offset);
+        tl_etm4_walk_return(&f->walk, p->offset);
+        break;
+    case TL_ETM4_FUNCTION_RETURN:
+        tl_walker_unpredict(&f->walk.walker);
         break;
     case TL_ETM4_Q:
         tl_etm4_walk_q(&f->walk, p, address);

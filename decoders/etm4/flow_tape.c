@@ -67,7 +67,7 @@ static bool walk_other(struct tl_etm4_walk *w, const struct tl_etm4_tape *tape,
         tl_etm4_walk_exception(w, &packet, &address);
         return true;
     case TL_CLASS_EXCEPTION_RETURN:
-        tl_item_batch_add(w->walker.out, TL_ITEM_ERET, tl_run_offset(&tape->run, tape->at[k]));
+        tl_etm4_walk_return(w, tl_run_offset(&tape->run, tape->at[k]));
         place->packet++;
         return true;
     default:

@@ -112,7 +112,7 @@ void tl_etm4_walk_cycles(struct tl_etm4_walk *w, const struct tl_etm4_packet *p)
 
 void tl_etm4_walk_trace_on(struct tl_etm4_walk *w, uint64_t offset)
 {
-    tl_walker_flush_returns(&w->walker, w->walker.returns.wait_address);
+    tl_walker_forget(&w->walker);
     tl_walker_await(&w->walker, true);
     tl_item_batch_add(w->walker.out, TL_ITEM_TRACE_ON, offset);
 }
@@ -120,7 +120,15 @@ void tl_etm4_walk_trace_on(struct tl_etm4_walk *w, uint64_t offset)
 void tl_etm4_walk_trace_info(struct tl_etm4_walk *w)
 {
     w->walker.out->run = 0; /* decoding may begin here, see decode/split.h */
-    tl_walker_flush_returns(&w->walker, true);
+    tl_walker_renew(&w->walker);
+}
+
+void tl_etm4_walk_return(struct tl_etm4_walk *w, uint64_t offset)
+{
+    tl_walker_unpredict(&w->walker);
+    if (!w->walker.need_address && !w->walker.by_address)
+        tl_walker_await(&w->walker, false); /* the image has another instruction there */
+    tl_item_batch_add(w->walker.out, TL_ITEM_ERET, offset);
 }
 
 void tl_etm4_walk_exception(struct tl_etm4_walk *w, const struct tl_etm4_packet *p,
@@ -163,6 +171,7 @@ void tl_etm4_walk_q(struct tl_etm4_walk *w, const struct tl_etm4_packet *p,
         }
     }
     tl_walker_await(walker, true);
+    tl_walker_forget(walker); /* it may have contained calls and returns */
     if (has_address)
         tl_etm4_walk_address(w, address);
 }

@@ -53,6 +53,8 @@ size_t tl_etm4_join(struct tl_etm4_joined *joined, const struct tl_etm4_tape *ta
 void tl_etm4_walk_tape(struct tl_etm4_walk *walk, const struct tl_etm4_tape *tape,
                        const struct tl_etm4_tape_marks *marks, struct tl_etm4_tape_place *place,
                        struct tl_etm4_joined *joined);
+/* An exception return: the return stack does not predict the branch in front of it. */
+void tl_etm4_walk_return(struct tl_etm4_walk *walk, uint64_t offset);
 /* `address` completes the exception; its type is NOT_SYNC if there was none. */
 void tl_etm4_walk_exception(struct tl_etm4_walk *walk, const struct tl_etm4_packet *packet,
                             const struct tl_etm4_packet *address);

@@ -140,6 +140,19 @@ struct tl_block {
     const uint8_t *code; /* the instructions' bytes in memory order; borrowed from the image */
 };
 
+/*
+ * Does the last instruction change the flow whenever it is executed? Where it may be in an IT block
+ * (T32) of which the block does not have the beginning, it may not.
+ */
+static inline bool tl_block_turns_always(const struct tl_block *b)
+{
+    enum { IT_MAX = 4 };
+    return b->end == TL_BLOCK_WAYPOINT && !b->conditional &&
+           (b->last_kind == TL_INSN_BRANCH || b->last_kind == TL_INSN_INDIRECT ||
+            b->last_kind == TL_INSN_RETURN_EX) &&
+           (b->isa != TL_ISA_T32 || b->n > IT_MAX);
+}
+
 /* Initialise an empty block at `pc` to add instructions to: TL_BLOCK_FULL, without a function. */
 static inline void tl_block_init(struct tl_block *block, uint64_t pc, enum tl_isa isa)
 {

@@ -79,7 +79,7 @@ static void set_view(struct tl_walker *w)
 void tl_walker_reset(struct tl_walker *w)
 {
     tl_walker_await(w, true);
-    tl_walker_flush_returns(w, w->returns.wait_address);
+    tl_walker_forget(w);
     w->need_mode = true;
     w->space = TL_SPACE_ANY;
     w->isa = TL_ISA_NONE;
@@ -191,9 +191,8 @@ static void report_address(struct tl_walker *w, uint64_t to, uint64_t offset)
 
 void tl_walker_jump(struct tl_walker *w, uint64_t pc, enum tl_isa isa, uint64_t offset)
 {
-    w->returns.pending = false;
-    w->returns.wait_address = false;
-    tl_walker_jump_on(w, pc, isa);
+    tl_walker_take_address(w);
+    tl_walker_jump_on(w, pc, isa, offset);
     report_isa(w, offset);
     if (!w->cache)
         report_address(w, pc, offset);
@@ -203,13 +202,28 @@ void tl_walker_await(struct tl_walker *w, bool gap_reported)
 {
     w->need_address = true;
     w->gap_reported = gap_reported;
+    w->returns.pending = false;
     tl_walk_forget_block(w);
 }
 
 void tl_walker_lose(struct tl_walker *w, enum tl_gap gap, uint64_t offset)
 {
     tl_walker_await(w, true);
+    tl_walker_forget(w);
     tl_item_batch_gap(w->out, gap, offset);
+}
+
+void tl_walker_off(struct tl_walker *w, uint64_t offset)
+{
+    tl_walker_await(w, true);
+    tl_item_batch_gap(w->out, TL_GAP_OFF, offset);
+}
+
+void tl_walker_contradict(struct tl_walker *w, uint64_t offset)
+{
+    w->out->run = 0; /* the steps so far do not lead there */
+    if (w->cache)
+        tl_walker_lose(w, TL_GAP_NO_PATH, offset);
 }
 
 bool tl_walker_is_known(struct tl_walker *w, uint64_t offset)
@@ -229,6 +243,7 @@ void tl_walk_lose_image(struct tl_walker *w, uint64_t offset)
         return;
     }
     tl_walker_await(w, true);
+    tl_walker_forget(w);
     tl_item_batch_unmapped(w->out, w->pc, offset);
 }
 
@@ -237,16 +252,20 @@ void tl_walker_passed_unmapped(struct tl_walker *w, uint64_t pc)
     w->out->run = 0;
     w->pc = pc;
     w->by_address = true;
-    w->returns.wait_address = false;
+    tl_walker_take_address(w);
 }
 
 /* ---- return stack ------------------------------------------------------------------------ */
 
-void tl_walker_flush_returns(struct tl_walker *w, bool wait_address)
+void tl_walker_forget(struct tl_walker *w)
 {
     w->returns.n = 0;
     w->returns.pending = false;
-    w->returns.wait_address = wait_address;
+}
+
+void tl_walker_renew(struct tl_walker *w)
+{
+    w->returns.renewed = true;
 }
 
 void tl_walker_pop_return(struct tl_walker *w, uint64_t offset)
@@ -263,7 +282,7 @@ void tl_walker_pop_return(struct tl_walker *w, uint64_t offset)
     const uint64_t pc = r->v[r->top].pc;
     const enum tl_isa isa = r->v[r->top].isa;
     tl_walker_drop_return(r);
-    tl_walker_jump_on(w, pc, isa);
+    tl_walker_jump_on(w, pc, isa, offset);
     if (!w->block && known) {
         w->from = NULL;
         w->block = caller->go[0];
@@ -295,6 +314,8 @@ void tl_walk_leave(struct tl_walker *w, struct tl_block *b, bool taken, uint64_t
         return;
     }
     tl_walker_await_address(w, b);
+    if (b->link || b->last_kind == TL_INSN_RETURN_EX)
+        tl_walker_unpredict(w);
     if (w->reports_erets && b->last_kind == TL_INSN_RETURN_EX)
         tl_item_batch_add(w->out, TL_ITEM_ERET, offset);
 }
@@ -331,10 +352,16 @@ static void one_waypoint(struct tl_walker *w, struct tl_block *b, bool taken, ui
     b = tl_walk_full(w, b, offset);
     if (!b)
         return;
-    if (b->end == TL_BLOCK_WAYPOINT)
-        tl_walk_block(w, b, taken, offset);
-    else
+    if (b->end != TL_BLOCK_WAYPOINT) {
         tl_walk_off(w, b, offset);
+        return;
+    }
+    tl_walk_block(w, b, taken, offset);
+    if (!taken && tl_block_turns_always(b)) {
+        /* The program that ran had another instruction there, and went on behind it. */
+        tl_walker_forget(w);
+        tl_item_batch_gap(w->out, TL_GAP_NO_PATH, offset);
+    }
 }
 
 /* Consume bits at known blocks for sinks without PATH items: each block is an item. */
@@ -414,14 +441,24 @@ static int64_t count_to(const struct tl_block *b, uint64_t to, bool half)
     return n < 0 && half && b->isa == TL_ISA_T32 && to % 2 == 0 ? tl_block_count_to(b, to + 2) : n;
 }
 
-bool tl_walker_to(struct tl_walker *w, uint64_t to, bool half, uint64_t offset)
+/* What straight-line code is followed past. */
+enum past {
+    PAST_NOTHING,   /* no instruction that has an outcome bit */
+    PAST_HALF,      /* the same, and a T32 instruction may be interrupted halfway */
+    PAST_CONDITIONS /* conditional branches that were not taken */
+};
+
+/* Does the flow go straight on behind the last of the first `n` instructions of `b`? */
+static bool goes_past(const struct tl_block *b, uint32_t n, enum past past)
 {
-    if (w->bits == TL_WALKER_CONDITIONS) {
-        const enum tl_walker_end end = tl_walker_to_ip(w, to, offset);
-        if (end == TL_WALKER_CHOICE)
-            tl_walker_lose(w, TL_GAP_NO_PATH, offset);
-        return end == TL_WALKER_REACHED;
-    }
+    if (n < b->n || b->end != TL_BLOCK_WAYPOINT)
+        return true;
+    return past == PAST_CONDITIONS ? !tl_block_turns_always(b) : !tl_walk_turns(b);
+}
+
+/* Follow straight-line code to `to`, as tl_walker_to(). */
+static bool straight_to(struct tl_walker *w, uint64_t to, enum past past, uint64_t offset)
+{
     if (!tl_walker_is_known(w, offset))
         return false;
     if (to - w->pc > TL_WALKER_STRAIGHT_MAX) {
@@ -433,8 +470,9 @@ bool tl_walker_to(struct tl_walker *w, uint64_t to, bool half, uint64_t offset)
         if (!b)
             return false;
         const bool ends_here = to - b->pc < (uint64_t)b->size + 1;
-        const int64_t n = ends_here ? count_to(b, to, half) : b->n;
-        if (n < 0 || b->n == 0) {
+        const int64_t n = ends_here ? count_to(b, to, past == PAST_HALF) : b->n;
+        const bool within = ends_here && to - b->pc < b->size;
+        if (n < 0 || b->n == 0 || (!within && !goes_past(b, (uint32_t)n, past))) {
             tl_walker_lose(w, b->n == 0 ? TL_GAP_NO_IMAGE : TL_GAP_NO_PATH, offset);
             return false;
         }
@@ -452,6 +490,24 @@ bool tl_walker_to(struct tl_walker *w, uint64_t to, bool half, uint64_t offset)
     return true;
 }
 
+bool tl_walker_to(struct tl_walker *w, uint64_t to, bool half, uint64_t offset)
+{
+    if (w->bits != TL_WALKER_CONDITIONS)
+        return straight_to(w, to, half ? PAST_HALF : PAST_NOTHING, offset);
+    const enum tl_walker_end end = tl_walker_to_ip(w, to, offset);
+    if (end == TL_WALKER_CHOICE)
+        tl_walker_lose(w, TL_GAP_NO_PATH, offset);
+    return end == TL_WALKER_REACHED;
+}
+
+/* Can the branch at the end of `b` have led to `to`? `*taken`: by being taken. */
+static bool leads_to(const struct tl_block *b, uint64_t to, bool *taken)
+{
+    const bool falls = to == tl_block_after(b) && !tl_block_turns_always(b);
+    *taken = !falls && (b->last_kind != TL_INSN_BRANCH || b->target == to);
+    return falls || *taken;
+}
+
 /* tl_walker_count() without items, or with them: then it must have succeeded without. */
 static bool count_on(struct tl_walker *w, uint64_t count, uint64_t to, bool emit, uint64_t offset)
 {
@@ -460,12 +516,14 @@ static bool count_on(struct tl_walker *w, uint64_t count, uint64_t to, bool emit
     while (b && b->n > 0) {
         const uint32_t n = count < b->n ? (uint32_t)count : b->n;
         const bool branch = n == b->n && b->end == TL_BLOCK_WAYPOINT && tl_walk_turns(b);
+        bool taken = false;
+        const bool leads = branch ? leads_to(b, to, &taken) : b->pc + tl_block_bytes(b, n) == to;
         pc = b->pc + tl_block_bytes(b, n);
         if (emit)
-            tl_item_batch_block(w->out, b, n, branch && pc != to, offset);
+            tl_item_batch_block(w->out, b, n, taken, offset);
         count -= n;
         if (count == 0)
-            return pc == to || branch;
+            return leads;
         if (branch || b->end == TL_BLOCK_UNMAPPED)
             return false;
         b = tl_block_get(w->cache, w->space, w->isa, pc);
@@ -511,10 +569,9 @@ void tl_walker_source(struct tl_walker *w, uint64_t pc, enum tl_isa isa, uint64_
         tl_walker_lose(w, TL_GAP_NO_IMAGE, offset);
         return;
     }
-    if (!w->need_address && w->pc <= pc)
-        tl_walker_to(w, pc, false, offset);
+    straight_to(w, pc, PAST_CONDITIONS, offset);
     tl_walk_forget_block(w);
-    tl_walker_jump_on(w, pc, isa);
+    tl_walker_jump_on(w, pc, isa, offset);
     report_isa(w, offset);
     const bool branched = b->n == 1 && b->end == TL_BLOCK_WAYPOINT;
     tl_item_batch_block(w->out, b, 1, branched && tl_walk_turns(b), offset);

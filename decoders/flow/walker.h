@@ -26,6 +26,18 @@
  * gave it or `names_unmapped` is set; the walker then needs a new address. Such a gap is reported
  * once.
  *
+ * What predicts (return stack, a pending return) ends where the trace no longer supports it, and
+ * what follows is followed from the next address that the trace gives, behind a gap:
+ *   - tl_walker_lose(), tl_walker_reset(), a gap that the walker itself reports: the flow is lost,
+ *     and code that is not followed may have called and returned. All predictions end.
+ *   - tl_walker_forget(): the trace says so. All predictions end, the place stays.
+ *   - tl_walker_renew(): the trace repeats its state from here on. What was called before returns
+ *     as predicted up to the next address, and no longer.
+ *   - tl_walker_await(), an exception return: no return is pending. The others stay, for the trace
+ *     unit keeps them: over exceptions, and while it says itself that it traces nothing.
+ * A format that predicts by itself (inferred returns, bases of addresses) does the same at the same
+ * places; `need_address` && `gap_reported` after a call says that the flow was lost in it.
+ *
  * Calls are accepted in any order, with any bits and addresses. The only failure is out of memory:
  * `failed` is set, the walker stays usable, and the caller returns TL_NOMEM. `offset` is the byte
  * offset of the reporting packet. Not thread-safe; use one walker per stream.
@@ -74,7 +86,7 @@ struct tl_walker_returns {
     uint8_t n;    /* entries in use */
     uint8_t top;
     bool pending;
-    bool wait_address; /* calls do not push until the next address */
+    bool renewed; /* see tl_walker_renew(): the next address empties the stack */
     struct {
         /* block that ends in the call, found in `space`; NULL if it is gone */
         struct tl_block *caller;
@@ -180,19 +192,35 @@ void tl_walker_time(struct tl_walker *walker, uint64_t ticks, uint64_t offset);
 
 /*
  * The trace gave the current address: the target of a pending indirect branch, a confirmation of
- * the known place, or any other.
+ * the known place, or any other. If the program leads elsewhere, that is a gap (NO_PATH).
  */
 void tl_walker_jump(struct tl_walker *walker, uint64_t pc, enum tl_isa isa, uint64_t offset);
 
 /* The address is unknown until the next one is given. `gap_reported`: the caller has reported the
- * gap, or there is none (an exception, start of tracing). */
+ * gap, or there is none (an exception, start or end of tracing). No return is pending. */
 void tl_walker_await(struct tl_walker *walker, bool gap_reported);
 
-/* The address is unknown until the next one is given; report `gap`. */
+/* The flow is lost until the next address is given; report `gap`. Nothing is predicted. */
 void tl_walker_lose(struct tl_walker *walker, enum tl_gap gap, uint64_t offset);
 
-/* Empty the return stack. With `wait_address`, calls push nothing until the next address. */
-void tl_walker_flush_returns(struct tl_walker *walker, bool wait_address);
+/* Tracing is off until the next address: await it and report the gap. The trace unit keeps its
+ * return stack. */
+void tl_walker_off(struct tl_walker *walker, uint64_t offset);
+
+/* Predict nothing: empty the return stack. */
+void tl_walker_forget(struct tl_walker *walker);
+
+/*
+ * The trace repeats its state from here on, for decoders that begin here: the return stack serves
+ * up to the next address, which empties it. Calls up to there push nothing, and empty it.
+ */
+void tl_walker_renew(struct tl_walker *walker);
+
+/* No return is pending: the last indirect branch is one that the return stack does not predict. */
+static inline void tl_walker_unpredict(struct tl_walker *walker)
+{
+    walker->returns.pending = false;
+}
 
 /* Packet implies that no address follows the last indirect branch: go to the top of the return
  * stack. */
@@ -244,19 +272,21 @@ void tl_walker_take_choice(struct tl_walker *walker, bool taken, uint64_t offset
 /*
  * Follow straight-line code up to the instruction at `to`, which is executed later or not at all;
  * with TL_WALKER_CONDITIONS also along unconditional jumps and calls. `half`: a T32 instruction may
- * be interrupted halfway; it counts. Returns false if `to` cannot be reached, which is a gap.
+ * be interrupted halfway; it counts. Returns false if `to` cannot be reached, which is a gap: it
+ * lies elsewhere, or behind an instruction for which there is an outcome bit.
  */
 bool tl_walker_to(struct tl_walker *walker, uint64_t to, bool half, uint64_t offset);
 
 /*
- * Execute `count` straight-line instructions if they end at `to` or in a branch. Otherwise returns
- * false and produces nothing. An address must follow either way: see tl_walker_await().
+ * Execute `count` straight-line instructions if they lead to `to`, the last one possibly as a
+ * branch. Otherwise returns false and produces nothing. An address must follow either way: see
+ * tl_walker_await().
  */
 bool tl_walker_count(struct tl_walker *walker, uint64_t count, uint64_t to, uint64_t offset);
 
 /*
- * The instruction at `pc` was executed and, if it is a branch, taken (ETE's source address).
- * Straight-line code before it is executed first.
+ * The instruction at `pc` was executed and, if it is a branch, taken (ETE's source address). The
+ * code before it is executed first, along conditional branches that were not taken.
  */
 void tl_walker_source(struct tl_walker *walker, uint64_t pc, enum tl_isa isa, uint64_t offset);
 

@@ -62,18 +62,30 @@ static inline bool tl_walker_go_back(struct tl_walker *w, uint64_t pc, enum tl_i
     return true;
 }
 
+/* An address was given: it is not predicted, and ends what tl_walker_renew() began. */
+static inline void tl_walker_take_address(struct tl_walker *w)
+{
+    struct tl_walker_returns *const r = &w->returns;
+    r->n = r->renewed ? 0 : r->n;
+    r->pending = r->renewed = false;
+}
+
+/* The program leads to another place than the one that the trace gives. */
+void tl_walker_contradict(struct tl_walker *w, uint64_t offset);
+
 /* Continue at a known address. */
-static inline void tl_walker_jump_on(struct tl_walker *w, uint64_t pc, enum tl_isa isa)
+static inline void tl_walker_jump_on(struct tl_walker *w, uint64_t pc, enum tl_isa isa,
+                                     uint64_t offset)
 {
     const bool was_known = !w->need_address;
-    w->need_address = false;
-    w->gap_reported = false;
     if (was_known && w->pc == pc && w->isa == isa) {
         w->by_address = true;
         return; /* branch broadcasting repeats a known address */
     }
     if (was_known)
-        w->out->run = 0; /* the steps so far do not lead to pc */
+        tl_walker_contradict(w, offset);
+    w->need_address = false;
+    w->gap_reported = false;
     if (w->from && w->from->is_return && tl_walker_go_back(w, pc, isa)) {
         w->from = NULL;
         w->by_address = true;
@@ -93,8 +105,10 @@ static inline void tl_walker_jump_on(struct tl_walker *w, uint64_t pc, enum tl_i
 static inline void tl_walker_push_return(struct tl_walker *w, struct tl_block *b)
 {
     struct tl_walker_returns *const r = &w->returns;
-    if (!r->active || r->wait_address)
+    if (!r->active || r->renewed) {
+        r->n = 0;
         return;
+    }
     r->top = (uint8_t)((r->top + 1u) & (r->size - 1u));
     r->v[r->top].caller = b;
     r->v[r->top].space = w->space;
@@ -227,9 +241,8 @@ static inline void tl_walker_jump_hot(struct tl_walker *w, uint64_t pc, enum tl_
         tl_walker_jump(w, pc, isa, offset);
         return;
     }
-    w->returns.pending = false;
-    w->returns.wait_address = false;
-    tl_walker_jump_on(w, pc, isa);
+    tl_walker_take_address(w);
+    tl_walker_jump_on(w, pc, isa, offset);
 }
 
 #endif

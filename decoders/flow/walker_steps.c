@@ -41,6 +41,6 @@ bool tl_walker_part(struct tl_walker *w, struct tl_block *b, uint32_t bytes, uin
 
 void tl_walker_infer(struct tl_walker *w, uint64_t pc)
 {
-    tl_walker_jump_on(w, tl_isa_wrap(w->isa, pc), (enum tl_isa)w->isa);
+    tl_walker_jump_on(w, tl_isa_wrap(w->isa, pc), (enum tl_isa)w->isa, 0);
     w->by_address = false;
 }

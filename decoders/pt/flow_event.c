@@ -55,9 +55,12 @@ static void walk(struct tl_pt_flow *f, uint64_t bits, unsigned n, uint64_t offse
     if (used == n || w->need_address || !w->cache || w->need_mode)
         return;
     /*
-     * Stopped at an indirect branch, whose TIP may follow; but a return would have used an outcome.
+     * Stopped at an indirect branch, whose TIP may follow. A return whose call was not followed was
+     * executed if its outcome says so; the other outcomes belong to where it went.
      */
     if (w->block && w->block->is_return) {
+        if (bits >> used & 1)
+            tl_walker_take_choice(w, true, offset);
         tl_walker_lose(w, TL_GAP_NO_PATH, offset);
         return;
     }
@@ -217,7 +220,7 @@ static void go_to_disabled(struct tl_pt_flow *f, const struct tl_pt_event *event
 static void switch_off(struct tl_pt_flow *f, uint64_t offset)
 {
     f->enabled = false;
-    tl_walker_lose(&f->walker, TL_GAP_OFF, offset);
+    tl_walker_off(&f->walker, offset);
 }
 
 /* Erratum SKD022: a failing VM entry disables tracing synchronously. */
@@ -234,6 +237,13 @@ static void on_async_disabled(struct tl_pt_flow *f, const struct tl_pt_event *ev
     switch_off(f, offset);
 }
 
+/* Tracing starts: what was executed in front of it does not lead here. */
+static void start(struct tl_pt_flow *f, uint64_t offset)
+{
+    tl_walker_await(&f->walker, true);
+    tl_item_batch_add(&f->out, TL_ITEM_TRACE_ON, offset);
+}
+
 static void on_enabled(struct tl_pt_flow *f, const struct tl_pt_event *event, uint64_t offset)
 {
     f->strayed = false;
@@ -246,7 +256,7 @@ static void on_enabled(struct tl_pt_flow *f, const struct tl_pt_event *event, ui
         return;
     }
     if (!event->status || !f->enabled)
-        tl_item_batch_add(&f->out, TL_ITEM_TRACE_ON, offset);
+        start(f, offset);
     f->enabled = true;
     jump(f, event->ip, offset);
 }
@@ -397,7 +407,7 @@ void tl_pt_flow_event(struct tl_pt_flow *f, const struct tl_pt_event *event, uin
         return;
     drop_outcomes(f, offset);
     if (event->status) /* compressed returns never return from calls before a PSB */
-        tl_walker_flush_returns(&f->walker, false);
+        tl_walker_forget(&f->walker);
     if (binding->flag && f->enabled)
         bind(f, event, binding, offset);
     else if (event->kind != TL_PT_EV_DISABLED)

@@ -118,8 +118,9 @@ static int teardown(void **state)
     {                                                                                              \
         .type = TL_ETM4_MISPREDICT                                                                 \
     }
-#define BEGIN ASYNC, INFO, ON, AT_EL1(0x1000)
-#define BEGUN "O\nM el1.ns.a64\n"
+#define BEGIN_AT(a) ASYNC, INFO, ON, AT_EL1(a)
+#define BEGIN       BEGIN_AT(0x1000)
+#define BEGUN       "O\nM el1.ns.a64\n"
 
 static const struct tl_etm4_config plain = {.version = 0x40, .v8 = true, .aarch64 = true};
 
@@ -189,9 +190,19 @@ static void follows_branches(void **state)
            E, E);
     EXPECT(&plain, BEGUN I1000 I1004 I1014 I1018 I1008 I100C, BEGIN, ATOMS(2, 3), AT(0x1008),
            ATOMS(2, 2));
-    EXPECT(&plain, BEGUN I101C "G no-path\nX debug-halt 1 0000000002000000\nO\n", BEGIN, AT(0x1010),
+    EXPECT(&plain, BEGUN I101C "G no-path\nX debug-halt 1 0000000002000000\nO\n",
            /* too far away to be reached by straight code */
-           AT(0x101c), N, EXC(1, 1), AT(0x2000000), ON);
+           BEGIN_AT(0x101c), N, EXC(1, 1), AT(0x2000000), ON);
+}
+
+/* What the program says and what the trace says differ: a gap, and on where the trace says. */
+static void trace_and_program_differ(void **state)
+{
+    EXPECT(&plain, BEGUN I1000 I1004 "G no-path\n" I1008 I100C, BEGIN, E, AT(0x1008), N, E);
+    EXPECT(&plain, BEGUN I1000 I1004 I1014 I1018, BEGIN, E, AT(0x1014), E);
+    /* an unconditional branch that was not taken was another instruction */
+    EXPECT(&plain, BEGUN I1000 I1004 "G no-path\n" I1008 I100C, BEGIN, N, N, E);
+    EXPECT(&plain, BEGUN I1014 I1018 "G no-path\n" I101C, BEGIN_AT(0x1014), N, E);
 }
 
 static void waits_for_sync(void **state)
@@ -211,8 +222,8 @@ static void reports_missing_addresses(void **state)
     EXPECT(&plain,
            BEGUN "B - 0000000000005000\nG no-image\n" I101C
                  "X irq 14 0000000000001020\nG no-path\n",
-           BEGIN, AT(0x5000), E, E, AT(0x101c), E, EXC(14, 1), AT(0x1020), E);
-    EXPECT(&plain, BEGUN I1020 I1024 "G no-image\n", BEGIN, AT(0x1020), E, E);
+           BEGIN_AT(0x5000), E, E, AT(0x101c), E, EXC(14, 1), AT(0x1020), E);
+    EXPECT(&plain, BEGUN I1020 I1024 "G no-image\n", BEGIN_AT(0x1020), E, E);
 }
 
 static void uses_the_return_stack(void **state)
@@ -224,12 +235,27 @@ static void uses_the_return_stack(void **state)
     EXPECT(&c, BEGUN I1000 I1004 I1014 I1018 I1014 I1018 I1008, BEGIN, ATOMS(2, 3), AT(0x1014),
            ATOMS(2, 1));
     /* the return stack is empty */
-    EXPECT(&c, BEGUN I1014 I1018 "G no-path\n" I1008, BEGIN, AT(0x1014), ATOMS(2, 3), AT(0x1008),
-           N);
+    EXPECT(&c, BEGUN I1014 I1018 "G no-path\n" I1008, BEGIN_AT(0x1014), ATOMS(2, 3), AT(0x1008), N);
     /* Trace On clears the stack; after Trace Info nothing is pushed before an address */
     EXPECT(&c, BEGUN I1000 I1004 "O\n" I1014 I1018 "G no-path\n", BEGIN, E, ON, AT(0x1014), E, E);
-    EXPECT(&c, BEGUN I1008 I1000 I1004 I1014 I1018 "G no-path\n", BEGIN, AT(0x1008), INFO,
+    EXPECT(&c, BEGUN I1008 I1000 I1004 I1014 I1018 "G no-path\n", BEGIN_AT(0x1008), INFO,
            ATOMS(4, 15));
+    /* pending returns are taken after Trace Info; an address there ends the stack, a call too */
+    EXPECT(&c, BEGUN I1000 I1004 I1014 I1018 I1008 I100C "R\n" I1014 I1018 "G no-path\n", BEGIN,
+           ATOMS(2, 3), ASYNC, INFO, ATOMS(2, 2), {.type = TL_ETM4_EXCEPTION_RETURN}, AT(0x1014), E,
+           E);
+    EXPECT(&c, BEGUN I1000 I1004 I1014 I1018 "G no-path\n", BEGIN, E, INFO, AT(0x1014), E, E);
+    EXPECT(&c, BEGUN I1000 I1004 I1014 I1018 I1008 I1000 I1004 I1014 I1018 "G no-path\n", BEGIN,
+           ATOMS(2, 3), INFO, ATOMS(4, 15), E);
+    /* nothing is predicted behind code that is not in the image, nor by its outcomes */
+    EXPECT(&c,
+           BEGUN I1000 I1004 I1014 I1018 "B - 0000000000005000\nG no-image\n" I1014 I1018
+                                         "G no-path\n" I1008,
+           BEGIN, ATOMS(2, 3), AT(0x5000), ATOMS(3, 7), AT(0x1014), ATOMS(3, 7), AT(0x1008), N);
+    /* an exception return is not predicted, nor is a call */
+    EXPECT(&c, BEGUN I1000 I1004 "X irq 14 0000000000001014\n" I100C "R\nX irq 14 -\nG no-path\n",
+           BEGIN, E, EXC(14, 2), AT(0x1014), AT(0x100c), E, {.type = TL_ETM4_EXCEPTION_RETURN},
+           EXC(14, 1), E);
     /* an exception directly after a predicted return */
     EXPECT(&c, BEGUN I1000 I1004 I1014 I1018 "X irq 14 0000000000001008\n", BEGIN, ATOMS(2, 3),
            EXC(14, 1), AT(0x1008));
@@ -240,19 +266,24 @@ static void keeps_the_newest_returns(void **state)
     /* 20 calls, 16 stack entries: 1008 is `b.eq 1000`, N continues to ERET; each BL pushes 1008 */
     struct tl_etm4_config c = plain;
     c.return_stack = true;
-    struct tl_etm4_packet packets[128] = {BEGIN};
+    struct tl_etm4_packet packets[256] = {BEGIN};
     struct tl_buf want = {0};
     size_t n = 4;
     assert_int_equal(tl_buf_printf(&want, "%s", BEGUN), TL_OK);
     for (int i = 0; i < 20; i++) {
+        packets[n++] = (struct tl_etm4_packet)EXC(14, 2); /* the handler calls, too */
+        packets[n++] = (struct tl_etm4_packet)AT(0x1014);
         packets[n++] = (struct tl_etm4_packet)AT(0x1004);
         packets[n++] = (struct tl_etm4_packet)E;
-        assert_int_equal(tl_buf_printf(&want, "%s", I1004), TL_OK);
+        assert_int_equal(tl_buf_printf(&want, "%s%s", "X irq 14 0000000000001014\n", I1004), TL_OK);
     }
     for (int i = 0; i < 18; i++) {
+        packets[n++] = (struct tl_etm4_packet)EXC(14, 2);
+        packets[n++] = (struct tl_etm4_packet)AT(0x1014);
         packets[n++] = (struct tl_etm4_packet)AT(0x1018);
         packets[n++] = (struct tl_etm4_packet)ATOMS(2, 1); /* RET, then B.EQ not taken */
-        assert_int_equal(tl_buf_printf(&want, "%s%s", I1018, i < 16 ? I1008 : "G no-path\n"),
+        assert_int_equal(tl_buf_printf(&want, "X irq 14 0000000000001014\n%s%s", I1018,
+                                       i < 16 ? I1008 : "G no-path\n"),
                          TL_OK);
     }
     assert_int_equal(tl_buf_add(&want, "", 1), TL_OK);
@@ -263,8 +294,8 @@ static void keeps_the_newest_returns(void **state)
 static void takes_exceptions(void **state)
 {
     /* SVC is not a waypoint: the exception shows that it was reached */
-    EXPECT(&plain, BEGUN I101C I1020 "X call 2 0000000000001024\n" I1014 I1018, BEGIN, AT(0x101c),
-           E, EXC(2, 1), AT(0x1024), AT(0x1014), E);
+    EXPECT(&plain, BEGUN I101C I1020 "X call 2 0000000000001024\n" I1014 I1018, BEGIN_AT(0x101c), E,
+           EXC(2, 1), AT(0x1024), AT(0x1014), E);
     /* at the target of a branch: nothing was executed there */
     EXPECT(&plain, BEGUN I1000 I1004 I1014 I1018 "X irq 14 0000000000001008\n" I1008, BEGIN,
            ATOMS(2, 3), EXC(14, 2), AT(0x1008), AT(0x1008), N);
@@ -281,8 +312,11 @@ static void takes_exceptions(void **state)
            AT(0x1016));
     EXPECT(&plain, BEGUN I1000 I1004 I1014 I1018 "X irq 14 0000000000001000\n", BEGIN, E, E,
            AT(0x1008), EXC(14, 1), AT(0x1000));
+    /* nor behind a branch without an outcome */
+    EXPECT(&plain, BEGUN "G no-path\nX irq 14 0000000000001008\n", BEGIN, EXC(14, 1), AT(0x1008));
+    EXPECT(&plain, BEGUN "G no-path\nX irq 14 0000000000001014\n", BEGIN, EXC(14, 1), AT(0x1014));
     EXPECT(&plain, BEGUN "R\n", BEGIN, {.type = TL_ETM4_EXCEPTION_RETURN});
-    EXPECT(&plain, BEGUN I100C, BEGIN, AT(0x100c), E);
+    EXPECT(&plain, BEGUN I100C, BEGIN_AT(0x100c), E);
 }
 
 static void knows_the_m_profile(void **state)
@@ -306,7 +340,7 @@ static void knows_ete(void **state)
     struct tl_etm4_config c = plain;
     c.version = 0x50;
     c.ete = true;
-    EXPECT(&c, BEGUN I100C "R\n" I1014 I1018, BEGIN, AT(0x100c), E, AT(0x1014), E);
+    EXPECT(&c, BEGUN I100C "R\n" I1014 I1018, BEGIN_AT(0x100c), E, AT(0x1014), E);
     EXPECT(&c, BEGUN "X pe-reset 0 -\n" I1008, BEGIN, {.type = TL_ETM4_PE_RESET}, AT(0x1008), N);
     EXPECT(&c, "V 5\n", ASYNC, {.type = TL_ETM4_EVENT, .value = 5});
     EXPECT(&plain, "", ASYNC, {.type = TL_ETM4_EVENT, .value = 5});
@@ -331,12 +365,15 @@ static void takes_source_addresses(void **state)
     /* everything up to the source was executed, and the source branched */
     EXPECT(&c, BEGUN I1000 I1004 I1014 I1018 "G no-path\n", BEGIN, SOURCE(0x1004), SOURCE(0x1018),
            E);
-    EXPECT(&c, BEGUN I1000 I1004 I1008 I100C "R\n" I1008 I1000 I1004, BEGIN, SOURCE(0x100c),
+    EXPECT(&c, BEGUN I1008 I100C "R\n" I1008 I1000 I1004, BEGIN_AT(0x1008), SOURCE(0x100c),
+           AT(0x1008), SOURCE(0x1008), E);
+    /* before the current address, behind a call, or behind an unknown target: only the source
+     * itself is known */
+    EXPECT(&c, BEGUN "G no-path\n" I1008 I1000 I1004, BEGIN_AT(0x101c), SOURCE(0x1008), E);
+    EXPECT(&c, BEGUN "G no-path\n" I100C "R\nG no-path\n" I1008 I1000 I1004, BEGIN, SOURCE(0x100c),
            SOURCE(0x1008), E);
-    /* before the current address: only the source itself is known */
-    EXPECT(&c, BEGUN I1008 I1000 I1004, BEGIN, AT(0x101c), SOURCE(0x1008), E);
     EXPECT(&c, BEGUN "N 0000000000002028\nG no-image\n", BEGIN, SOURCE(0x1028 + 0x1000), E);
-    EXPECT(&c, BEGUN "N 0000000000001030\nG no-image\n", BEGIN, AT(0x101c), SOURCE(0x1030), E);
+    EXPECT(&c, BEGUN "N 0000000000001030\nG no-image\n", BEGIN_AT(0x101c), SOURCE(0x1030), E);
 }
 
 static void takes_q_elements(void **state)
@@ -348,7 +385,9 @@ static void takes_q_elements(void **state)
      .value = (a)}
     EXPECT(&plain, BEGUN I1000 I1004 I1014 I1018, BEGIN, Q(2, 0x1014), E);
     EXPECT(&plain, BEGUN I1000 I1004 I1014 I1018, BEGIN, Q(1, 0x1004), ATOMS(2, 3));
-    EXPECT(&plain, BEGUN I101C I1020 I1014 I1018, BEGIN, AT(0x101c), Q(2, 0x1024), AT(0x1014), E);
+    EXPECT(&plain, BEGUN I101C I1020 I1024 "G no-image\n", BEGIN_AT(0x101c), Q(2, 0x1024), E);
+    /* neither its target nor behind it */
+    EXPECT(&plain, BEGUN "G no-path 2\n" I1018, BEGIN, Q(2, 0x1018), E);
     EXPECT(&plain, BEGUN "G no-path 3\n" I1014 I1018, BEGIN, Q(3, 0x1014), E);
     EXPECT(&plain, BEGUN "G no-path 1\n" I1014 I1018, BEGIN, Q(1, 0x1014), E);
     EXPECT(&plain, BEGUN "G no-path\n" I1014 I1018, BEGIN, {.type = TL_ETM4_Q}, AT(0x1014), E);
@@ -374,8 +413,8 @@ static void commits_and_cancels(void **state)
            TIME(2), CANCEL(1), COMMIT(1), E, COMMIT(1));
     EXPECT(&c, BEGUN I1000 I1004, BEGIN, ATOMS(3, 1), CANCEL(2), COMMIT(1));
     /* mispredicted: the opposite direction, and the address of the wrong path is dropped */
-    EXPECT(&c, BEGUN I1008 I100C, BEGIN, AT(0x1008), E, MISPREDICT, E, COMMIT(2));
-    EXPECT(&c, BEGUN I1008 I1000 I1004, BEGIN, AT(0x1008), N, AT(0x1014), MISPREDICT, E, COMMIT(2));
+    EXPECT(&c, BEGUN I1008 I100C, BEGIN_AT(0x1008), E, MISPREDICT, E, COMMIT(2));
+    EXPECT(&c, BEGUN I1008 I1000 I1004, BEGIN_AT(0x1008), N, AT(0x1014), MISPREDICT, E, COMMIT(2));
     EXPECT(
         &c, BEGUN I1000 I1004 I1014 I1018 I1008 I100C, BEGIN, E, E, AT(0x1008),
         {.type = TL_ETM4_CANCEL, .value = 1, .n = 2, .value2 = 1, .flags = TL_ETM4_IS_MISPREDICT},
@@ -458,7 +497,7 @@ static void reports_modes_and_contexts(void **state)
            ASYNC, INFO, CONTEXT(0, TL_ETM4_SF | TL_ETM4_NS), CONTEXT(3, TL_ETM4_SF),
            CONTEXT(3, TL_ETM4_SF), CONTEXT(2, TL_ETM4_SF | TL_ETM4_NS | TL_ETM4_NSE),
            {.type = TL_ETM4_CONTEXT}, CONTEXT(3, TL_ETM4_SF | TL_ETM4_NSE), CONTEXT(0, TL_ETM4_NS));
-    EXPECT(&plain, "M el0.ns.t32\nM el0.ns.a32\n", ASYNC, INFO,
+    EXPECT(&plain, "M el0.ns.t32\nG no-path\nM el0.ns.a32\n", ASYNC, INFO,
            {.type = TL_ETM4_ADDRESS,
             .value = 0x1000,
             .flags = TL_ETM4_HAS_CONTEXT | TL_ETM4_NS | TL_ETM4_IS1},
@@ -535,13 +574,13 @@ static void follows_the_process(void **state)
     };
 #define ONE  "I 0000000000008000 d503201f\nI 0000000000008004 17ffffff\n"
 #define BOTH "I 0000000000009000 d503201f\nI 0000000000009004 d65f03c0\n"
-    expect_with(
-        &plain, with, packets, sizeof packets / sizeof packets[0],
-        BEGUN "C 1 3\n" ONE ONE "C 2 3\n"
-              "I 0000000000008000 14000001\nI 0000000000008004 17ffffff\n" BOTH "C 1 0\n" ONE BOTH
-              "C 2 3\n"
-              "I 0000000000008000 14000001\nC 2 0\nB - 0000000000008000\nG no-image\nC 7 7\n" BOTH,
-        "");
+    expect_with(&plain, with, packets, sizeof packets / sizeof packets[0],
+                BEGUN "C 1 3\n" ONE ONE "C 2 3\n"
+                      "I 0000000000008000 14000001\nI 0000000000008004 17ffffff\nG no-path\n" BOTH
+                      "C 1 0\n" ONE "G no-path\n" BOTH "C 2 3\n"
+                      "I 0000000000008000 14000001\nC 2 0\nG no-path\nB - 0000000000008000\nG "
+                      "no-image\nC 7 7\n" BOTH,
+                "");
     tl_image_free(with);
 }
 
@@ -559,25 +598,20 @@ static void changes_the_instruction_set(void **state)
         .type = TL_ETM4_ADDRESS, .value = (a), .flags = TL_ETM4_HAS_CONTEXT | TL_ETM4_NS           \
     }
     const struct tl_etm4_packet packets[] = {
-        ASYNC,
-        INFO,
-        ON,
-        EL0_A32(0x2000),
-        ATOMS(2, 3),
-        E,
-        EL0_A32(0x2000),
-        ATOMS(2, 1),
-        ATOMS(1, 1),
-        EL0_A32(0x2000),
-        ATOMS(2, 3),
-        EL0_A32(0x2004),
+        ASYNC,       INFO,
+        ON,          EL0_A32(0x2000),
+        ATOMS(2, 3), E,
+        ON,          EL0_A32(0x2000),
+        ATOMS(2, 1), ATOMS(1, 1),
+        ON,          EL0_A32(0x2000),
+        ATOMS(2, 3), EL0_A32(0x2004),
         E,
     };
 #define CALL   "I 0000000000002000 fa000002\nM el0.ns.t32\n" IN_T32
 #define IN_T32 "I 0000000000002010 2800\nI 0000000000002012 bf08\nI 0000000000002014 4770\n"
 #define BACK   "M el0.ns.a32\nI 0000000000002004 eafffffe\n"
     expect_with(&c, with, packets, sizeof packets / sizeof packets[0],
-                "O\nM el0.ns.a32\n" CALL BACK CALL "I 0000000000002016 e7fe\n"
+                "O\nM el0.ns.a32\n" CALL BACK "O\n" CALL "I 0000000000002016 e7fe\nO\n"
                 "M el0.ns.a32\n" CALL BACK,
                 "");
     tl_image_free(with);
@@ -659,6 +693,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(follows_branches),
+        cmocka_unit_test(trace_and_program_differ),
         cmocka_unit_test(waits_for_sync),
         cmocka_unit_test(reports_missing_addresses),
         cmocka_unit_test(uses_the_return_stack),
