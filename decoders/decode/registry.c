@@ -49,7 +49,7 @@
     "trTeDataNoValue trTeDataNoAddr trTeDataAddrCompress trTsActive trTsCount trTsReset "          \
     "trTsRunInDebug trTsMode trTsDebug trTsEnable trTsType trTsPrescale trTsBranch trTsInstTrace " \
     "trTsOwnership trTsWidth trRam* trFunnel* trPib* trAtb* "
-#define NEXUS_REGISTERS TRACE_CONTROL "call_stack_depth"
+#define NEXUS_REGISTERS TRACE_CONTROL "call_stack_depth addrbits jvt"
 
 #define FOLLOWED (TL_TRAIT_FLOW | TL_TRAIT_BLOCKS)
 
@@ -59,7 +59,7 @@
     "time_width_p notime_p context_width_p nocontext_p return_stack_size_p call_counter_size_p "   \
     "bpred_size_p cache_size_p f0s_width_p sijump_p impdef_width_p itype_width_p blocks_p "        \
     "retires_p taken_branches_p ctype_width_p arch_p bypass_p notimestamp_p "                      \
-    "encoder_mode_width_p ioptions_width_p ioptions utvec stvec mtvec vstvec " TRACE_CONTROL
+    "encoder_mode_width_p ioptions_width_p ioptions utvec stvec mtvec vstvec jvt " TRACE_CONTROL
 
 const struct tl_format tl_formats[] = {
     [TL_PROTO_NONE] = {"none", "", TL_TRAIT_BLOCKS},

@@ -318,8 +318,22 @@ static int add_quick(struct tl_block_cache *cache, struct tl_block *b, struct tl
     return TL_OK;
 }
 
+/* A jump by a table that the image has is a direct one: the table counts as constant. */
+static void use_table(const struct tl_block_cache *cache, unsigned space, enum tl_isa isa,
+                      struct tl_insn *insn)
+{
+    const unsigned size = isa == TL_ISA_RV64 ? 8 : 4;
+    const uint64_t at = (cache->options.jvt & ~UINT64_C(63)) + (insn->table - 1u) * size;
+    const struct tl_bytes entry = tl_image_view_at(cache->image, cache->view, space, at);
+    if (!cache->options.jvt || entry.n < size)
+        return;
+    insn->kind = TL_INSN_BRANCH;
+    insn->target = (size == 8 ? tl_le64(entry.p) : tl_le32(entry.p)) & ~UINT64_C(1);
+}
+
 /* Decode from b->pc to the block's end; the encoded form goes to cache->scratch. */
-static int decode(struct tl_block_cache *cache, struct tl_block *b, struct tl_bytes code)
+static int decode(struct tl_block_cache *cache, unsigned space, struct tl_block *b,
+                  struct tl_bytes code)
 {
     struct tl_insn insn = {0};
     unsigned it_left = 0; /* remaining instructions of a T32 IT block */
@@ -344,6 +358,8 @@ static int decode(struct tl_block_cache *cache, struct tl_block *b, struct tl_by
             one.kind = TL_INSN_TRAP; /* undefined: if it was executed, it trapped */
         b->traps |= one.kind == TL_INSN_TRAP;
         b->binds |= one.binds;
+        if (one.table)
+            use_table(cache, space, isa, &one);
         insn = one;
         if (cache->code && put_insn(cache, b, &insn, rest.p) < 0)
             return TL_NOMEM;
@@ -452,7 +468,7 @@ decode_new(struct tl_block_cache *cache, uint64_t h, unsigned space, enum tl_isa
     b.end = TL_BLOCK_UNMAPPED;
     const struct tl_bytes code = code_at(cache, space, pc);
     b.code = code.p;
-    if (code.n > 0 && decode(cache, &b, code) < 0)
+    if (code.n > 0 && decode(cache, space, &b, code) < 0)
         return NULL;
     if (b.end == TL_BLOCK_UNMAPPED && b.size == code.n && b.n > 0 &&
         tl_image_view_at(cache->image, cache->view, space, pc + b.size).n > 0)

@@ -182,7 +182,12 @@ static int take_table(const struct elf_load *load, Elf *elf, const GElf_Shdr *ta
     for (size_t at = 0; symbols.n - at >= size; at += size) {
         GElf_Sym sym;
         read_symbol(symbols.p + at, class, load->bytes.p[EI_DATA] == ELFDATA2MSB, &sym);
-        if (sym.st_name >= text.n || !is_code_symbol(elf, &sym, names + sym.st_name))
+        if (sym.st_name >= text.n)
+            continue;
+        if (load->image->jump_table == 0 && sym.st_shndx != SHN_UNDEF &&
+            !strcmp(names + sym.st_name, "__jvt_base$"))
+            load->image->jump_table = sym.st_value + load->bias;
+        if (!is_code_symbol(elf, &sym, names + sym.st_name))
             continue;
         const uint64_t address = arm ? sym.st_value & ~1ULL : sym.st_value; /* bit 0: Thumb */
         if (take_symbol(load, elf, &sym, address, names + sym.st_name) < 0)

@@ -293,3 +293,8 @@ bool tl_image_is_narrow(const struct tl_image *image)
 {
     return image->is_narrow;
 }
+
+uint64_t tl_image_jump_table(const struct tl_image *image)
+{
+    return image->jump_table;
+}

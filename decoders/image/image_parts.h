@@ -120,8 +120,9 @@ struct tl_image {
     size_t n_owned;
     size_t cap_owned;
     bool frozen;
-    uint16_t machine; /* e_machine of the first ELF file, 0: none */
-    bool is_narrow;   /* it has 32-bit addresses */
+    uint16_t machine;    /* e_machine of the first ELF file, 0: none */
+    bool is_narrow;      /* it has 32-bit addresses */
+    uint64_t jump_table; /* of RISC-V's Zcmt, by its symbol; 0: none */
 };
 
 /* Transfer ownership of `memory` to the image. On TL_NOMEM it is freed immediately. */

@@ -48,6 +48,7 @@ struct tl_insn {
     uint8_t it_length; /* T32 IT: number of following instructions in the IT block */
     bool binds; /* x86: PLAIN, but packets without outcomes bind to it: MOV CR3, PTWRITE, … */
     uint8_t next_isa; /* enum tl_isa after a taken direct branch (BLX) */
+    uint16_t table;   /* RISC-V CM.JT, CM.JALT: 1 + the entry of the jump table with the target */
     uint64_t target;  /* of a direct branch */
 };
 
@@ -66,6 +67,9 @@ struct tl_isa_options {
     char profile;    /* 'A', 'R', 'M' */
     bool wfx_branch; /* WFI and WFE are waypoints (TRCIDR2.WFXMODE) */
     bool zcm;        /* RISC-V: Zcmp and Zcmt, whose encodings are C.FSDSP's on other cores */
+    /* RISC-V: address of Zcmt's jump table (the CSR jvt); block caches read it from the image. 0:
+     * not known */
+    uint64_t jvt;
 };
 
 /*

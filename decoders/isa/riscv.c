@@ -36,14 +36,14 @@ static void direct(struct tl_insn *out, uint64_t target, bool conditional)
     out->conditional = conditional;
 }
 
-/* Returns that also restore registers, and jumps by a table, of which only the CPU knows where it
- * is. */
+/* Returns that also restore registers, and jumps by a table in memory. */
 static void zcm(uint32_t op, struct tl_insn *out)
 {
     const uint32_t index = tl_bits(op, 9, 2);
     if (tl_bits(op, 15, 10) == 0x28) { /* CM.JT, CM.JALT */
         out->kind = TL_INSN_INDIRECT;
         out->link = index >= 32;
+        out->table = (uint16_t)(index + 1);
     } else if (tl_bits(op, 15, 8) == 0xbc ||
                tl_bits(op, 15, 8) == 0xbe) { /* CM.POPRETZ, CM.POPRET */
         out->kind = TL_INSN_INDIRECT;

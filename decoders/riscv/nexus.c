@@ -42,6 +42,7 @@ static int add_source(struct tl_decode *decode, uint16_t src, uint64_t offset, s
                                   .protocol = sifive ? TL_PROTO_NEXUS_SIFIVE : TL_PROTO_N_TRACE};
     snprintf(otherwise.name, sizeof otherwise.name, "nt.%u", src);
     (void)!tl_source_set_reg(&otherwise, "trTeSrcBits", x->src_bits);
+    (void)!tl_source_set_reg(&otherwise, "trTeInhibitSrc", 0);
     return tl_riscv_add_source(&x->feeds, x->setup, x->src_bits, &otherwise, offset, out);
 }
 
@@ -162,14 +163,14 @@ static void destroy(struct tl_decode *decode)
 /* As the format says, else as the sources' registers do. */
 static unsigned find_src_bits(const struct tl_setup *setup)
 {
-    uint64_t bits = 0;
+    unsigned bits = 0;
     if (setup->src_bits != TL_SETUP_UNSAID)
         return setup->src_bits;
     for (size_t i = 0; i < setup->n_sources; i++) {
-        const uint64_t one = tl_riscv_field(&setup->sources[i], "trTeSrcBits", 0);
+        const unsigned one = tl_riscv_src_bits(&setup->sources[i]);
         bits = one > bits && one <= TL_NEXUS_SRC_BITS_MAX ? one : bits;
     }
-    return (unsigned)bits;
+    return bits;
 }
 
 static int create(struct tl_decode **out, const struct tl_setup *setup,

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "riscv/nexus_flow.h"
 
+#include "riscv/nexus_events.h"
 #include "riscv/source.h"
 #include "riscv/timestamp.h"
-
-#include <strings.h>
 
 enum sync_reason {
     EXIT_RESET = 1,
@@ -13,52 +12,16 @@ enum sync_reason {
     AFTER_OVERFLOW = 7,
     POWER = 9
 };
-enum mode { MODE_BTM = 3, MODE_HTM = 6 };
-enum resource { FULL_ICNT, FULL_HISTORY, FULL_REPEATED, FULL_NOT_TAKEN = 8, FULL_TAKEN = 9 };
-enum circuit {
-    CIRCUIT_TRIGGER = 8,
-    CIRCUIT_CALL,
-    CIRCUIT_EXCEPTION,
-    CIRCUIT_INTERRUPT,
-    CIRCUIT_CONTEXT = 13,
-    CIRCUIT_WATCHPOINT
-};
 
 #define UNKNOWN_PRIVILEGE 15
-#define SIFIVE_TIME_BITS  40
-#define RETURNS           64 /* entries of the call stack; encoders have up to 32 */
+#define DOUBT             4    /* ways in which messages must fit where others did not */
+#define RETURNS           1024 /* entries of the call stack: as SiFive's cores; N-Trace has up to 32 */
 
-/* ---- configuration ------------------------------------------------------------------------- */
+static const char MISFIT[] = TL_RISCV_MISFIT;
+static const char NO_TABLE[] =
+    "CM.JT without its jump table: add jvt=ADDRESS to the source, and the table to the image";
 
-static int configure(struct tl_nexus_config *c, const struct tl_source *source, bool wide,
-                     struct tl_fail *fail)
-{
-    const uint64_t bits = tl_riscv_field(source, "trTeSrcBits", 0);
-    const uint64_t time = tl_riscv_field(source, "trTsWidth", 0);
-    const uint64_t mode = tl_riscv_field(source, "trTeInstMode", 0);
-    const bool sifive = source->protocol == TL_PROTO_NEXUS_SIFIVE;
-    if (bits > TL_NEXUS_SRC_BITS_MAX)
-        return tl_fail_set(fail, TL_UNSUPPORTED, "trTeSrcBits=%llu: there are at most %u",
-                           (unsigned long long)bits, TL_NEXUS_SRC_BITS_MAX);
-    if (time > 64)
-        return tl_fail_set(fail, TL_UNSUPPORTED, "trTsWidth=%llu: there are at most 64",
-                           (unsigned long long)time);
-    *c = (struct tl_nexus_config){
-        .sifive = sifive,
-        .mode = mode == MODE_BTM || mode == MODE_HTM ? (uint8_t)mode : 0,
-        .wide = wide,
-        .extends = tl_riscv_field(source, "trTeInstExtendAddrMSB", 0),
-        .jumps = tl_riscv_field(source, "trTeInstEnAllJumps", 0),
-        .sequences = tl_riscv_field(source, "trTeInstEnSequentialJump", 0),
-        .returns = tl_riscv_field(source, "trTeInstImplicitReturnMode", 1) ||
-                   tl_riscv_field(source, "trTeInstEnImplicitReturn", 0),
-        .src_bits = (uint8_t)bits,
-        .time_bits = (uint8_t)(time     ? time
-                               : sifive ? SIFIVE_TIME_BITS
-                                        : 64),
-    };
-    return TL_OK;
-}
+/* ---- life ---------------------------------------------------------------------------------- */
 
 int tl_nexus_flow_init(struct tl_nexus_flow *f, const struct tl_source *source,
                        const struct tl_image *image, const struct tl_stream_sink *sink,
@@ -67,12 +30,12 @@ int tl_nexus_flow_init(struct tl_nexus_flow *f, const struct tl_source *source,
     f->isa = tl_source_isa((enum tl_protocol)source->protocol, source);
     if (f->isa != TL_ISA_RV32 && f->isa != TL_ISA_RV64)
         return tl_fail_set(fail, TL_UNSUPPORTED, "core=%.40s: use rv32 or rv64", source->core);
-    const int rc = configure(&f->walk.config, source, f->isa == TL_ISA_RV64, fail);
+    const int rc = tl_nexus_configure(&f->walk.config, source, f->isa == TL_ISA_RV64, fail);
     if (rc < 0)
         return rc;
     const struct tl_walker_config config = {
         .image = image,
-        .isa = {.zcm = strcasestr(source->core, "zcm") != NULL},
+        .isa = tl_riscv_options(source, image),
         .bits = TL_WALKER_STEPS,
         .reports_erets = true,
         .since = source->since,
@@ -81,7 +44,7 @@ int tl_nexus_flow_init(struct tl_nexus_flow *f, const struct tl_source *source,
     f->walk.returns.size = RETURNS;
     f->vmid = source->vmid;
     f->privilege = UNKNOWN_PRIVILEGE;
-    f->is_history = f->walk.config.mode == MODE_HTM;
+    f->is_history = f->walk.config.mode == TL_NEXUS_MODE_HTM;
     f->soft.out.paths = sink->paths;
     if (tl_walker_init(&f->walk.walker, &config, &f->soft.out) < 0)
         return tl_fail_set(fail, TL_NOMEM, "out of memory for a decoder");
@@ -91,7 +54,7 @@ int tl_nexus_flow_init(struct tl_nexus_flow *f, const struct tl_source *source,
 
 void tl_nexus_flow_fini(struct tl_nexus_flow *f)
 {
-    tl_walker_fini(&f->walk.walker);
+    tl_nexus_walk_fini(&f->walk);
 }
 
 /* ---- what is in force ------------------------------------------------------------------------ */
@@ -112,11 +75,13 @@ static void report_context(struct tl_nexus_flow *f, uint64_t offset)
 }
 
 /* The PROCESS field: FORMAT 2 bits, PRV 2, V 1, CONTEXT. */
-static void take_process(struct tl_nexus_flow *f, uint64_t process, uint64_t offset)
+void tl_nexus_take_process(struct tl_nexus_flow *f, uint64_t process, uint64_t offset)
 {
     enum { PRIVILEGE_ONLY, RESERVED, SCONTEXT, HCONTEXT };
     const unsigned format = process & 3, level = process >> 2 & 3;
     const bool is_virtual = process >> 4 & 1;
+    if (format == RESERVED)
+        return;
     f->privilege = (uint8_t)(is_virtual && level < 2 ? 4 + level : level);
     if (format == SCONTEXT) {
         f->context.has_context_id = true;
@@ -145,20 +110,29 @@ static void take_time(struct tl_nexus_flow *f, const struct tl_nexus_message *m)
 
 /* ---- addresses ------------------------------------------------------------------------------- */
 
-static uint64_t address_of(const struct tl_nexus_flow *f, uint64_t field, unsigned bits)
+/* An address as the core has it: its top bit is repeated in those that are not real. */
+static uint64_t canonical(const struct tl_nexus_flow *f, uint64_t address)
+{
+    const unsigned rest = 64 - f->walk.config.address_bits;
+    return f->walk.config.wide ? (uint64_t)((int64_t)(address << rest) >> rest) : (uint32_t)address;
+}
+
+/* Address of a field of `bits` bits, whose top bit may be its sign. */
+uint64_t tl_nexus_address(const struct tl_nexus_flow *f, uint64_t field, unsigned bits)
 {
     if (f->walk.config.extends && bits > 0 && bits < 64 && field >> (bits - 1) & 1)
         field |= UINT64_MAX << bits;
-    return f->walk.config.wide ? field << 1 : (uint32_t)(field << 1);
+    return canonical(f, field << 1);
 }
 
 /* Address of a message that has one; it becomes the base of the next. */
 static uint64_t take_address(struct tl_nexus_flow *f, const struct tl_nexus_message *m)
 {
     if (tl_nexus_has(m, TL_NEXUS_FADDR))
-        f->base = address_of(f, m->field[TL_NEXUS_FADDR], m->addr_bits);
+        f->base = tl_nexus_address(f, m->field[TL_NEXUS_FADDR], m->addr_bits);
     else
-        f->base ^= address_of(f, m->field[TL_NEXUS_UADDR], m->addr_bits);
+        f->base =
+            canonical(f, f->base ^ tl_nexus_address(f, m->field[TL_NEXUS_UADDR], m->addr_bits));
     return f->base;
 }
 
@@ -171,20 +145,50 @@ static struct tl_nexus_outcomes outcomes_of(uint64_t history)
     return (struct tl_nexus_outcomes){history & ((UINT64_C(1) << n) - 1), n};
 }
 
-/* The trace does not fit the program, or messages are missing: begin again at a SYNC message. */
-static void give_up(struct tl_nexus_flow *f)
+void tl_nexus_flow_skip(struct tl_nexus_flow *f, const char *why, uint64_t at, uint64_t n)
 {
-    f->synced = false;
+    if (f->lost == 0) {
+        f->soft.lost_why = why;
+        f->soft.lost_at = at;
+    }
+    f->lost += n;
+}
+
+void tl_nexus_flow_report(struct tl_nexus_flow *f)
+{
+    tl_soft_report_loss(&f->soft, "NOT_SYNC", f->lost);
+    f->lost = 0;
+}
+
+/* The place is not known: nothing holds that was inferred from it. */
+static void forget_place(struct tl_nexus_flow *f)
+{
     f->icnt = 0;
     f->repeat.is = false;
     f->owed = false;
     tl_returns_clear(&f->walk.returns);
 }
 
+/* Messages are missing: begin again at a SYNC message. */
+static void give_up(struct tl_nexus_flow *f)
+{
+    forget_place(f);
+    f->synced = false;
+}
+
+/* Trace and program do not fit. Addresses are still known: go on at the next one, in doubt. */
+static void doubt(struct tl_nexus_flow *f)
+{
+    forget_place(f);
+    f->misfit = true;
+    f->doubt = DOUBT;
+}
+
 void tl_nexus_flow_lose(struct tl_nexus_flow *f)
 {
     give_up(f);
     f->stopped = f->misfit = false;
+    f->doubt = 0;
     f->has_time = false;
     f->privilege = UNKNOWN_PRIVILEGE;
     f->context = (struct tl_image_context){0};
@@ -195,33 +199,61 @@ void tl_nexus_flow_reset(struct tl_nexus_flow *f)
 {
     tl_nexus_flow_lose(f);
     tl_item_batch_reset(&f->soft.out);
-    f->is_history = f->walk.config.mode == MODE_HTM;
+    f->is_history = f->walk.config.mode == TL_NEXUS_MODE_HTM;
+    f->tableless = false;
+    f->lost = 0;
     f->base = 0;
     f->soft.rc = f->walk.rc = TL_OK;
     tl_walker_begin(&f->walk.walker);
 }
 
+/* Where trace and program did not fit: do they again? Chance may let a message fit, hardly many
+ * outcomes. Returns true when there is no doubt left, with the walk in front of the count. */
+static bool convinces(struct tl_nexus_flow *f, const struct tl_nexus_count *c, uint64_t offset)
+{
+    struct tl_nexus_place before;
+    if (!tl_nexus_try(&f->walk, *c, offset, &before)) {
+        tl_walker_await(&f->walk.walker, true);
+        doubt(f);
+        return false;
+    }
+    const unsigned evidence = (f->walk.executed > 0) + c->outcomes.n;
+    if (evidence < f->doubt) {
+        f->doubt -= (uint8_t)evidence;
+        return false;
+    }
+    tl_nexus_go_back(&f->walk, &before);
+    f->misfit = false;
+    f->doubt = 0;
+    tl_nexus_flow_report(f);
+    return true;
+}
+
+/* The table of CM.JT is missing, which is reported once. */
+static void report_table(struct tl_nexus_flow *f, uint64_t offset)
+{
+    if (!f->tableless && f->soft.rc >= 0)
+        f->soft.rc = f->soft.sink.loss(f->soft.sink.context, NO_TABLE, offset, 0);
+    f->tableless = true;
+}
+
 static bool count(struct tl_nexus_flow *f, struct tl_nexus_count c, uint64_t offset)
 {
-    bool wrong;
+    bool wrong = false;
     c.is_history = f->is_history;
-    const bool followed = tl_nexus_count(&f->walk, c, offset, &wrong);
+    const bool followed =
+        (!f->doubt || convinces(f, &c, offset)) && tl_nexus_count(&f->walk, c, offset, &wrong);
     if (f->walk.rc < 0 && f->soft.rc >= 0)
         f->soft.rc = f->walk.rc;
     if (followed)
         return true;
-    if (wrong) {
-        give_up(f);
-        f->misfit = true;
-    }
-    tl_returns_clear(&f->walk.returns); /* what is not followed may call and return */
+    if (f->walk.tableless)
+        report_table(f, offset);
+    if (wrong)
+        doubt(f);
+    else if (!f->doubt)
+        tl_returns_clear(&f->walk.returns); /* what is not followed may call and return */
     return false;
-}
-
-/* A count that is sent; one that cannot be makes the walk fail, being negative. */
-static int64_t halfwords_of(uint64_t field)
-{
-    return field <= TL_NEXUS_ICNT_MAX ? (int64_t)field : -2 * TL_NEXUS_AHEAD_MAX;
 }
 
 /* Execute what a message with I-CNT and perhaps HIST counts. */
@@ -229,12 +261,11 @@ static bool count_message(struct tl_nexus_flow *f, const struct tl_nexus_message
                           enum tl_nexus_last last, uint64_t place)
 {
     const struct tl_nexus_count c = {
-        .halfwords = f->icnt + halfwords_of(m->field[TL_NEXUS_ICNT]),
+        .halfwords = f->icnt + (int64_t)m->field[TL_NEXUS_ICNT],
         .outcomes = outcomes_of(m->field[TL_NEXUS_HISTORY]),
         .last = last,
         .place = place,
     };
-    f->is_history |= tl_nexus_has(m, TL_NEXUS_HISTORY);
     f->icnt = 0;
     return count(f, c, m->offset);
 }
@@ -249,7 +280,7 @@ static void trap(struct tl_nexus_flow *f, unsigned type, uint64_t offset)
 {
     static const char *const names[] = {"", "trap", "exception", "interrupt"};
     struct tl_walker *const w = &f->walk.walker;
-    const bool known = w->cache && !w->need_address;
+    const bool known = w->cache && !w->need_address && !f->doubt;
     struct tl_item *const item = tl_item_batch_add(w->out, TL_ITEM_EXCEPTION, offset);
     item->text = f->walk.config.sifive && type == 2 ? "hardware" : names[type & 3];
     item->sub = (uint16_t)(TL_EXCEPTION_UNKNOWN | (type == 3 ? TL_EXCEPTION_INTERRUPT : 0));
@@ -285,22 +316,15 @@ static void on_repeat(struct tl_nexus_flow *f, const struct tl_nexus_message *m)
 {
     const struct tl_nexus_repeat repeat = f->repeat;
     const struct tl_nexus_count c = {
-        .halfwords = halfwords_of(repeat.icnt),
+        .halfwords = (int64_t)repeat.icnt,
         .outcomes = outcomes_of(repeat.history),
         .last = repeat.has_target ? TL_NEXUS_LAST_ADDRESS : TL_NEXUS_LAST_TAKEN,
     };
-    int64_t left = TL_NEXUS_REPEAT_MAX;
-    for (uint64_t i = 0; repeat.is && f->synced && i < m->field[TL_NEXUS_BCNT]; i++) {
-        const bool followed = count(f, c, m->offset);
-        if (f->synced && repeat.has_target)
+    bool followed = repeat.is && f->synced;
+    for (uint64_t i = 0; followed && i < m->field[TL_NEXUS_BCNT]; i++) {
+        followed = count(f, c, m->offset);
+        if (repeat.has_target)
             jump(f, repeat.target, m->offset);
-        left -= f->walk.executed + 1;
-        if (!followed || left < 0)
-            break;
-    }
-    if (left < 0) {
-        tl_walker_lose(&f->walk.walker, TL_GAP_NO_PATH, m->offset);
-        give_up(f);
     }
 }
 
@@ -309,17 +333,11 @@ static void count_outcomes(struct tl_nexus_flow *f, struct tl_nexus_outcomes out
                            uint64_t times, uint64_t offset)
 {
     const struct tl_nexus_count c = {.by_outcomes = true, .outcomes = outcomes};
-    int64_t left = TL_NEXUS_REPEAT_MAX;
-    bool followed = true;
+    bool followed = outcomes.n > 0;
     f->is_history = true;
-    for (uint64_t i = 0; followed && f->synced && outcomes.n > 0 && i < times && left > 0; i++) {
+    for (uint64_t i = 0; followed && i < times; i++) {
         followed = count(f, c, offset);
-        f->icnt -= f->walk.executed;
-        left -= f->walk.executed;
-    }
-    if (f->synced && left <= 0) {
-        tl_walker_lose(&f->walk.walker, TL_GAP_NO_PATH, offset);
-        give_up(f);
+        f->icnt -= followed ? f->walk.executed : 0;
     }
 }
 
@@ -329,34 +347,34 @@ static void count_same(struct tl_nexus_flow *f, bool taken, uint64_t n, uint64_t
     const struct tl_nexus_outcomes some = {taken ? UINT32_MAX : 0, 32};
     const unsigned rest = n % 32;
     count_outcomes(f, some, n / 32, offset);
-    if (f->synced)
-        count_outcomes(f, (struct tl_nexus_outcomes){taken ? (1u << rest) - 1 : 0, rest}, 1,
-                       offset);
+    count_outcomes(f, (struct tl_nexus_outcomes){taken ? (1u << rest) - 1 : 0, rest}, 1, offset);
 }
 
 static void on_resource_full(struct tl_nexus_flow *f, const struct tl_nexus_message *m)
 {
     const uint64_t data = m->field[TL_NEXUS_RDATA];
     switch (m->field[TL_NEXUS_RCODE]) {
-    case FULL_ICNT:
-        f->icnt += halfwords_of(data);
+    case TL_NEXUS_FULL_ICNT:
+        f->icnt += (int64_t)data;
         break;
-    case FULL_HISTORY:
+    case TL_NEXUS_FULL_HISTORY:
         count_outcomes(f, outcomes_of(data), 1, m->offset);
         break;
-    case FULL_REPEATED:
+    case TL_NEXUS_FULL_REPEATED:
         count_outcomes(f, outcomes_of(data), m->field[TL_NEXUS_HREPEAT], m->offset);
         break;
-    case FULL_NOT_TAKEN:
-    case FULL_TAKEN:
+    case TL_NEXUS_FULL_NOT_TAKEN:
+    case TL_NEXUS_FULL_TAKEN:
         if (f->walk.config.sifive)
-            count_same(f, m->field[TL_NEXUS_RCODE] == FULL_TAKEN, data & UINT32_MAX, m->offset);
+            count_same(f, m->field[TL_NEXUS_RCODE] == TL_NEXUS_FULL_TAKEN, data, m->offset);
         break;
     default:
         break;
     }
-    if (f->icnt > TL_NEXUS_AHEAD_MAX || f->icnt < -TL_NEXUS_AHEAD_MAX)
-        give_up(f);
+    if (f->icnt > TL_NEXUS_AHEAD_MAX || f->icnt < -TL_NEXUS_AHEAD_MAX) {
+        tl_walker_lose(&f->walk.walker, TL_GAP_NO_PATH, m->offset);
+        doubt(f);
+    }
 }
 
 /* ---- beginnings and ends ------------------------------------------------------------------- */
@@ -393,17 +411,17 @@ static void on_sync(struct tl_nexus_flow *f, const struct tl_nexus_message *m)
 {
     const uint64_t to = take_address(f, m);
     const uint64_t reason = m->field[TL_NEXUS_SYNC_REASON];
-    f->is_history |= tl_nexus_has(m, TL_NEXUS_HISTORY);
     if (f->synced)
         count_to_sync(f, m, to);
     f->soft.out.run = 0; /* a decode may begin here, see decode/split.h */
     const bool owed = f->owed;
-    if (!f->synced && reason != AFTER_OVERFLOW)
+    if ((!f->synced || f->misfit) && reason != AFTER_OVERFLOW)
         tl_item_batch_add(&f->soft.out, TL_ITEM_TRACE_ON, m->offset);
     give_up(f);
     f->owed = owed;
     f->synced = true;
     f->stopped = f->misfit = false;
+    f->doubt = 0;
     report_context(f, m->offset);
     if (f->walk.walker.need_mode)
         report_mode(f, m->offset);
@@ -424,67 +442,13 @@ static void on_correlation(struct tl_nexus_flow *f, const struct tl_nexus_messag
     stop(f, TL_GAP_OFF, m->offset);
 }
 
-/* ---- other messages ------------------------------------------------------------------------ */
-
-/* What software wrote to its channels. */
-static void on_data(struct tl_nexus_flow *f, const struct tl_nexus_message *m)
-{
-    static const uint8_t sizes[] = {4, 4, 2, 1};
-    const uint64_t tag = m->field[TL_NEXUS_IDTAG];
-    tl_item_batch_software(&f->soft.out, "itm", tag / 4, m->field[TL_NEXUS_DQDATA], sizes[tag % 4],
-                           m->offset);
-}
-
-/* SiFive's in-circuit trace: events with their places, without the way in between. */
-static void on_circuit(struct tl_nexus_flow *f, const struct tl_nexus_message *m)
-{
-    const unsigned source = (unsigned)m->field[TL_NEXUS_CKSRC];
-    const bool full = m->tcode == TL_NEXUS_CIRCUIT_SYNC;
-    const bool two = tl_nexus_has(m, TL_NEXUS_CKDATA1);
-    const uint64_t data[] = {m->field[TL_NEXUS_CKDATA0], m->field[TL_NEXUS_CKDATA1]};
-    struct tl_item_batch *const out = &f->soft.out;
-    if (source == 0 && !two) {
-        tl_soft_note(&f->soft, m->offset, "in-circuit control %llu", (unsigned long long)data[0]);
-        return;
-    }
-    const uint64_t reported = address_of(f, data[0], 0);
-    const uint64_t pc = full ? reported : f->base ^ reported;
-    f->base = pc;
-    if (f->synced && (source == CIRCUIT_TRIGGER || source == CIRCUIT_WATCHPOINT)) {
-        tl_soft_note(&f->soft, m->offset, "in-circuit event %u at 0x%" PRIx64, source, pc);
-        return;
-    }
-    struct tl_item *item;
-    switch (source) {
-    case CIRCUIT_CALL:
-        item = tl_item_batch_add(out, TL_ITEM_BRANCH, m->offset);
-        item->flags = TL_ITEM_HAS_VALUE | (two ? TL_ITEM_HAS_PC : 0);
-        item->pc = two ? pc : 0;
-        item->value = two ? pc ^ address_of(f, data[1], 0) : pc;
-        break;
-    case CIRCUIT_EXCEPTION:
-    case CIRCUIT_INTERRUPT:
-        item = tl_item_batch_add(out, TL_ITEM_EXCEPTION, m->offset);
-        item->text = source == CIRCUIT_EXCEPTION ? "exception" : "interrupt";
-        item->sub = (uint16_t)(two ? data[1] & TL_EXCEPTION_UNKNOWN : TL_EXCEPTION_UNKNOWN);
-        item->sub |= source == CIRCUIT_INTERRUPT ? TL_EXCEPTION_INTERRUPT : 0;
-        item->flags = TL_ITEM_HAS_PC;
-        item->pc = pc;
-        break;
-    case CIRCUIT_CONTEXT:
-        take_process(f, two ? data[1] : 0, m->offset);
-        break;
-    default:
-        tl_soft_note(&f->soft, m->offset, "in-circuit event %u at 0x%" PRIx64, source, pc);
-        break;
-    }
-}
+/* ---- any message ------------------------------------------------------------------------- */
 
 static void take(struct tl_nexus_flow *f, const struct tl_nexus_message *m)
 {
     switch (m->tcode) {
     case TL_NEXUS_OWNERSHIP:
-        take_process(f, m->field[TL_NEXUS_PROCESS], m->offset);
+        tl_nexus_take_process(f, m->field[TL_NEXUS_PROCESS], m->offset);
         break;
     case TL_NEXUS_DIRECT:
         on_direct(f, m);
@@ -512,16 +476,13 @@ static void take(struct tl_nexus_flow *f, const struct tl_nexus_message *m)
         on_correlation(f, m);
         break;
     case TL_NEXUS_DATA_ACQUISITION:
-        on_data(f, m);
+        tl_nexus_on_data(f, m);
         break;
     case TL_NEXUS_CIRCUIT:
     case TL_NEXUS_CIRCUIT_SYNC:
-        on_circuit(f, m);
-        break;
-    case TL_NEXUS_AUXILIARY_WRITE:
+        tl_nexus_on_circuit(f, m);
         break;
     default:
-        tl_soft_note(&f->soft, m->offset, "vendor's message %u", m->tcode);
         break;
     }
 }
@@ -533,16 +494,36 @@ static bool continues(uint8_t tcode)
            tcode == TL_NEXUS_RESOURCE_FULL || tcode == TL_NEXUS_REPEAT;
 }
 
-bool tl_nexus_flow_message(struct tl_nexus_flow *f, const struct tl_nexus_message *m)
+/* Which of its two kinds a trace is of, if the message tells. */
+static void learn_mode(struct tl_nexus_flow *f, const struct tl_nexus_message *m)
+{
+    if (m->tcode == TL_NEXUS_DIRECT || m->tcode == TL_NEXUS_DIRECT_SYNC)
+        f->is_history = false;
+    else if (tl_nexus_has(m, TL_NEXUS_HISTORY))
+        f->is_history = true;
+}
+
+void tl_nexus_flow_message(struct tl_nexus_flow *f, const struct tl_nexus_message *m)
 {
     tl_item_batch_pause(&f->soft.out);
-    if (!f->synced && continues(m->tcode))
-        return false;
+    if (!tl_nexus_is_defined(m->tcode)) { /* as if it were not there */
+        tl_soft_note(&f->soft, m->offset, "%s %u",
+                     tl_nexus_is_reserved(m->tcode) ? "reserved message" : "vendor's message",
+                     m->tcode);
+        return;
+    }
+    if (!f->synced && continues(m->tcode)) {
+        if (!f->stopped)
+            tl_nexus_flow_skip(f, TL_LOSS_NOT_SYNC, m->offset, m->bytes);
+        return;
+    }
     f->owed &= !continues(m->tcode);
     f->repeat.is &= m->tcode == TL_NEXUS_REPEAT;
+    learn_mode(f, m);
     take(f, m);
     take_time(f, m);
-    return true;
+    if (f->misfit && continues(m->tcode))
+        tl_nexus_flow_skip(f, MISFIT, m->offset, m->bytes);
 }
 
 /* ---- saved state ----------------------------------------------------------------------------- */
@@ -562,6 +543,9 @@ void tl_nexus_flow_state(struct tl_nexus_flow *f, struct tl_state *s)
     tl_state_bool(s, &f->synced);
     tl_state_bool(s, &f->stopped);
     tl_state_bool(s, &f->misfit);
+    tl_state_u8(s, &f->doubt, DOUBT);
+    tl_state_bool(s, &f->tableless);
+    tl_state_u64(s, &f->lost);
     tl_state_bool(s, &f->is_history);
     tl_state_bool(s, &f->owed);
     tl_state_u8(s, &f->privilege, UNKNOWN_PRIVILEGE);

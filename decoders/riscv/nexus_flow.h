@@ -25,17 +25,22 @@ struct tl_nexus_flow {
     struct tl_soft soft; /* must be first */
     struct tl_nexus_walk walk;
     enum tl_isa isa;
-    uint32_t vmid;   /* of the source's own images, see tl_source_vmid(); 0: none */
-    bool synced;     /* the place is followed, or would be if the image had it */
-    bool stopped;    /* the trace unit said why it is not */
-    bool misfit;     /* it is not because trace and program do not fit */
-    bool is_history; /* history messages (HTM), not branch messages */
+    uint32_t vmid; /* of the source's own images, see tl_source_vmid(); 0: none */
+    bool synced;   /* the place is followed, or would be if the image had it */
+    bool stopped;  /* the trace unit said why it is not */
+    /* Messages are not told since trace and program do not fit. The place may be followed again,
+     * but is only believed when messages have fitted in `doubt` more ways. */
+    bool misfit;
+    uint8_t doubt;
+    bool tableless;  /* it was reported that the table of CM.JT is not known */
+    bool is_history; /* history messages (HTM), not branch messages, by the last one that told */
     bool owed;       /* a SYNC message ended before a branch without its outcome */
     uint8_t privilege;
     uint64_t base; /* last address in a message */
     int64_t icnt;  /* halfwords announced or executed that no message with I-CNT has counted yet */
     struct tl_nexus_repeat repeat;
     struct tl_image_context context;
+    uint64_t lost; /* bytes of the capture that are not told */
     bool has_time;
     uint64_t time;
 };
@@ -46,8 +51,13 @@ TL_MUST_USE int tl_nexus_flow_init(struct tl_nexus_flow *flow, const struct tl_s
                                    struct tl_fail *fail);
 void tl_nexus_flow_fini(struct tl_nexus_flow *flow);
 
-/* Process a message. It is ignored if a message with SYNC must come first: returns false. */
-bool tl_nexus_flow_message(struct tl_nexus_flow *flow, const struct tl_nexus_message *message);
+/* Process a message. It is ignored, and counted as lost, if a message with SYNC must come first. */
+void tl_nexus_flow_message(struct tl_nexus_flow *flow, const struct tl_nexus_message *message);
+
+/* `n` bytes from `at` on cannot be used; `why` has static storage. They are reported together, for
+ * the first reason: before a message with SYNC, at the end, and where the program fits again. */
+void tl_nexus_flow_skip(struct tl_nexus_flow *flow, const char *why, uint64_t at, uint64_t n);
+void tl_nexus_flow_report(struct tl_nexus_flow *flow);
 
 /* Messages were lost or damaged, which the caller has reported. */
 void tl_nexus_flow_lose(struct tl_nexus_flow *flow);

@@ -159,6 +159,22 @@ static bool take_field(struct reader *r, struct tl_nexus_message *m, enum tl_nex
     return ok;
 }
 
+/* RDATA is a count, not a history. */
+static bool is_count(const struct tl_nexus_message *m)
+{
+    const uint64_t rcode = m->field[TL_NEXUS_RCODE];
+    return rcode == TL_NEXUS_FULL_ICNT || rcode == TL_NEXUS_FULL_NOT_TAKEN ||
+           rcode == TL_NEXUS_FULL_TAKEN;
+}
+
+static bool are_counts_small(const struct tl_nexus_message *m)
+{
+    return m->field[TL_NEXUS_ICNT] <= TL_NEXUS_COUNT_MAX &&
+           (!is_count(m) || m->field[TL_NEXUS_RDATA] <= TL_NEXUS_COUNT_MAX) &&
+           m->field[TL_NEXUS_HREPEAT] <= TL_NEXUS_REPEAT_MAX &&
+           m->field[TL_NEXUS_BCNT] <= TL_NEXUS_REPEAT_MAX;
+}
+
 int tl_nexus_read(struct tl_nexus_message *m, struct tl_bytes bytes, unsigned src_bits)
 {
     struct reader r = {.bytes = bytes};
@@ -169,13 +185,13 @@ int tl_nexus_read(struct tl_nexus_message *m, struct tl_bytes bytes, unsigned sr
     m->tcode = (uint8_t)tcode;
     m->src = (uint16_t)src;
     if (!messages[tcode].name)
-        return tcode >= TL_NEXUS_VENDOR && tcode < TL_NEXUS_TCODES - 1 ? TL_OK : TL_BAD;
+        return tcode == 0 && bytes.n > 1 && bytes.p[1] == 0 ? TL_BAD : TL_OK;
     for (const uint8_t *field = messages[tcode].fields; *field != NO_MORE; field++)
         if (is_present(m, *field) && !take_field(&r, m, *field))
             return TL_BAD;
     if (r.ended < bytes.n)
         (void)take_field(&r, m, TL_NEXUS_TSTAMP);
-    return TL_OK;
+    return are_counts_small(m) ? TL_OK : TL_BAD;
 }
 
 unsigned tl_nexus_source(struct tl_bytes bytes, unsigned src_bits)
@@ -186,18 +202,28 @@ unsigned tl_nexus_source(struct tl_bytes bytes, unsigned src_bits)
     return src & ((1u << src_bits) - 1);
 }
 
+bool tl_nexus_is_defined(uint8_t tcode)
+{
+    return messages[tcode].name != NULL;
+}
+
+bool tl_nexus_is_reserved(uint8_t tcode)
+{
+    return !messages[tcode].name && (tcode < TL_NEXUS_VENDOR || tcode == TL_NEXUS_TCODES - 1);
+}
+
 const char *tl_nexus_name(uint8_t tcode)
 {
-    if (tcode >= TL_NEXUS_VENDOR && tcode < TL_NEXUS_TCODES - 1)
-        return "Vendor";
-    return tcode < TL_NEXUS_TCODES ? messages[tcode].name : NULL;
+    return messages[tcode].name          ? messages[tcode].name
+           : tl_nexus_is_reserved(tcode) ? "Reserved"
+                                         : "Vendor";
 }
 
 void tl_nexus_text(const struct tl_nexus_message *m, char *out, size_t size)
 {
     int n = 0;
     out[0] = '\0';
-    if (tl_nexus_name(m->tcode) && !messages[m->tcode].name)
+    if (!messages[m->tcode].name)
         n = snprintf(out, size, "TCODE=%u", m->tcode);
     const uint8_t *field = messages[m->tcode].fields;
     for (unsigned i = 0; i < 7 && messages[m->tcode].name && n >= 0 && (size_t)n < size; i++) {

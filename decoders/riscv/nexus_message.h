@@ -18,6 +18,11 @@
 
 #define TL_NEXUS_BYTES 64 /* of a message at most; the longest standard message has 38 */
 
+/* Counts that are larger make a message a bad one: of halfwords (I-CNT, the standard has 22 bits)
+ * and of branches (RDATA), of repetitions (HREPEAT, B-CNT, 18 bits). */
+#define TL_NEXUS_COUNT_MAX  UINT32_MAX
+#define TL_NEXUS_REPEAT_MAX ((UINT32_C(1) << 18) - 1)
+
 #define TL_NEXUS_MSEO(byte)   ((byte)&3u)
 #define TL_NEXUS_GOES_ON      0u
 #define TL_NEXUS_FIELD_END    1u
@@ -44,6 +49,15 @@ enum tl_nexus_tcode {
     TL_NEXUS_CIRCUIT_SYNC = 35,
     TL_NEXUS_VENDOR = 56, /* to 62 */
     TL_NEXUS_TCODES = 64
+};
+
+/* RCODE of ResourceFull; 8 and 9 are SiFive's. */
+enum tl_nexus_full {
+    TL_NEXUS_FULL_ICNT,
+    TL_NEXUS_FULL_HISTORY,
+    TL_NEXUS_FULL_REPEATED,
+    TL_NEXUS_FULL_NOT_TAKEN = 8,
+    TL_NEXUS_FULL_TAKEN
 };
 
 enum tl_nexus_field {
@@ -98,16 +112,22 @@ static inline bool tl_nexus_is_sync(uint8_t tcode)
 }
 
 /*
- * Read a complete message: no byte has MSEO 10, and the last one is the first with 11. Returns
- * TL_BAD: a reserved code, or fields are missing.
+ * Read a complete message: no byte has MSEO 10, and the last one is the first with 11. A message of
+ * a reserved code has no fields. Returns TL_BAD: fields are missing or too large, or it begins with
+ * two bytes of zeros, which are memory that was not written.
  */
 int tl_nexus_read(struct tl_nexus_message *out, struct tl_bytes bytes, unsigned src_bits);
 
 /* Number of the source in a message's first bytes: enough for `src_bits`, or all there are. */
 unsigned tl_nexus_source(struct tl_bytes bytes, unsigned src_bits);
 
-/* Name of the message; NULL: there is no such message. */
+/* Name of the message; of those that are not defined "Vendor" or "Reserved". */
 const char *tl_nexus_name(uint8_t tcode);
+
+/* Does a message of the code have fields that are known? */
+bool tl_nexus_is_defined(uint8_t tcode);
+/* Is it a code that N-Trace 1.0 leaves to later versions, whose messages are to be ignored? */
+bool tl_nexus_is_reserved(uint8_t tcode);
 
 /* Write the fields as "NAME=value …" with the standard's names; addresses are shifted to their
  * place. */

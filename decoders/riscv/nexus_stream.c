@@ -25,37 +25,18 @@ struct stream {
     bool begun;                /* a message with SYNC was there */
     uint8_t bytes[TL_NEXUS_BYTES];
     uint64_t start; /* offset of the message */
-    uint64_t lost;  /* bytes since synchronisation was lost */
 };
 
-/* ---- losses ---------------------------------------------------------------------------------- */
-
-/* `n` bytes from `at` cannot be used. */
-static void lose(struct stream *t, const char *why, uint64_t at, uint64_t n)
-{
-    if (t->lost == 0) {
-        t->flow.soft.lost_why = why;
-        t->flow.soft.lost_at = at;
-    }
-    t->lost += n;
-}
-
-static void report(struct stream *t)
-{
-    tl_soft_report_loss(&t->flow.soft, "NOT_SYNC", t->lost);
-    t->lost = 0;
-}
+/* ---- messages ------------------------------------------------------------------------------ */
 
 /* The message so far is none. A capture may begin in the middle of one. */
 static void reject(struct stream *t, const char *why)
 {
-    lose(t, t->begun ? why : TL_LOSS_NOT_SYNC, t->start, t->n);
+    tl_nexus_flow_skip(&t->flow, t->begun ? why : TL_LOSS_NOT_SYNC, t->start, t->n);
     tl_nexus_flow_lose(&t->flow);
     t->where = SKIPPING;
     t->n = 0;
 }
-
-/* ---- messages -------------------------------------------------------------------------------- */
 
 /* A message of `n` bytes from offset `start` on. */
 static void on_message(struct stream *t, const uint8_t *p)
@@ -70,7 +51,7 @@ static void on_message(struct stream *t, const uint8_t *p)
     }
     m.offset = t->start;
     if (tl_nexus_is_sync(m.tcode)) {
-        report(t);
+        tl_nexus_flow_report(&t->flow);
         t->begun = true;
     }
     if (soft->sink.packet) {
@@ -78,8 +59,7 @@ static void on_message(struct stream *t, const uint8_t *p)
         tl_nexus_text(&m, fields, sizeof fields);
         tl_soft_list(soft, t->start, tl_nexus_name(m.tcode), fields);
     }
-    if (!tl_nexus_flow_message(&t->flow, &m) && !t->flow.stopped)
-        lose(t, t->flow.misfit ? MISFIT : TL_LOSS_NOT_SYNC, t->start, t->n);
+    tl_nexus_flow_message(&t->flow, &m);
     t->n = 0;
 }
 
@@ -87,7 +67,7 @@ static void take(struct stream *t, uint8_t byte, uint64_t offset)
 {
     const unsigned mseo = TL_NEXUS_MSEO(byte);
     if (t->where == SKIPPING) {
-        t->lost++;
+        t->flow.lost++;
         t->where = mseo == TL_NEXUS_MESSAGE_END ? BETWEEN : SKIPPING;
         return;
     }
@@ -156,7 +136,7 @@ static int finish(struct tl_stream_decoder *decoder)
     /* Zeros at the end are memory that the trace unit did not write. */
     if (t->where == INSIDE && !t->zeros)
         reject(t, CUT_OFF);
-    report(t);
+    tl_nexus_flow_report(&t->flow);
     return flush(decoder);
 }
 
@@ -192,7 +172,7 @@ static void state(struct tl_stream_decoder *decoder, struct tl_state *s)
     struct stream *const t = (struct stream *)decoder;
     if (t->where != INSIDE)
         t->start = t->zeros = 0;
-    if (t->lost == 0) {
+    if (t->flow.lost == 0) {
         t->flow.soft.lost_at = 0;
         t->flow.soft.lost_why = TL_LOSS_NOT_SYNC;
     }
@@ -204,7 +184,6 @@ static void state(struct tl_stream_decoder *decoder, struct tl_state *s)
     tl_state_bool(s, &t->begun);
     tl_state_bytes(s, t->bytes, t->n);
     tl_state_u64(s, &t->start);
-    tl_state_u64(s, &t->lost);
     tl_nexus_flow_state(&t->flow, s);
 }
 
@@ -217,7 +196,6 @@ static void reset(struct tl_stream_decoder *decoder)
     t->where = BETWEEN;
     t->begun = false;
     t->n = 0;
-    t->lost = 0;
 }
 
 static struct tl_walker *walker(struct tl_stream_decoder *decoder)

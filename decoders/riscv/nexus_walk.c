@@ -4,6 +4,8 @@
 #include "base/cancel.h"
 #include "flow/walker_hot.h"
 
+#include <stdlib.h>
+
 #define OUTCOME_MAX (INT64_C(1) << 22) /* halfwords in front of a branch; more: an endless loop */
 #define LOOK_EVERY  4096u              /* blocks */
 
@@ -84,6 +86,16 @@ static bool find_target(struct state *s, const struct tl_block *b, uint64_t *tar
     return (popped && s->walk->config.returns) || find_sequence(s, b, target);
 }
 
+/* CM.JT or CM.JALT whose table is not known. */
+static bool is_table_jump(const struct tl_block *b)
+{
+    struct tl_insn insn;
+    if (b->last_kind != TL_INSN_INDIRECT || b->last_size != 2)
+        return false;
+    tl_block_insn(b, b->size - b->last_size, &insn);
+    return (insn.encoding & 0xfc03) == 0xa002;
+}
+
 static void pass_indirect(struct state *s, struct tl_block *b)
 {
     uint64_t target = 0;
@@ -96,10 +108,11 @@ static void pass_indirect(struct state *s, struct tl_block *b)
         target = tl_block_after(b);
         known = true;
     }
-    if (!known && !last) {
+    if (!known && !last && !is_table_jump(b)) {
         s->wrong = true;
         return;
     }
+    s->walk->tableless |= !known && !last; /* it was executed: only its target is not known */
     s->ended = true;
     tl_walker_pass(&s->walk->walker, b, true, s->offset);
     if (known && !reported)
@@ -170,7 +183,7 @@ bool tl_nexus_count(struct tl_nexus_walk *walk, struct tl_nexus_count count, uin
     struct tl_walker *const w = &walk->walker;
     int64_t straight = 0; /* halfwords since the last outcome */
     walk->executed = 0;
-    walk->guessed = false;
+    walk->guessed = walk->tableless = false;
     if (!count.by_outcomes)
         s.wrong = count.halfwords < 0;
     while (!s.wrong && (count.by_outcomes ? s.count.outcomes.n > 0 : s.count.halfwords > 0)) {
@@ -196,4 +209,47 @@ bool tl_nexus_count(struct tl_nexus_walk *walk, struct tl_nexus_count count, uin
     if (*wrong)
         tl_walker_lose(w, TL_GAP_NO_PATH, offset);
     return !*wrong;
+}
+
+/* ---- without telling ------------------------------------------------------------------------ */
+
+static int drop(void *context, const struct tl_item *items, size_t n)
+{
+    (void)context;
+    (void)items;
+    (void)n;
+    return TL_OK;
+}
+
+bool tl_nexus_try(struct tl_nexus_walk *walk, struct tl_nexus_count count, uint64_t offset,
+                  struct tl_nexus_place *before)
+{
+    struct tl_walker *const w = &walk->walker;
+    struct tl_item_batch *const out = w->out;
+    bool wrong;
+    if (!walk->unsaid && !(walk->unsaid = calloc(1, sizeof *walk->unsaid)))
+        return false;
+    before->walker = *w;
+    before->returns = walk->returns;
+    tl_item_batch_init(walk->unsaid, drop, NULL);
+    walk->unsaid->rc = out->rc;
+    w->out = walk->unsaid;
+    const bool fits = tl_nexus_count(walk, count, offset, &wrong);
+    tl_item_batch_reset(walk->unsaid);
+    w->out = out;
+    return fits;
+}
+
+void tl_nexus_go_back(struct tl_nexus_walk *walk, const struct tl_nexus_place *to)
+{
+    const bool failed = walk->walker.failed;
+    walk->walker = to->walker;
+    walk->walker.failed |= failed;
+    walk->returns = to->returns;
+}
+
+void tl_nexus_walk_fini(struct tl_nexus_walk *walk)
+{
+    tl_walker_fini(&walk->walker);
+    free(walk->unsaid);
 }

@@ -9,28 +9,11 @@
 #define TL_RISCV_NEXUS_WALK_H
 
 #include "flow/walker.h"
+#include "riscv/nexus_config.h"
 #include "riscv/returns.h"
 
-/*
- * Halfwords that a message may count, those that may be told in advance by ResourceFull, and those
- * that all repetitions of a message may have: more is damage. I-CNT has up to 22 bits, repetitions
- * up to 18.
- */
-#define TL_NEXUS_ICNT_MAX   (UINT64_C(1) << 22)
-#define TL_NEXUS_AHEAD_MAX  (INT64_C(1) << 40)
-#define TL_NEXUS_REPEAT_MAX (INT64_C(1) << 27)
-
-struct tl_nexus_config {
-    bool sifive;  /* SiFive's dialect */
-    uint8_t mode; /* trTeInstMode: 3 branch trace (BTM), 6 history trace (HTM); 0: not known */
-    bool wide;    /* 64-bit addresses */
-    bool extends; /* trTeInstExtendAddrMSB */
-    bool jumps;   /* trTeInstEnAllJumps: unconditional direct jumps are told like taken branches */
-    bool sequences; /* trTeInstEnSequentialJump: jumps behind LUI and AUIPC are not told */
-    bool returns;   /* returns may be left out: trTeInstImplicitReturnMode, or it is unknown */
-    uint8_t src_bits;
-    uint8_t time_bits; /* width of timestamps; 64: they do not wrap */
-};
+/* Halfwords that may be told in advance by ResourceFull; more is damage. */
+#define TL_NEXUS_AHEAD_MAX (INT64_C(1) << 40)
 
 /* Outcomes of branches: the newest in bit 0, so read from bit n - 1 down. */
 struct tl_nexus_outcomes {
@@ -63,8 +46,10 @@ struct tl_nexus_walk {
      * and LAST_PLACE decided */
     int64_t executed;
     bool guessed;
+    bool tableless;  /* … and whether it met a CM.JT without its table */
     int rc;          /* < 0: cancelled (base/cancel.h), or the sink failed; the walk has stopped */
     uint32_t passed; /* blocks since the last look for that */
+    struct tl_item_batch *unsaid; /* owned; items of tl_nexus_try(); NULL: none yet */
 };
 
 /*
@@ -74,5 +59,20 @@ struct tl_nexus_walk {
  */
 bool tl_nexus_count(struct tl_nexus_walk *walk, struct tl_nexus_count count, uint64_t offset,
                     bool *wrong);
+
+/*
+ * The same without telling anything, to find out whether the program fits the message. Returns true
+ * if it does; the walk is then behind it. `*before` is the walk's place in front of it, for
+ * tl_nexus_go_back().
+ */
+struct tl_nexus_place {
+    struct tl_walker walker;
+    struct tl_returns returns;
+};
+bool tl_nexus_try(struct tl_nexus_walk *walk, struct tl_nexus_count count, uint64_t offset,
+                  struct tl_nexus_place *before);
+void tl_nexus_go_back(struct tl_nexus_walk *walk, const struct tl_nexus_place *to);
+
+void tl_nexus_walk_fini(struct tl_nexus_walk *walk);
 
 #endif

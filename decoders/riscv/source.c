@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "riscv/source.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -56,6 +57,14 @@ int tl_riscv_add_source(struct tl_feeds *feeds, const struct tl_setup *setup, un
     return tl_feeds_add(feeds, feed, source, offset);
 }
 
+unsigned tl_riscv_src_bits(const struct tl_source *source)
+{
+    const uint64_t bits = tl_riscv_field(source, "trTeSrcBits", 0);
+    if (tl_riscv_field(source, "trTeInhibitSrc", 0))
+        return 0;
+    return bits < UINT_MAX ? (unsigned)bits : UINT_MAX;
+}
+
 uint64_t tl_riscv_field(const struct tl_source *source, const char *name, uint64_t otherwise)
 {
     /* RISC-V Trace Control Interface 1.0, "Trace Encoder Register Interface" */
@@ -64,6 +73,7 @@ uint64_t tl_riscv_field(const struct tl_source *source, const char *name, uint64
         uint8_t lsb, width;
     } fields[] = {
         {"trTeInstMode", "trTeControl", 4, 3},
+        {"trTeInhibitSrc", "trTeControl", 15, 1},
         {"trTeInstEnSequentialJump", "trTeInstFeatures", 2, 1},
         {"trTeInstEnImplicitReturn", "trTeInstFeatures", 3, 1},
         {"trTeInstImplicitReturnMode", "trTeInstFeatures", 6, 2},
@@ -78,4 +88,12 @@ uint64_t tl_riscv_field(const struct tl_source *source, const char *name, uint64
             otherwise = whole >> fields[i].lsb & ((UINT64_C(1) << fields[i].width) - 1);
     }
     return tl_source_reg(source, name, otherwise);
+}
+
+struct tl_isa_options tl_riscv_options(const struct tl_source *source, const struct tl_image *image)
+{
+    return (struct tl_isa_options){
+        .zcm = strcasestr(source->core, "zcm") != NULL,
+        .jvt = tl_source_reg(source, "jvt", image ? tl_image_jump_table(image) : 0),
+    };
 }

@@ -35,4 +35,12 @@ TL_MUST_USE int tl_riscv_add_source(struct tl_feeds *feeds, const struct tl_setu
  */
 uint64_t tl_riscv_field(const struct tl_source *source, const char *name, uint64_t otherwise);
 
+/* Width of SRC in the source's messages: trTeSrcBits, or 0 with trTeInhibitSrc. */
+unsigned tl_riscv_src_bits(const struct tl_source *source);
+
+/* The core's instruction set options: Zcm by its name, the jump table as the key jvt or else the
+ * image says. `image` may be NULL. */
+struct tl_isa_options tl_riscv_options(const struct tl_source *source,
+                                       const struct tl_image *image);
+
 #endif

@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define STACK_MAX 32u
+#define STACK_MAX 1024u
 
 enum {
     OWNERSHIP = 2,
@@ -91,13 +91,15 @@ static void variable(struct encoder *e, uint64_t value)
         put_bit(e, 0);
     for (; value; value >>= 1)
         put_bit(e, value & 1);
+    for (unsigned n = e->o->padded ? tl_sim_below(&e->rng, 14) : 0; n > 0; n--)
+        put_bit(e, 0);
     end_field(e);
 }
 
 /* An address without bit 0; with `extends` its last bit sent is its sign. */
 static void address(struct encoder *e, uint64_t value)
 {
-    const unsigned width = e->o->xlen - 1;
+    const unsigned width = (e->o->address_bits ? e->o->address_bits : e->o->xlen) - 1;
     const uint64_t all = UINT64_MAX >> (64 - width);
     value = value >> 1 & all;
     const bool negative = e->o->extends && value >> (width - 1) & 1;
@@ -143,15 +145,35 @@ static void end(struct encoder *e, bool absolute)
     }
 }
 
+/* A message that decoders have to ignore. */
+static void put_reserved(struct encoder *e)
+{
+    static const uint8_t codes[] = {1, 5, 6, 10, 13, 23, 25, 26, 31, 32, 36, 55};
+    begin(e, codes[tl_sim_below(&e->rng, sizeof codes)]);
+    fixed(e, tl_sim_below(&e->rng, 16), 4);
+    for (unsigned n = 1 + tl_sim_below(&e->rng, 3); n > 0; n--)
+        variable(e, tl_sim_below(&e->rng, 1u << 30));
+    if (e->rc == TL_OK)
+        e->trace->p[e->trace->n - 1] |= 3;
+}
+
 static void flush_full(struct encoder *e)
 {
     if (e->n_full == 0)
         return;
+    const unsigned bits = 63 - (unsigned)__builtin_clzll(e->full);
+    const uint64_t taken = e->full & ((UINT64_C(1) << bits) - 1);
+    const bool same = taken == 0 || taken == (UINT64_C(1) << bits) - 1;
     begin(e, FULL);
-    fixed(e, e->n_full > 1 ? 2 : 1, 4);
-    variable(e, e->full);
-    if (e->n_full > 1)
-        variable(e, e->n_full);
+    if (e->o->sifive && same) {
+        fixed(e, taken ? 9 : 8, 4);
+        variable(e, (uint64_t)bits * e->n_full);
+    } else {
+        fixed(e, e->n_full > 1 ? 2 : 1, 4);
+        variable(e, e->full);
+        if (e->n_full > 1)
+            variable(e, e->n_full);
+    }
     end(e, false);
     e->n_full = 0;
 }
@@ -412,6 +434,8 @@ int tl_sim_nexus_encode(const struct tl_sim_riscv_run *run,
         retire(&e, now);
         if (next->privilege != now->privilege || next->context != now->context)
             own(&e, next);
+        if (e.o->reserved && tl_sim_below(&e.rng, 40) == 0)
+            put_reserved(&e);
         if (e.messages > e.o->sync_every + 4)
             put_sync(&e, PERIODIC, next);
         const bool clean =

@@ -13,7 +13,7 @@
 struct tl_sim_nexus_options {
     uint64_t seed;
     bool history;   /* HTM, else BTM */
-    unsigned stack; /* returns are left out by a call stack of this depth, up to 32; 0: none */
+    unsigned stack; /* returns are left out by a call stack of this depth, up to 1024; 0: none */
     bool sequences; /* jumps behind AUIPC are left out */
     bool repeats;   /* RepeatBranch, and histories with their number */
     bool jumps;     /* direct jumps are told as taken branches */
@@ -21,9 +21,12 @@ struct tl_sim_nexus_options {
     bool contexts;  /* Ownership messages */
     bool extends;   /* addresses by their sign */
     bool gaps;      /* overflows, and trace off and on */
-    bool sifive;    /* timestamps by exclusive or */
+    bool sifive; /* timestamps by exclusive or; full histories of equal outcomes as their number */
+    bool reserved; /* messages of codes that are reserved */
+    bool padded;   /* fields with more zeros than needed */
     unsigned src_bits, src;
     unsigned xlen;
+    unsigned address_bits; /* sent of an address; 0: all */
     unsigned history_bits; /* of a full history: 2 to 31 */
     unsigned icnt_max;     /* halfwords of a full I-CNT */
     unsigned sync_every;   /* messages */

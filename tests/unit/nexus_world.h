@@ -33,7 +33,7 @@ static inline void nexus_choose(struct nexus_world *w, unsigned round, struct tl
     w->options = (struct tl_sim_nexus_options){
         .seed = round,
         .history = history,
-        .stack = round % 2 ? 1 + tl_sim_below(rng, 32) : 0,
+        .stack = round % 2 ? 1 + tl_sim_below(rng, round % 14 == 13 ? 1024 : 32) : 0,
         .sequences = tl_sim_below(rng, 2),
         .repeats = tl_sim_below(rng, 2),
         .jumps = tl_sim_below(rng, 4) == 0,
@@ -47,7 +47,11 @@ static inline void nexus_choose(struct nexus_world *w, unsigned round, struct tl
         .history_bits = 2 + tl_sim_below(rng, 30),
         .icnt_max = round % 8 == 2 ? 8 + tl_sim_below(rng, 40) : 1 << 20,
         .sync_every = 20 + tl_sim_below(rng, 200),
+        .reserved = tl_sim_below(rng, 3) == 0,
+        .padded = tl_sim_below(rng, 3) == 0,
     };
+    if (w->options.xlen == 64 && (w->options.sifive || tl_sim_below(rng, 3) == 0))
+        w->options.address_bits = w->options.sifive ? 48 : 39 + tl_sim_below(rng, 25);
     if (w->options.src_bits > 0)
         w->options.src = tl_sim_below(rng, 1u << w->options.src_bits);
 }
@@ -72,6 +76,8 @@ static inline void nexus_configure(struct nexus_world *w, bool registers, bool a
                       "trTeSrcBits=%u\ntrTeInstEnSequentialJump=%d\ntrTeInstEnAllJumps=%d\n"
                       "trTeInstExtendAddrMSB=%d\n",
                       o->src_bits, o->sequences, o->jumps, o->extends);
+    if (o->address_bits && !o->sifive)
+        n += snprintf(text + n, sizeof text - (size_t)n, "addrbits=%u\n", o->address_bits);
     if (all && !registers)
         n += snprintf(text + n, sizeof text - (size_t)n,
                       "trTeInstMode=%u\ntrTeInstImplicitReturnMode=%u\ncall_stack_depth=%u\n", mode,

@@ -1,126 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /* Nexus messages: bytes to fields, losses, and what SiFive's dialect has of its own. */
-#include "decode/decode.h"
 #include "riscv/nexus_message.h"
 #include "sim/tpiu_encoder.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-#include <stdlib.h>
-#include <string.h>
+#include "unit/nexus_bytes.h"
 
 /* 0x1000: beqz a0, 0x100c; nop; ret; 0x100c: jr a1; 0x1010: nop; j 0x1000 */
 static const uint8_t code[] = {0x63, 0x06, 0x05, 0x00, 0x13, 0x00, 0x00, 0x00,
                                0x67, 0x80, 0x00, 0x00, 0x67, 0x80, 0x05, 0x00,
                                0x13, 0x00, 0x00, 0x00, 0x6f, 0xf0, 0xdf, 0xfe};
 
-/* ---- messages ------------------------------------------------------------------------------ */
-
-struct trace {
-    uint8_t p[512];
-    size_t n;
-    unsigned byte, bits;
-};
-
-static void put_byte(struct trace *t, unsigned mseo)
-{
-    t->p[t->n++] = (uint8_t)(t->byte << 2 | mseo);
-    t->byte = t->bits = 0;
-}
-
-/* Fields as pairs of value and width; width 0: variable; the last is variable. */
-static void message(struct trace *t, unsigned n, ...)
-{
-    va_list args;
-    va_start(args, n);
-    for (unsigned i = 0; i < n; i++) {
-        uint64_t value = va_arg(args, uint64_t);
-        unsigned width = va_arg(args, unsigned);
-        const bool fixed = width > 0;
-        for (width = fixed   ? width
-                     : value ? 64 - (unsigned)__builtin_clzll(value)
-                             : !t->bits;
-             width > 0; width--, value >>= 1) {
-            if (t->bits == 6)
-                put_byte(t, 0);
-            t->byte |= (unsigned)(value & 1) << t->bits++;
-        }
-        if (!fixed)
-            put_byte(t, i + 1 == n ? 3 : 1);
-    }
-    va_end(args);
-}
-
-#define F(value, width) (uint64_t)(value), (unsigned)(width)
-#define V(value)        F(value, 0)
-
-static void sync_at(struct trace *t, uint64_t icnt, uint64_t pc)
-{
-    message(t, 4, F(9, 6), F(5, 4), V(icnt), V(pc >> 1));
-}
-
-/* ---- decoding ------------------------------------------------------------------------------ */
-
-struct said {
-    struct tl_buf text, losses;
-};
-
-static int hear(void *context, const struct tl_decode_stream *stream, const struct tl_item *items,
-                size_t n)
-{
-    return tl_item_text(&((struct said *)context)->text, items, n);
-}
-
-static int list(void *context, const struct tl_decode_stream *stream, const char *line)
-{
-    return tl_buf_printf(&((struct said *)context)->text, "%s\n", line);
-}
-
-static int lose(void *context, const struct tl_decode_loss *loss)
-{
-    return tl_buf_printf(&((struct said *)context)->losses, "%u+%u %s\n", (unsigned)loss->offset,
-                         (unsigned)loss->bytes, loss->reason);
-}
-
-static void decode(const char *ini, bool packets, const uint8_t *p, size_t n, struct said *said)
-{
-    const struct tl_decode_sink sink = {.context = said,
-                                        .items = packets ? NULL : hear,
-                                        .packet = packets ? list : NULL,
-                                        .loss = lose};
-    struct tl_setup setup;
-    struct tl_image *image;
-    struct tl_decode *d;
-    struct tl_fail fail = {.text = ""};
-    tl_setup_init(&setup);
-    *said = (struct said){0};
-    assert_int_equal(tl_setup_parse(&setup, ini, strlen(ini), &fail), TL_OK);
-    assert_int_equal(tl_image_new(&image), TL_OK);
-    assert_int_equal(tl_image_add_bytes(image, 0x1000, (struct tl_bytes){code, sizeof code},
-                                        TL_SPACE_ANY, NULL, &fail),
-                     TL_OK);
-    assert_int_equal(tl_image_freeze(image), TL_OK);
-    assert_int_equal(tl_decode_new(&d, &setup, image, &sink, &fail), TL_OK);
-    assert_int_equal(tl_decode_push(d, p, n), TL_OK);
-    assert_int_equal(tl_decode_finish(d), TL_OK);
-    tl_decode_free(d);
-    tl_image_free(image);
-    tl_setup_fini(&setup);
-    assert_int_equal(tl_buf_add(&said->text, "", 1) | tl_buf_add(&said->losses, "", 1), TL_OK);
-}
-
 static void check(const char *ini, bool packets, const uint8_t *p, size_t n, const char *text,
                   const char *losses)
 {
-    struct said said;
-    decode(ini, packets, p, n, &said);
-    assert_string_equal((char *)said.text.p, text);
-    assert_string_equal((char *)said.losses.p, losses);
-    tl_buf_fini(&said.text);
-    tl_buf_fini(&said.losses);
+    struct trace t = {.n = n};
+    assert_true(n <= sizeof t.p);
+    memcpy(t.p, p, n);
+    check_with(ini, (struct tl_bytes){code, sizeof code}, 0x1000, packets, &t, text, losses);
 }
 
 #define NTRACE "[trace]\nformat=ntrace\n"
@@ -199,7 +94,7 @@ static void misfit(void **state)
     message(&t, 2, F(3, 6), V(2));
     sync_at(&t, 0, 0x1000);
     check(NTRACE, false, t.p, t.n, "O\nM -.rv64\nG no-path\nG bad-packet\nO\n",
-          "6+2 trace and program do not fit (another image, or encoder options that --config "
+          "4+4 trace and program do not fit (another image, or encoder options that --config "
           "lacks)\n");
 }
 
