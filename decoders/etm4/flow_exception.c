@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Exception types by number.
+ * Exceptions by the type that the trace reports. On the M profile they get the number of the
+ * architecture, which the vector table and the IPSR have, so that an interrupt has one number in
+ * every source of trace: types beyond the first eight interrupts are encoded otherwise.
  *
  * Source: Arm IHI0064H 6.4.12, tables of the TYPE field for the A, R and M profiles; DDI0553
- * B3.30 for the exception numbers of the M profile's external interrupts.
+ * B3.30 for the exception numbers of the M profile.
  */
 #include "etm4/flow_walk.h"
+
+#include <stdio.h>
 
 static const char *const types[32] = {
     [0] = "pe-reset",     [1] = "debug-halt",  [2] = "call",       [3] = "trap",
@@ -16,19 +20,44 @@ static const char *const types[32] = {
 static const char *const types_m[32] = {
     [1] = "pe-reset",       [2] = "nmi",         [3] = "hard-fault",   [4] = "mem-manage",
     [5] = "bus-fault",      [6] = "usage-fault", [7] = "secure-fault", [11] = "svc",
-    [12] = "debug-monitor", [14] = "pendsv",     [15] = "systick",     [16] = "irq0",
-    [17] = "irq1",          [18] = "irq2",       [19] = "irq3",        [20] = "irq4",
-    [21] = "irq5",          [22] = "irq6",       [23] = "irq7",        [24] = "debug-halt",
+    [12] = "debug-monitor", [14] = "pendsv",     [15] = "systick",     [24] = "debug-halt",
     [25] = "lazy-fp-push",  [26] = "lockup",
 };
 
-#define M_FIRST_EXTERNAL 0x208u /* further interrupts, starting with number 8 */
+enum {
+    M_FIRST_INTERRUPT = 16, /* exception number of IRQ0; its type too, and those up to IRQ7 */
+    M_LOW_TYPES_END = 24,
+    M_HIGH_TYPES = 0x208, /* type of IRQ8 */
+    M_HIGH_INTERRUPT = 24 /* its exception number */
+};
 
-const char *tl_etm4_exception_name(unsigned type, bool m_profile)
+/* The architecture's number of an M-profile exception type; TL_EXCEPTION_UNKNOWN: it has none. */
+static unsigned number_m(unsigned type)
 {
-    if (m_profile && type >= M_FIRST_EXTERNAL)
-        return "irq";
-    if (type >= 32)
-        return "impdef";
-    return m_profile ? types_m[type] : types[type];
+    if (type >= M_HIGH_TYPES)
+        return type - M_HIGH_TYPES + M_HIGH_INTERRUPT;
+    return type < M_LOW_TYPES_END ? type : TL_EXCEPTION_UNKNOWN;
+}
+
+static void name_interrupt(struct tl_item *item, char *name, size_t size)
+{
+    snprintf(name, size, "irq%u", item->sub - M_FIRST_INTERRUPT);
+    item->text = name;
+}
+
+struct tl_item *tl_etm4_add_exception(struct tl_item_batch *out, unsigned type, bool m_profile,
+                                      uint64_t offset)
+{
+    enum { NAME = 16 };
+    const unsigned number = m_profile ? number_m(type) : type;
+    const bool interrupt =
+        m_profile && number >= M_FIRST_INTERRUPT && number != TL_EXCEPTION_UNKNOWN;
+    char *const name = interrupt ? tl_item_batch_store(out, NAME) : NULL;
+    struct tl_item *const item = tl_item_batch_add(out, TL_ITEM_EXCEPTION, offset);
+    item->sub = (uint16_t)number;
+    if (interrupt)
+        name_interrupt(item, name, NAME);
+    else
+        item->text = type >= 32 ? "impdef" : m_profile ? types_m[type] : types[type];
+    return item;
 }

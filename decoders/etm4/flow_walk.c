@@ -144,11 +144,10 @@ void tl_etm4_walk_exception(struct tl_etm4_walk *w, const struct tl_etm4_packet 
         tl_walker_to(walker, address->value, true, p->offset);
     if (has_address)
         tl_etm4_walk_context(w, address);
-    struct tl_item *item = tl_item_batch_add(walker->out, TL_ITEM_EXCEPTION, p->offset);
+    struct tl_item *const item =
+        tl_etm4_add_exception(walker->out, (unsigned)p->value, w->m_profile, p->offset);
     item->pc = address->value;
     item->flags = has_address && !tail_chained ? TL_ITEM_HAS_PC : 0;
-    item->sub = (uint16_t)p->value;
-    item->text = tl_etm4_exception_name((unsigned)p->value, w->m_profile);
     tl_walker_await(walker, false); /* the handler's address follows */
 }
 

@@ -324,7 +324,13 @@ static void knows_the_m_profile(void **state)
     struct tl_etm4_config c = plain;
     c.m_profile = true;
     EXPECT(&c, BEGUN "X systick 15 -\n", BEGIN, EXC(15, 1), AT(0xfffffffe));
-    EXPECT(&c, BEGUN "X irq 520 0000000000001000\n", BEGIN, EXC(0x208, 1), AT(0x1000));
+    /* the architecture's numbers, whatever the encoding of the type */
+    EXPECT(&c, BEGUN "X irq0 16 0000000000001000\n", BEGIN, EXC(16, 1), AT(0x1000));
+    EXPECT(&c, BEGUN "X irq7 23 0000000000001000\n", BEGIN, EXC(23, 1), AT(0x1000));
+    EXPECT(&c, BEGUN "X irq8 24 0000000000001000\n", BEGIN, EXC(0x208, 1), AT(0x1000));
+    EXPECT(&c, BEGUN "X irq38 54 0000000000001000\n", BEGIN, EXC(0x226, 1), AT(0x1000));
+    EXPECT(&c, BEGUN "X irq503 519 0000000000001000\n", BEGIN, EXC(0x3f7, 1), AT(0x1000));
+    EXPECT(&c, BEGUN "X debug-halt - 0000000000001000\n", BEGIN, EXC(24, 1), AT(0x1000));
     /* an exception return is a P0 element, in Armv7-M and in Armv8-M */
     c.max_spec_depth = 16;
     for (unsigned v8 = 0; v8 < 2; v8++) {
