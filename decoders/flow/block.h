@@ -92,7 +92,8 @@ enum tl_leave {
     TL_LEAVE_RETURN,
     TL_LEAVE_EXCEPTION,
     TL_LEAVE_EXCEPTION_RETURN,
-    TL_LEAVE_LOST /* unknown */
+    TL_LEAVE_LOST, /* unknown */
+    TL_LEAVE_OFF   /* the operating system took over, which is not traced */
 };
 
 /* Members read at every step come first and share a cache line. */

@@ -84,7 +84,7 @@ static inline int begin_call(struct tl_call_counter *c, const struct tl_frame *f
     if (path < 0)
         return TL_NOMEM;
     c->paths[depth + 1] = (uint32_t)path;
-    if (frame->kind == TL_FRAME_ROOT || insn < c->from)
+    if (!tl_frame_is_call(frame) || insn < c->from)
         return TL_OK;
     if ((uint32_t)path == parent)
         return begin_other(c, frame->function);
@@ -109,7 +109,7 @@ static inline int end_call(struct tl_call_counter *c, const struct tl_frame *fra
 {
     const uint32_t path = c->paths[depth + 1];
     const uint64_t length = insn - frame->insn;
-    if (frame->kind == TL_FRAME_ROOT || insn < c->from)
+    if (!tl_frame_is_call(frame) || insn < c->from)
         return TL_OK;
     if (path == c->paths[depth])
         return end_other(c, frame, length);

@@ -76,7 +76,8 @@ static int count_closely(struct tl_indexer *ix, const struct tl_item *item, stru
     const bool ends = first + n == one.n, taken = ends && one.flags & TL_ITEM_TAKEN;
     const bool whole = n == block->n, known = block->isa == ix->now.isa;
     int r = tl_callstack_arrive(&ix->calls, block, position);
-    tl_callstack_leave(&ix->calls, block, taken);
+    const uint32_t from = tl_block_bytes(block, first), to = tl_block_bytes(block, first + n);
+    tl_callstack_leave(&ix->calls, block, to, taken);
     ix->calls.insns = position + one.n;
     ix->now.depth = tl_callstack_depth(&ix->calls);
     ix->now.isa = block->isa;
@@ -84,7 +85,6 @@ static int count_closely(struct tl_indexer *ix, const struct tl_item *item, stru
         r = tl_shard_builder_isa(shard, (enum tl_isa)block->isa);
     if (r >= 0)
         r = tl_shard_builder_offset(shard, position, one.offset);
-    const uint32_t from = tl_block_bytes(block, first), to = tl_block_bytes(block, first + n);
     if (r >= 0)
         r = tl_shard_builder_insns(shard, &ix->now, n, block->pc + from, to - from, block->function,
                                    first == 0 && block->entry);

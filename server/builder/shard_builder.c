@@ -61,7 +61,7 @@ int tl_shard_builder_begin(struct tl_shard_builder *shard, const struct tl_calls
     int r = TL_OK;
     if (!has_log(shard))
         return TL_OK;
-    if (calls->depth > 0) {
+    if (!tl_callstack_is_new(calls)) {
         r = tl_stackmark_encode(calls, &bytes);
         if (r >= 0)
             r = tl_itemlog_add_stack(&shard->log, (struct tl_bytes){bytes.p, bytes.n});

@@ -112,7 +112,7 @@ static int report_others(const struct asking *a, const struct tl_frame *frame,
         out->longest = f->longest;
     }
     tl_calltree_fini(&tree);
-    if (r >= 0 && frame->kind != TL_FRAME_ROOT) {
+    if (r >= 0 && tl_frame_is_call(frame)) {
         r = tl_calltree_calls_before(a->cut, frame->function, frame->insn, &out->number, fail);
         out->number++;
     }

@@ -178,9 +178,8 @@ static int on_frame(void *context, enum tl_frame_change change, const struct tl_
     struct tl_seek *const s = context;
     const struct tl_sought *const w = s->sought;
     char text[96] = "";
-    if (change != TL_FRAME_PUSH || frame->kind == TL_FRAME_ROOT ||
-        frame->function >= w->n_symbols || !w->symbols[frame->function] || insn < s->range->from ||
-        insn >= s->chunk_end)
+    if (change != TL_FRAME_PUSH || !tl_frame_is_call(frame) || frame->function >= w->n_symbols ||
+        !w->symbols[frame->function] || insn < s->range->from || insn >= s->chunk_end)
         return TL_OK;
     if (!s->count) {
         const char *const from =
