@@ -43,6 +43,8 @@ struct tl_serve_options {
     uint64_t max_streaming;
     uint64_t max_message;
     uint64_t max_inbound;
+    uint64_t max_outbound;
+    uint64_t max_guests;
     /* Changed keys that take effect only after a restart, "listen, threads"; set by whoever
      * re-reads the options. NULL: none. */
     const char *restart;

@@ -118,7 +118,9 @@ struct tl_net_options tl_serve_net_options(const struct tl_serve_net *net,
         .max_http1 = (unsigned)o->max_http1,
         .max_streaming = (unsigned)o->max_streaming,
         .max_message = o->max_message,
+        .max_guests = (unsigned)o->max_guests,
         .max_inbound = o->max_inbound,
+        .max_outbound = o->max_outbound,
     };
 }
 
@@ -135,7 +137,9 @@ int tl_serve_limits(const struct tl_serve_options *o, struct tl_fail *fail)
         {"max-http1", o->max_http1, 2, 1u << 16},
         {"max-streaming", o->max_streaming, 1, 1u << 16},
         {"max-message", o->max_message, 64u << 10, 1u << 30},
+        {"max-guests", o->max_guests, 8, 1u << 20},
         {"max-inbound", o->max_inbound, 1u << 20, UINT64_C(1) << 40},
+        {"max-outbound", o->max_outbound, 1u << 20, UINT64_C(1) << 40},
     };
     for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
         if (limits[i].value &&

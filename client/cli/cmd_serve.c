@@ -61,7 +61,9 @@ static void make_table(struct config *c, struct tl_arg table[static MAX_KEYS])
         {"max-http1", 0, TL_ARG_U64, &o->max_http1},
         {"max-streaming", 0, TL_ARG_U64, &o->max_streaming},
         {"max-message", 0, TL_ARG_SIZE, &o->max_message},
+        {"max-guests", 0, TL_ARG_U64, &o->max_guests},
         {"max-inbound", 0, TL_ARG_SIZE, &o->max_inbound},
+        {"max-outbound", 0, TL_ARG_SIZE, &o->max_outbound},
         {NULL, 0, 0, NULL},
     };
     _Static_assert(sizeof keys / sizeof *keys <= MAX_KEYS, "more keys than room");

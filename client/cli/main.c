@@ -107,12 +107,16 @@ static const struct tl_command commands[] = {
      "limits:\n"
      "  --max-connections N    * total (default 4096)\n"
      "  --max-per-address N    * from one address or IPv6 /64 (default: a quarter of the total)\n"
-     "  --max-http1 N          * over HTTP/1.1, at most half of them from one address (default "
-     "512)\n"
+     "  --max-http1 N          * over HTTP/1.1 (default 512)\n"
+     "  --max-guests N         * requests without a valid token, an eighth of them from one "
+     "address\n"
+     "                         (default 1024)\n"
      "  --max-streaming N      * concurrent streaming calls of readers, and as many pushes "
      "(default 512)\n"
      "  --max-message SIZE     * of each received message (default 4M)\n"
-     "  --max-inbound SIZE     * memory for received messages (default 1G)\n"},
+     "  --max-inbound SIZE     * memory for received messages (default 1G)\n"
+     "  --max-outbound SIZE    * memory for answers that clients have not taken (default 256M)\n"
+     "Of most of these a client gets what is free of them, one alone half: docs/admin.md.\n"},
 #endif
 #ifdef TL_HAVE_PUSH
     {"push", tl_cmd_push, "send a capture to a server",

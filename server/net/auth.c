@@ -45,10 +45,12 @@ struct tl_grant tl_auth_by_digest(const struct tl_auth *auth,
         return (struct tl_grant){.why = "the token is not known"};
     if (found->expires && found->expires <= (int64_t)time(NULL))
         return (struct tl_grant){.why = "the token has expired"};
-    return (struct tl_grant){.roles = found->roles,
+    struct tl_grant grant = {.roles = found->roles,
                              .scope = tl_scope_get(found->scope),
-                             .digest = found->digest,
+                             .known = true,
                              .expires = found->expires};
+    memcpy(grant.digest, found->digest, sizeof grant.digest);
+    return grant;
 }
 
 /* A token must not be able to collide with the digest of a certificate's name. */

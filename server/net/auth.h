@@ -18,11 +18,12 @@ void tl_auth_free(struct tl_auth *auth);
 
 /* Permissions of a request. */
 struct tl_grant {
-    unsigned roles;         /* 0: none */
-    const char *why;        /* what is wrong with the presented credentials; constant */
-    struct tl_scope *scope; /* NULL: unrestricted. The receiver's reference */
-    const uint8_t *digest;  /* of the line that grants it; valid as long as the tl_auth */
-    int64_t expires;        /* s since 1970; 0: never */
+    unsigned roles;                  /* 0: none */
+    const char *why;                 /* what is wrong with the presented credentials; constant */
+    struct tl_scope *scope;          /* NULL: unrestricted. The receiver's reference */
+    bool known;                      /* by its token or certificate: `digest` is set */
+    uint8_t digest[TL_TOKEN_DIGEST]; /* of the line that grants it */
+    int64_t expires;                 /* s since 1970; 0: never */
 };
 
 /*

@@ -12,21 +12,22 @@
 /* Zero-initialised: none expected. Not thread-safe: to be read once everything has arrived. */
 struct tl_body {
     struct tl_buf data;
-    size_t most;               /* limit; 0: none expected */
-    size_t held;               /* its contribution to tl_net_stats.inbound */
-    enum tl_role_class class_; /* class in which `held` is counted */
-    int error;                 /* TL_LIMIT, TL_NOMEM: reason for dropping the rest */
+    size_t most;  /* limit; 0: none expected */
+    size_t held;  /* charged to `account` */
+    unsigned use; /* as this */
+    struct tl_account *account;
+    int error; /* TL_LIMIT, TL_NOMEM: reason for dropping the rest */
 };
 
 /*
- * Prepare `body` if the request's route accepts a body, and this client may send one. `headers`
- * include ":authority" or "host", "authorization" and so on.
+ * Prepare `body` if the request's route accepts a body, and a client with these `roles` may send
+ * one; it is charged to `account`, which is borrowed. `headers` include ":authority" or "host".
  */
 void tl_body_expect(struct tl_net *net, const char *method, const char *target,
-                    const struct tl_fields *headers, const struct tl_caller *caller,
+                    const struct tl_fields *headers, unsigned roles, struct tl_account *account,
                     struct tl_body *body);
 /* Append received bytes. False: they were dropped. */
-bool tl_body_add(struct tl_net *net, struct tl_body *body, const uint8_t *p, size_t n);
-void tl_body_fini(struct tl_net *net, struct tl_body *body);
+bool tl_body_add(struct tl_body *body, const uint8_t *p, size_t n);
+void tl_body_fini(struct tl_body *body);
 
 #endif

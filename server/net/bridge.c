@@ -44,22 +44,33 @@ static ssize_t local_result(ssize_t n)
 /* ---- heads ------------------------------------------------------------------------------- */
 
 /* The whole answer to a request that no handler sees. */
-static void answer_here(struct tl_bridge *b, int status)
+static void answer_here(struct tl_bridge *b, int status, const char *reason, const char *text)
 {
-    char body[256];
     const bool head = b->in.n > 5 && !memcmp(b->in.p, "HEAD ", 5);
-    const int n = snprintf(body, sizeof body, "{\"error\":\"%s\",\"code\":\"bad request\"}\n",
-                           tl_head_advice(status));
+    char body[400];
+    const int n = snprintf(body, sizeof body, "{\"error\":\"%s\",\"code\":\"%s\"}\n", text,
+                           status == 503 ? "limit" : "bad request");
     const int all =
         snprintf((char *)b->out, sizeof b->out,
                  "HTTP/1.1 %d %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n"
-                 "Connection: close\r\nCache-Control: no-store\r\n"
+                 "Connection: close\r\nCache-Control: no-store\r\nRetry-After: 1\r\n"
                  "X-Content-Type-Options: nosniff\r\n\r\n%s",
-                 status, tl_head_reason(status), n, head ? "" : body);
+                 status, reason, n, head ? "" : body);
+    b->ended = b->closed = true;
+    b->good = 0;
     b->out_at = 0;
     b->out_n = (size_t)all;
     b->out_ended = true;
     atomic_fetch_add(&b->conn->loop->net->stats.http_class[status / 100], 1);
+}
+
+/* There is no thread for the connection. */
+static void refuse_share(struct tl_bridge *b)
+{
+    char why[256];
+    atomic_fetch_add(&b->conn->loop->net->stats.refused, 1);
+    tl_account_say(b->conn->caller->account, TL_USE_HTTP1, "HTTP/1.1 connections", why, sizeof why);
+    answer_here(b, 503, "Service Unavailable", why);
 }
 
 /*
@@ -69,11 +80,11 @@ static void answer_here(struct tl_bridge *b, int status)
 static int refuse(struct tl_bridge *b, int status)
 {
     char text[80];
-    b->ended = b->closed = true;
     if (b->fd < 0 && !b->good) {
-        answer_here(b, status);
+        answer_here(b, status, tl_head_reason(status), tl_head_advice(status));
         return TL_OK;
     }
+    b->ended = b->closed = true;
     b->in.n = b->good;
     snprintf(text, sizeof text, TL_H1_REFUSE " /%d HTTP/1.1\r\nHost: localhost\r\n\r\n", status);
     const int rc = tl_buf_add(&b->in, text, strlen(text));
@@ -142,24 +153,35 @@ static void on_local(uv_poll_t *poll, int status, int events);
 static int hand_over(struct tl_bridge *b)
 {
     struct tl_conn *const conn = b->conn;
+    struct tl_account *const account = conn->caller->account;
     int pair[2];
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair))
+    if (!tl_account_take(account, TL_USE_HTTP1, 1)) {
+        refuse_share(b);
+        return TL_LIMIT;
+    }
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair)) {
+        tl_account_release(account, TL_USE_HTTP1, 1);
         return TL_IO;
+    }
     if (uv_poll_init(&conn->loop->loop.uv, &b->poll, pair[0])) {
         close(pair[0]);
         close(pair[1]);
+        tl_account_release(account, TL_USE_HTTP1, 1);
         return TL_IO;
     }
     b->poll.data = b;
     b->fd = pair[0];
-    tl_h1_add(conn->loop->net->h1, pair[1], &conn->peer, conn->caller);
+    tl_h1_add(conn->loop->net->h1, pair[1], conn->caller);
     return TL_OK;
 }
 
 static int pass_on(struct tl_bridge *b)
 {
-    if (b->fd < 0 && hand_over(b) < 0)
-        return TL_IO;
+    if (b->fd < 0) {
+        const int rc = hand_over(b);
+        if (rc != TL_OK)
+            return rc == TL_LIMIT ? 0 : rc;
+    }
     const ssize_t n = local_result(send(b->fd, b->in.p, b->good, MSG_NOSIGNAL));
     if (n == TL_IO) { /* nobody reads it any more, but there may be an answer */
         b->good = b->in.n = 0;

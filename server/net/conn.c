@@ -22,14 +22,15 @@ static void on_closed(uv_handle_t *handle)
     struct tl_net *const net = conn->loop->net;
     tl_tlsio_free(conn->tls);
     close(conn->fd);
-    tl_conn_forget(net, &conn->peer);
+    tl_conn_forget(net, tl_account_get(conn->caller->account));
     tl_caller_put(conn->caller);
     free(conn);
 }
 
-void tl_conn_forget(struct tl_net *net, const struct sockaddr_storage *peer)
+void tl_conn_forget(struct tl_net *net, struct tl_account *account)
 {
-    tl_peers_remove(&net->peers, peer);
+    tl_account_release(account, TL_USE_CONNECTIONS, 1);
+    tl_account_put(account);
     atomic_fetch_sub(&net->stats.connections_open, 1);
 }
 
@@ -172,11 +173,17 @@ void tl_conn_poll(struct tl_conn *conn, int events)
         uv_poll_stop(&conn->poll);
 }
 
+static unsigned smaller(unsigned a, unsigned b)
+{
+    return a < b ? a : b;
+}
+
 static void start_h2(struct tl_conn *conn)
 {
     conn->phase = TL_PHASE_H2;
-    const unsigned hello_ms = conn->loop->net->options.hello_ms;
-    const unsigned tick_ms = hello_ms < TL_H2_TICK_MS ? hello_ms : TL_H2_TICK_MS;
+    const struct tl_net_options *const o = &conn->loop->net->options;
+    const unsigned least = o->request_ms < o->answer_ms ? o->request_ms : o->answer_ms;
+    const unsigned tick_ms = smaller(TL_H2_TICK_MS, smaller(o->hello_ms, least / 4 + 1));
     uv_timer_start(&conn->timer, on_timer, tick_ms, tick_ms);
     if (tl_h2_start(conn) < 0) {
         tl_conn_close(conn);
@@ -346,15 +353,14 @@ void tl_conn_again(struct tl_conn *conn)
 }
 
 void tl_conn_start(struct tl_netloop *loop, int fd, bool tls, const struct sockaddr_storage *peer,
-                   socklen_t peer_n)
+                   socklen_t peer_n, struct tl_account *account)
 {
     struct tl_conn *const conn = calloc(1, sizeof *conn);
     if (!conn)
         goto fail;
     conn->loop = loop;
     conn->fd = fd;
-    conn->peer = *peer;
-    conn->caller = tl_caller_new(peer, peer_n);
+    conn->caller = tl_caller_new(peer, peer_n, tl_account_get(account));
     if (!conn->caller)
         goto fail;
     conn->again.run = on_again;
@@ -381,6 +387,7 @@ void tl_conn_start(struct tl_netloop *loop, int fd, bool tls, const struct socka
     conn->deadline = uv_now(&loop->loop.uv) + hello_ms;
     uv_timer_start(&conn->timer, on_timer, hello_ms, 0);
     tl_conn_poll(conn, UV_READABLE);
+    tl_account_put(account); /* the caller has it */
     return;
 fail:
     if (conn) {
@@ -389,7 +396,7 @@ fail:
         free(conn);
     }
     close(fd);
-    tl_conn_forget(loop->net, peer);
+    tl_conn_forget(loop->net, account);
 }
 
 void tl_conns_drain(struct tl_netloop *loop)

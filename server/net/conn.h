@@ -37,7 +37,6 @@ struct tl_conn {
     struct tl_tlsio *tls; /* NULL: plain */
     struct tl_h2 *h2;
     struct tl_bridge *bridge;
-    struct sockaddr_storage peer;
     struct tl_caller *caller;
 };
 

@@ -186,7 +186,12 @@ int tl_call_recv_bytes(struct tl_call *call, struct tl_call_bytes *out, int64_t 
         return tl_fail_set(&call->fail, rc, "message larger than %zu bytes",
                            tl_stream_max_message(call->stream));
     if (rc == TL_NOMEM)
-        return tl_fail_set(&call->fail, rc, "too many messages wait for their handlers; retry");
+        return tl_fail_set(&call->fail, rc,
+                           "too many bytes of messages wait to be processed, in total or of this "
+                           "client; retry");
+    if (rc == TL_UNREACHABLE)
+        return tl_fail_set(&call->fail, rc, "the message did not arrive within %u s",
+                           call->stream->net->options.request_ms / 1000);
     if (rc == TL_BAD)
         return tl_fail_set(&call->fail, TL_IO, "the body is no sequence of gRPC messages");
     if (rc < 0)
@@ -202,7 +207,7 @@ int tl_call_recv_bytes(struct tl_call *call, struct tl_call_bytes *out, int64_t 
 void tl_call_free_bytes(struct tl_call *call, struct tl_call_bytes *bytes)
 {
     tl_buf_fini(&bytes->plain);
-    tl_message_free(call->stream->net, bytes->held);
+    tl_message_free(call->stream, bytes->held);
     *bytes = (struct tl_call_bytes){0};
 }
 
@@ -212,10 +217,10 @@ void *tl_call_take_bytes(struct tl_call *call, struct tl_call_bytes *bytes)
     struct tl_message *const held = bytes->held;
     *bytes = (struct tl_call_bytes){0};
     if (plain) {
-        tl_message_free(call->stream->net, held);
+        tl_message_free(call->stream, held);
         return plain;
     }
-    tl_net_release(call->stream->net, held->class, held->held);
+    tl_account_release(call->stream->account, held->use, held->held);
     return held;
 }
 
@@ -518,15 +523,20 @@ static void start(struct tl_stream *stream)
     if (stream->working)
         return;
     stream->working = true;
+    if (method->shape == TL_SERVER_STREAM || method->shape == TL_BIDI)
+        atomic_store(&stream->lasting, true);
     if (method->at_once) { /* its message is there, or there will be none */
         work(tl_stream_get(stream));
         return;
     }
-    if (tl_workers_run(stream->net->workers, method->role, effort, work, tl_stream_get(stream)) ==
-        TL_OK)
+    char why[256];
+    if (tl_workers_run(stream->net->workers, stream->account, method->role, effort, work,
+                       tl_stream_get(stream)) == TL_OK)
         return;
     tl_stream_put(stream);
-    finish(stream, false, TL_GRPC_RESOURCE_EXHAUSTED, "too many calls at a time; retry later");
+    finish(stream, false, TL_GRPC_RESOURCE_EXHAUSTED,
+           tl_account_say(stream->account, tl_use_of_calls(method->role, effort),
+                          "calls of this kind", why, sizeof why));
 }
 
 void tl_grpc_received(struct tl_stream *stream)
@@ -611,7 +621,7 @@ void tl_grpc_begin(struct tl_stream *stream)
         refuse(stream, TL_GRPC_UNIMPLEMENTED, "no such method");
         return;
     }
-    if (method->role != TL_ROLE_PUBLIC && !tl_net_knows_host(stream->net, &stream->request)) {
+    if (tl_role_needs(method->role) && !tl_net_knows_host(stream->net, &stream->request)) {
         refuse(stream, TL_GRPC_PERMISSION_DENIED, tl_foreign_host);
         return;
     }
@@ -623,10 +633,16 @@ void tl_grpc_begin(struct tl_stream *stream)
         refuse(stream, TL_GRPC_INTERNAL, "grpc-timeout is 1 to 8 digits and one of H M S m u n");
         return;
     }
-    const char *why;
-    stream->roles =
-        tl_net_roles(stream->net, &stream->request, stream->caller, false, &stream->scope, &why);
-    if ((stream->roles & method->role) != method->role) {
+    if (stream->refused) {
+        char many[256];
+        refuse(stream, TL_GRPC_RESOURCE_EXHAUSTED,
+               tl_account_say(stream->account, TL_USE_GUESTS, "calls without a valid token", many,
+                              sizeof many));
+        return;
+    }
+    const char *why = stream->denial;
+    const unsigned needs = tl_role_needs(method->role);
+    if ((stream->roles & needs) != needs) {
         if (stream->roles)
             why = "the token does not allow this";
         if (why)

@@ -4,12 +4,12 @@
  * from our own listeners. Handlers are the same as for HTTP/2. Long work waits for one of the
  * threads reserved for it.
  */
+#include "net/auth.h"
 #include "net/body.h"
 #include "net/caller.h"
 #include "net/headscan.h"
 #include "net/http.h"
 #include "net/netint.h"
-#include "net/peers.h"
 
 #include "base/cancel.h"
 
@@ -38,8 +38,7 @@ struct tl_h1 {
     struct exchange *exchanges;
     struct connection *connections;
     pthread_cond_t changed; /* no connection is left, or `ending` is set */
-    struct tl_peers peers;
-    pthread_t watch; /* thread that ends late connections */
+    pthread_t watch;        /* thread that ends late connections */
     bool watching;
     bool ending;
 };
@@ -51,8 +50,8 @@ struct connection {
     int fd;
     bool begun;       /* MHD has reported it */
     int64_t deadline; /* by tl_monotonic_ms(): its request must be complete; guarded by h1->lock */
-    struct sockaddr_storage peer;
     struct tl_caller *caller;
+    struct tl_account *token; /* the connection is counted for its token, too; NULL: none */
 };
 
 /*
@@ -64,8 +63,13 @@ struct exchange {
     struct tl_h1 *h1;
     unsigned refs; /* guarded by h1->lock */
     bool begun;
-    bool announced; /* has a body */
-    int refusal;    /* its status; 0: none */
+    bool announced;             /* has a body */
+    int refusal;                /* its status; 0: none */
+    unsigned over;              /* enum tl_use of which the client has its share; with 429 */
+    bool lasts;                 /* counted as a lasting call */
+    unsigned role;              /* required by the route */
+    struct tl_account *account; /* who is charged */
+    size_t held;                /* as TL_USE_ANSWERS */
     char *target;
     int fd;
     int64_t looked_ms; /* last check of the socket */
@@ -81,6 +85,16 @@ struct exchange {
     int last; /* last result of the producer */
 };
 
+/* Charge bytes of the answer, instead of those before. */
+static void hold(struct exchange *x, size_t n)
+{
+    if (x->held)
+        tl_account_release(x->account, TL_USE_ANSWERS, x->held);
+    x->held = n;
+    if (n)
+        tl_account_charge(x->account, TL_USE_ANSWERS, n);
+}
+
 static void put_exchange(struct exchange *x)
 {
     pthread_mutex_lock(&x->h1->lock);
@@ -95,7 +109,11 @@ static void put_exchange(struct exchange *x)
         return;
     tl_http_request_fini(&x->request);
     tl_http_response_fini(&x->response);
-    tl_body_fini(x->h1->net, &x->body);
+    tl_body_fini(&x->body);
+    if (x->lasts)
+        tl_account_release(x->account, tl_use_of_calls(x->role, TL_LASTING), 1);
+    hold(x, 0);
+    tl_account_put(x->account);
     tl_fields_fini(&x->headers);
     tl_buf_fini(&x->piece);
     tl_waiter_fini(&x->waiter);
@@ -197,16 +215,29 @@ static void work_long(void *argument)
     tl_waiter_poke(&x->done);
 }
 
+static void refuse_share(struct exchange *x, unsigned use, const char *what)
+{
+    tl_http_refuse_share(x->h1->net, &x->response, x->account, use, what);
+}
+
 static void answer(struct exchange *x)
 {
-    unsigned role;
     struct tl_net *const net = x->h1->net;
-    if (tl_http_effort(net, x->request.method, x->target, &role) == TL_SHORT)
+    const enum tl_effort effort = tl_http_effort(net, x->request.method, x->target, &x->role);
+    if (!tl_account_within(x->account, TL_USE_ANSWERS))
+        refuse_share(x, TL_USE_ANSWERS, "bytes of answers that were not taken");
+    else if (effort == TL_SHORT)
         work(x);
-    else if (tl_workers_run(net->workers, role, TL_LONG, work_long, x) == TL_OK)
+    else if (tl_workers_run(net->workers, x->account, x->role, TL_LONG, work_long, x) == TL_OK)
         (void)!tl_waiter_wait(&x->done, -1);
     else
-        x->response.status = 503; /* too many at a time */
+        refuse_share(x, tl_use_of_calls(x->role, TL_LONG), "requests of this kind");
+    const unsigned lasting = tl_use_of_calls(x->role, TL_LASTING);
+    if (!x->response.produce)
+        return;
+    x->lasts = tl_account_take(x->account, lasting, 1);
+    if (!x->lasts)
+        refuse_share(x, lasting, "answers of this kind");
 }
 
 /* ---- responses -------------------------------------------------------------------------- */
@@ -225,6 +256,7 @@ static ssize_t pull(void *context, uint64_t position, char *out, size_t max)
         const struct tl_cancel *const before = tl_cancel_set(&cancel);
         x->last = x->response.produce(x->response.producer, &x->piece);
         tl_cancel_set(before);
+        hold(x, x->piece.cap);
     }
     size_t n = x->piece.n - x->piece_at;
     if (n > max)
@@ -258,6 +290,7 @@ static struct MHD_Response *make_response(struct exchange *x)
     if (r->produce) {
         response = make_pulled(x);
     } else if (r->body.n) {
+        hold(x, r->body.cap);
         response = MHD_create_response_from_buffer(r->body.n, r->body.p, MHD_RESPMEM_MUST_FREE);
         if (response)
             r->body = (struct tl_buf){0};
@@ -271,12 +304,41 @@ static struct MHD_Response *make_response(struct exchange *x)
     return response;
 }
 
+/* Count the connection for the token that it is used with. */
+static bool count_for_token(struct connection *c, struct tl_account *account)
+{
+    if (c->token == account || !account->token)
+        return true;
+    if (c->token)
+        tl_account_release_too(c->token, TL_USE_HTTP1);
+    tl_account_put(c->token);
+    c->token = NULL;
+    if (!tl_account_take_too(account, TL_USE_HTTP1))
+        return false;
+    c->token = tl_account_get(account);
+    return true;
+}
+
+static void identify(struct exchange *x, struct connection *from)
+{
+    struct tl_net *const net = x->h1->net;
+    const struct tl_grant grant = tl_net_grant(net, &x->headers, from->caller, true);
+    x->request.roles = grant.roles;
+    x->request.scope = grant.scope;
+    x->request.denial = grant.why;
+    x->account = tl_caller_account(from->caller, &grant);
+    if (!x->refusal && !count_for_token(from, x->account)) {
+        x->refusal = 429;
+        x->over = TL_USE_HTTP1;
+    }
+}
+
 /* The head is complete: identify the client, and decide whether the body is wanted. */
 static enum MHD_Result on_head(struct exchange *x, struct MHD_Connection *connection,
                                const char *method)
 {
     struct tl_net *const net = x->h1->net;
-    const struct connection *const from =
+    struct connection *const from =
         MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
     if (!from)
         return MHD_NO;
@@ -288,17 +350,17 @@ static enum MHD_Result on_head(struct exchange *x, struct MHD_Connection *connec
     x->request.headers = &x->headers;
     x->request.waiter = &x->waiter;
     x->request.caller = from->caller;
-    tl_http_identify(net, &x->request);
+    identify(x, from);
     x->fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
     if (x->announced)
-        tl_body_expect(net, method, x->target, &x->headers, from->caller, &x->body);
+        tl_body_expect(net, method, x->target, &x->headers, x->request.roles, x->account, &x->body);
     return MHD_YES;
 }
 
 static void on_body(struct exchange *x, struct MHD_Connection *connection, const char *p, size_t n)
 {
     struct tl_net *const net = x->h1->net;
-    if (!tl_body_add(net, &x->body, (const uint8_t *)p, n) || (x->body_step += n) < BODY_STEP)
+    if (!tl_body_add(&x->body, (const uint8_t *)p, n) || (x->body_step += n) < BODY_STEP)
         return;
     x->body_step = 0;
     set_deadline(x->h1, connection, tl_monotonic_ms() + net->options.request_ms);
@@ -328,7 +390,9 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *connecti
     set_deadline(x->h1, connection, INT64_MAX);
     x->request.body = (struct tl_bytes){x->body.data.p, x->body.data.n};
     x->request.body_error = x->body.error;
-    if (x->refusal)
+    if (x->refusal == 429)
+        refuse_share(x, x->over, "HTTP/1.1 connections");
+    else if (x->refusal)
         tl_http_refuse(x->h1->net, &x->response, x->refusal);
     else
         answer(x);
@@ -361,7 +425,10 @@ static void end_connection(struct tl_h1 *h1, struct connection *c)
     *c->link = c->next;
     if (c->next)
         c->next->link = c->link;
-    tl_peers_remove(&h1->peers, &c->peer);
+    tl_account_release(c->caller->account, TL_USE_HTTP1, 1);
+    if (c->token)
+        tl_account_release_too(c->token, TL_USE_HTTP1);
+    tl_account_put(c->token);
     tl_caller_put(c->caller);
     free(c);
     if (!h1->connections)
@@ -416,8 +483,6 @@ int tl_h1_new(struct tl_h1 **out, struct tl_net *net, struct tl_fail *fail)
     h1->net = net;
     pthread_mutex_init(&h1->lock, NULL);
     pthread_cond_init(&h1->changed, NULL);
-    /* At most half of the connections per address, so that others can connect too. */
-    tl_peers_init(&h1->peers, net->options.max_http1, (net->options.max_http1 + 1) / 2);
     h1->daemon = MHD_start_daemon(
         MHD_USE_THREAD_PER_CONNECTION | MHD_USE_POLL_INTERNAL_THREAD | MHD_USE_NO_LISTEN_SOCKET |
             MHD_USE_ITC,
@@ -435,33 +500,16 @@ int tl_h1_new(struct tl_h1 **out, struct tl_net *net, struct tl_fail *fail)
     return TL_OK;
 }
 
-/* Best effort: a client that has already sent much may see a reset instead. */
-static void refuse(struct tl_h1 *h1, int fd)
-{
-    static const char text[] = "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\n"
-                               "Connection: close\r\nContent-Length: 0\r\n\r\n";
-    atomic_fetch_add(&h1->net->stats.refused, 1);
-    (void)!send(fd, text, sizeof text - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
-    close(fd);
-}
-
-void tl_h1_limit(struct tl_h1 *h1, unsigned max_connections)
-{
-    tl_peers_limit(&h1->peers, max_connections, (max_connections + 1) / 2);
-}
-
-void tl_h1_add(struct tl_h1 *h1, int fd, const struct sockaddr_storage *peer,
-               struct tl_caller *caller)
+void tl_h1_add(struct tl_h1 *h1, int fd, struct tl_caller *caller)
 {
     struct connection *const c = calloc(1, sizeof *c);
-    if (!c || !tl_peers_add(&h1->peers, peer)) {
-        free(c);
-        refuse(h1, fd);
+    if (!c) {
+        tl_account_release(caller->account, TL_USE_HTTP1, 1);
+        close(fd);
         return;
     }
     c->fd = fd;
     c->deadline = tl_monotonic_ms() + h1->net->options.request_ms;
-    c->peer = *peer;
     c->caller = tl_caller_get(caller);
     pthread_mutex_lock(&h1->lock);
     struct connection *const stale = find_connection(h1, fd);
@@ -523,7 +571,6 @@ void tl_h1_free(struct tl_h1 *h1)
     }
     while (h1->connections)
         end_connection(h1, h1->connections);
-    tl_peers_fini(&h1->peers);
     pthread_cond_destroy(&h1->changed);
     pthread_mutex_destroy(&h1->lock);
     free(h1);

@@ -14,6 +14,8 @@
 #define CREDIT_BURST 2000.0     /* burst of cheap frames (PING, SETTINGS, PRIORITY, empty DATA) */
 #define CREDIT_PER_S 500.0
 #define MAX_DROPPED  (1u << 20) /* of an unwanted request body */
+#define HEAD_BYTES   4096       /* memory of a request with few header fields */
+#define HEAD_STEP    16384      /* counted at a time for more of them */
 
 /* ---- sending ---------------------------------------------------------------------------- */
 
@@ -103,6 +105,7 @@ static void submit(struct tl_h2 *h2, struct tl_stream *stream)
     if (!body)
         n += put_fields(nv + n, &stream->trailers, TL_H2_MAX_HEADERS - n);
     stream->submitted = true;
+    stream->moved_at = uv_now(&h2->conn->loop->loop.uv);
     if (nghttp2_submit_response(h2->session, stream->id, nv, n, body ? &provider : NULL))
         nghttp2_submit_rst_stream(h2->session, 0, stream->id, NGHTTP2_INTERNAL_ERROR);
 }
@@ -227,10 +230,17 @@ static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame
     struct tl_netloop *const loop = h2->conn->loop;
     if (frame->hd.type != NGHTTP2_HEADERS || frame->headers.cat != NGHTTP2_HCAT_REQUEST)
         return 0;
+    struct tl_account *const account = h2->conn->caller->account;
+    if (!tl_account_take(account, TL_USE_HEADS, HEAD_BYTES))
+        return nghttp2_submit_rst_stream(session, 0, frame->hd.stream_id, NGHTTP2_REFUSED_STREAM);
     struct tl_stream *const stream = tl_stream_new(loop, frame->hd.stream_id, h2->conn->caller);
-    if (!stream)
+    if (!stream) {
+        tl_account_release(account, TL_USE_HEADS, HEAD_BYTES);
         return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+    }
+    stream->head_held = HEAD_BYTES;
     stream->h2 = h2;
+    tl_stream_await(stream);
     stream->tls = h2->conn->tls != NULL;
     stream->next = h2->streams;
     stream->link = &h2->streams;
@@ -242,6 +252,19 @@ static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame
     return 0;
 }
 
+/* A request takes about HEAD_BYTES with up to half as many bytes of header fields. */
+static bool hold_head(struct tl_stream *stream, size_t n)
+{
+    const size_t need = stream->request.text.n + n + HEAD_BYTES / 2;
+    if (need <= stream->head_held)
+        return true;
+    const size_t more = (need - stream->head_held + HEAD_STEP - 1) / HEAD_STEP * HEAD_STEP;
+    if (!tl_account_take(stream->caller->account, TL_USE_HEADS, more))
+        return false;
+    stream->head_held += more;
+    return true;
+}
+
 static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name,
                      size_t name_n, const uint8_t *value, size_t value_n, uint8_t flags, void *user)
 {
@@ -250,7 +273,8 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
     if (!stream || stream->dispatched)
         return 0; /* trailers: not used */
     if (stream->request.n >= TL_H2_MAX_HEADERS ||
-        stream->request.text.n + name_n + value_n > TL_H2_MAX_HEADER_BYTES) {
+        stream->request.text.n + name_n + value_n > TL_H2_MAX_HEADER_BYTES ||
+        !hold_head(stream, name_n + value_n)) {
         stream->too_large = true; /* the rest is dropped; nghttp2 limits its frames */
         return 0;
     }
@@ -260,16 +284,35 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
     return 0;
 }
 
+/* Who asks, and who is charged? */
+static void identify(struct tl_stream *stream)
+{
+    struct tl_grant grant =
+        tl_net_grant(stream->net, &stream->request, stream->caller, !stream->is_grpc);
+    stream->roles = grant.roles;
+    stream->scope = grant.scope;
+    stream->denial = grant.why;
+    if (grant.known) {
+        tl_account_put(stream->account);
+        stream->account = tl_caller_account(stream->caller, &grant);
+    }
+    if (!tl_net_is_guest(stream->net, &grant) || tl_asks_health(stream))
+        return;
+    stream->guest = tl_account_take(stream->caller->account, TL_USE_GUESTS, 1);
+    stream->refused = !stream->guest;
+}
+
 static void dispatch(struct tl_stream *stream)
 {
     stream->dispatched = true;
     stream->is_grpc = tl_grpc_is(tl_fields_get(&stream->request, "content-type"));
+    identify(stream);
     if (stream->is_grpc)
         tl_grpc_begin(stream);
-    else if (!stream->too_large)
+    else if (!stream->too_large && !stream->refused)
         tl_body_expect(stream->net, tl_fields_get(&stream->request, ":method"),
-                       tl_fields_get(&stream->request, ":path"), &stream->request, stream->caller,
-                       &stream->body);
+                       tl_fields_get(&stream->request, ":path"), &stream->request, stream->roles,
+                       stream->account, &stream->body);
 }
 
 /*
@@ -281,6 +324,7 @@ static void begin_http(struct tl_stream *stream)
     if (stream->is_grpc || stream->working)
         return;
     stream->working = true;
+    stream->due = 0;
     tl_http2_begin(stream);
 }
 
@@ -311,6 +355,8 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
         return 0;
     if (frame->hd.type == NGHTTP2_HEADERS && !stream->dispatched)
         dispatch(stream);
+    if (stream->refused)
+        begin_http(stream);
     if (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) {
         tl_stream_receive_end(stream);
         begin_http(stream);
@@ -326,7 +372,7 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t stream_id, c
      * not block others; the stream's own window when a worker has consumed the bytes. */
     nghttp2_session_consume_connection(session, length);
     const ssize_t free_now = stream ? tl_stream_receive(stream, data, length) : (ssize_t)length;
-    if (stream && !stream->is_grpc && !tl_body_add(stream->net, &stream->body, data, length) &&
+    if (stream && !stream->is_grpc && !tl_body_add(&stream->body, data, length) &&
         (stream->dropped += length) > MAX_DROPPED)
         begin_http(stream);
     if (free_now > 0)
@@ -459,6 +505,53 @@ void tl_h2_free(struct tl_h2 *h2)
     free(h2);
 }
 
+/* A request that does not arrive. Returns false if the connection cannot go on. */
+static bool end_late(struct tl_h2 *h2, struct tl_stream *stream, uint64_t now)
+{
+    if (!stream->due || now < stream->due)
+        return true;
+    if (stream->owed) { /* we ourselves do not let it send */
+        tl_stream_await(stream);
+        return true;
+    }
+    stream->due = 0;
+    if (!stream->dispatched) { /* in the middle of its head, and nothing else can be sent */
+        nghttp2_session_terminate_session(h2->session, NGHTTP2_ENHANCE_YOUR_CALM);
+        return false;
+    }
+    stream->late = true;
+    if (stream->is_grpc)
+        tl_stream_give_up(stream);
+    else
+        begin_http(stream);
+    return true;
+}
+
+/*
+ * An answer of which the client takes nothing, because it gives no window or does not read from the
+ * socket. One that is produced while it is sent may pause for as long as there is memory.
+ */
+static void end_stalled(struct tl_h2 *h2, struct tl_stream *stream, uint64_t now)
+{
+    const bool waits = stream->submitted && !stream->deferred && stream->ready_bytes > 0;
+    if (!waits || now - stream->moved_at < h2->conn->loop->net->options.answer_ms ||
+        (atomic_load(&stream->lasting) && tl_account_within(stream->account, TL_USE_ANSWERS)))
+        return;
+    atomic_fetch_add(&h2->conn->loop->net->stats.stalled, 1);
+    nghttp2_submit_rst_stream(h2->session, 0, stream->id, NGHTTP2_ENHANCE_YOUR_CALM);
+}
+
+static void end_waiting(struct tl_h2 *h2, uint64_t now)
+{
+    bool goes_on = true;
+    for (struct tl_stream *s = h2->streams, *next; s && goes_on; s = next) {
+        next = s->next;
+        goes_on = end_late(h2, s, now);
+        if (goes_on)
+            end_stalled(h2, s, now);
+    }
+}
+
 void tl_h2_tick(struct tl_conn *conn)
 {
     struct tl_h2 *const h2 = conn->h2;
@@ -476,6 +569,7 @@ void tl_h2_tick(struct tl_conn *conn)
         h2->ping_pending = true;
         nghttp2_submit_ping(h2->session, 0, NULL);
     }
+    end_waiting(h2, now);
     if (h2->streams)
         h2->busy_at = now;
     else if (now - h2->busy_at > IDLE_MS)

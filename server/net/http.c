@@ -434,7 +434,7 @@ static void refuse_role(struct tl_net *net, const struct tl_http_request *reques
                         const struct tl_route *route, const char *target,
                         struct tl_http_response *response)
 {
-    const bool known = request->roles != TL_ROLE_PUBLIC;
+    const bool known = request->roles != 0;
     const char *const why = known ? "the token does not allow this" : request->denial;
     if (why)
         tl_net_denied(net, request->caller, route->pattern, why);
@@ -491,10 +491,11 @@ static bool run_route(struct tl_net *net, struct tl_http_request *request, const
     const struct tl_route *const route =
         find_route(&net->app, request->method, path, part, &n_parts);
     /* Denials are logged, which takes time. */
-    if (request->at_once && (!route || !route->run_at_once || request->scope ||
-                             (request->roles & route->role) != route->role))
+    if (request->at_once &&
+        (!route || !route->run_at_once || request->scope ||
+         (request->roles & tl_role_needs(route->role)) != tl_role_needs(route->role)))
         return false;
-    if ((!route || route->role != TL_ROLE_PUBLIC) && !tl_net_knows_host(net, request->headers)) {
+    if ((!route || tl_role_needs(route->role)) && !tl_net_knows_host(net, request->headers)) {
         fail_with(response, 421, "bad request", tl_foreign_host);
         return true;
     }
@@ -506,7 +507,7 @@ static bool run_route(struct tl_net *net, struct tl_http_request *request, const
         fail_with(response, 403, "not allowed", "a page of another site asked for this");
         return true;
     }
-    if ((request->roles & route->role) != route->role) {
+    if ((request->roles & tl_role_needs(route->role)) != tl_role_needs(route->role)) {
         refuse_role(net, request, route, target, response);
         return true;
     }
@@ -532,12 +533,6 @@ static bool run_route(struct tl_net *net, struct tl_http_request *request, const
     if (rc < 0)
         fail_as(response, rc);
     return true;
-}
-
-void tl_http_identify(struct tl_net *net, struct tl_http_request *request)
-{
-    request->roles = tl_net_roles(net, request->headers, request->caller, true, &request->scope,
-                                  &request->denial);
 }
 
 int tl_http_login(struct tl_http_request *request, struct tl_http_response *response)
@@ -567,6 +562,16 @@ void tl_http_refuse(struct tl_net *net, struct tl_http_response *response, int s
     fail_with(response, status, "bad request", tl_head_advice(status));
     (void)!tl_fields_add(&response->headers, "x-content-type-options", "nosniff");
     count(net, status);
+}
+
+void tl_http_refuse_share(struct tl_net *net, struct tl_http_response *response,
+                          const struct tl_account *account, unsigned use, const char *what)
+{
+    char why[256];
+    fail_with(response, 429, "limit", tl_account_say(account, use, what, why, sizeof why));
+    (void)!tl_fields_add(&response->headers, "retry-after", "1");
+    (void)!tl_fields_add(&response->headers, "x-content-type-options", "nosniff");
+    count(net, 429);
 }
 
 static void cut_range(const struct tl_http_request *request, struct tl_http_response *response)

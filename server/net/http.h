@@ -14,6 +14,8 @@
 #include "net/net.h"
 #include "net/waiter.h"
 
+struct tl_account; /* net/shares.h */
+
 #define TL_HTTP_PARTS 8
 
 struct tl_http_request {
@@ -117,9 +119,6 @@ int tl_http_logout(struct tl_http_request *request, struct tl_http_response *res
 
 /* ---- for the adapters (h1.c, http2.c) ----------------------------------------------------- */
 
-/* Determine the permissions of the request, from its headers and client. */
-void tl_http_identify(struct tl_net *net, struct tl_http_request *request);
-
 /*
  * Answer an identified request whose method, headers, waiter, client and tls are set. `target` is
  * the request target (path and query as sent). Fills `response` completely, including :status.
@@ -134,6 +133,9 @@ bool tl_http_run_at_once(struct tl_net *net, struct tl_http_request *request, co
                          struct tl_http_response *response);
 /* Fill the response to a request that no handler sees: `status` is one of net/headscan.h. */
 void tl_http_refuse(struct tl_net *net, struct tl_http_response *response, int status);
+/* The same with 429: this client has its share of `use`, which `what` names. */
+void tl_http_refuse_share(struct tl_net *net, struct tl_http_response *response,
+                          const struct tl_account *account, unsigned use, const char *what);
 /* The route of a request, NULL: none. */
 const struct tl_route *tl_http_route(const struct tl_net *net, const char *method,
                                      const char *target);

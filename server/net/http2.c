@@ -3,6 +3,7 @@
 #include "base/cancel.h"
 #include "net/grpc.h"
 #include "net/http.h"
+#include "net/scope.h"
 #include "net/stream.h"
 
 #include <stdlib.h>
@@ -40,7 +41,11 @@ static void produce(void *argument)
     struct exchange *const x = argument;
     const struct tl_cancel cancel = {tl_stream_unwanted, x->stream};
     const struct tl_cancel *const before = tl_cancel_set(&cancel);
+    struct tl_fields head = {0};
     int rc;
+    make_head(x, &head, 0, false);
+    atomic_store(&x->stream->lasting, true);
+    tl_stream_head(x->stream, &head);
     do {
         struct tl_buf piece = {0};
         rc = x->response.produce(x->response.producer, &piece);
@@ -104,11 +109,12 @@ static void work(void *argument)
         free_exchange(x);
         return;
     }
-    struct tl_fields head = {0};
-    make_head(x, &head, 0, false);
-    tl_stream_head(x->stream, &head);
-    if (tl_workers_run(x->stream->net->workers, x->role, TL_LASTING, produce, x) < 0) {
-        tl_stream_reset(x->stream, NGHTTP2_ENHANCE_YOUR_CALM);
+    struct tl_stream *const stream = x->stream;
+    if (tl_workers_run(stream->net->workers, stream->account, x->role, TL_LASTING, produce, x) <
+        0) {
+        tl_http_refuse_share(stream->net, &x->response, stream->account,
+                             tl_use_of_calls(x->role, TL_LASTING), "answers of this kind");
+        send_whole(x, true);
         free_exchange(x);
     }
 }
@@ -122,12 +128,35 @@ static void refuse(struct tl_stream *stream, int status)
     tl_http_response_fini(&x.response);
 }
 
+static void refuse_share(struct tl_stream *stream, unsigned use, const char *what)
+{
+    struct exchange x = {.stream = stream};
+    tl_http_refuse_share(stream->net, &x.response, stream->account, use, what);
+    send_whole(&x, true);
+    tl_http_response_fini(&x.response);
+}
+
+bool tl_asks_health(const struct tl_stream *stream)
+{
+    const char *const path = tl_fields_get(&stream->request, ":path");
+    const char *const verb = tl_fields_get(&stream->request, ":method");
+    const struct tl_method *const method =
+        stream->is_grpc && path ? tl_grpc_find(&stream->net->app, path) : NULL;
+    const struct tl_route *const route =
+        !stream->is_grpc && path && verb ? tl_http_route(stream->net, verb, path) : NULL;
+    return (method && method->role == TL_ROLE_HEALTH) || (route && route->role == TL_ROLE_HEALTH);
+}
+
 void tl_http2_begin(struct tl_stream *stream)
 {
     const char *const path = tl_fields_get(&stream->request, ":path");
     const char *const verb = tl_fields_get(&stream->request, ":method");
-    if (stream->too_large || !path || !verb) {
-        refuse(stream, stream->too_large ? 431 : 400);
+    if (stream->too_large || stream->late || !path || !verb) {
+        refuse(stream, stream->too_large ? 431 : stream->late ? 408 : 400);
+        return;
+    }
+    if (stream->refused) {
+        refuse_share(stream, TL_USE_GUESTS, "requests without a valid token");
         return;
     }
     if (!strcmp(verb, "POST") && tl_grpc_find(&stream->net->app, path)) {
@@ -147,15 +176,19 @@ void tl_http2_begin(struct tl_stream *stream)
     x->request.body_error = stream->body.error;
     x->request.tls = stream->tls;
     x->request.caller = stream->caller;
-    tl_http_identify(stream->net, &x->request);
-    if (tl_http_run_at_once(stream->net, &x->request, path, &x->response)) {
+    x->request.roles = stream->roles;
+    x->request.scope = tl_scope_get(stream->scope);
+    x->request.denial = stream->denial;
+    if (tl_account_within(stream->account, TL_USE_ANSWERS) &&
+        tl_http_run_at_once(stream->net, &x->request, path, &x->response)) {
         send_whole(x, strcmp(verb, "HEAD") != 0);
         free_exchange(x);
         return;
     }
     const enum tl_effort effort = tl_http_effort(stream->net, verb, path, &x->role);
-    if (tl_workers_run(stream->net->workers, x->role, effort, work, x) < 0) {
-        refuse(stream, 503);
+    const unsigned role = x->role;
+    if (tl_workers_run(stream->net->workers, stream->account, role, effort, work, x) < 0) {
         free_exchange(x);
+        refuse_share(stream, tl_use_of_calls(role, effort), "requests of this kind");
     }
 }

@@ -26,6 +26,7 @@ struct arrival {
     bool tls;
     struct sockaddr_storage peer;
     socklen_t peer_n;
+    struct tl_account *account;
 };
 
 static void arrive(struct tl_task *task)
@@ -33,9 +34,9 @@ static void arrive(struct tl_task *task)
     struct arrival *const a = (struct arrival *)task;
     if (tl_net_draining(a->loop->net)) {
         close(a->fd);
-        tl_conn_forget(a->loop->net, &a->peer);
+        tl_conn_forget(a->loop->net, a->account);
     } else {
-        tl_conn_start(a->loop, a->fd, a->tls, &a->peer, a->peer_n);
+        tl_conn_start(a->loop, a->fd, a->tls, &a->peer, a->peer_n, a->account);
     }
     free(a);
 }
@@ -45,8 +46,10 @@ static void deal(struct tl_listener *listener, int fd, const struct sockaddr_sto
 {
     struct tl_net *const net = listener->net;
     struct arrival *const a = malloc(sizeof *a);
-    if (!a || !tl_peers_add(&net->peers, peer)) {
+    struct tl_account *const account = tl_account_new(&net->shares, peer);
+    if (!a || !account || !tl_account_take(account, TL_USE_CONNECTIONS, 1)) {
         atomic_fetch_add(&net->stats.refused, 1);
+        tl_account_put(account);
         free(a);
         close(fd);
         return;
@@ -62,6 +65,7 @@ static void deal(struct tl_listener *listener, int fd, const struct sockaddr_sto
         .tls = listener->tls,
         .peer = *peer,
         .peer_n = peer_n,
+        .account = account,
     };
     atomic_fetch_add(&net->stats.connections, 1);
     atomic_fetch_add(&net->stats.connections_open, 1);

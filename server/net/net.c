@@ -91,6 +91,12 @@ static void set_defaults(struct tl_net_options *o)
         o->max_per_address = (o->max_connections + 3) / 4;
     if (!o->max_http1)
         o->max_http1 = 512;
+    if (!o->max_guests)
+        o->max_guests = 1024;
+    if (!o->answer_ms)
+        o->answer_ms = 60000;
+    if (!o->max_outbound)
+        o->max_outbound = 256u << 20;
     if (!o->hello_ms)
         o->hello_ms = 10000;
     if (!o->request_ms)
@@ -171,20 +177,37 @@ static void take_options(struct tl_net_options *o, const struct tl_net_options *
     o->max_connections = fresh->max_connections;
     o->max_per_address = fresh->max_per_address;
     o->max_http1 = fresh->max_http1;
+    o->max_guests = fresh->max_guests;
+    o->max_outbound = fresh->max_outbound;
     o->max_streaming = fresh->max_streaming;
     o->max_message = fresh->max_message;
     o->max_inbound = fresh->max_inbound;
     set_defaults(o);
 }
 
+#define GUESTS_EACH  8 /* share of an address, as a divisor */
+#define HEADS_BYTES  (128u << 20)
+#define HEALTH_BYTES (1u << 20)
+
 static void apply_limits(struct tl_net *net)
 {
+    /* Fractions of the memory for pushes. */
+    static const unsigned part[TL_ROLE_CLASSES] = {
+        [TL_FOR_PUBLIC] = 64, [TL_FOR_READ] = 4, [TL_FOR_PUSH] = 1, [TL_FOR_ADMIN] = 4};
     const struct tl_net_options *const o = &net->options;
-    tl_peers_limit(&net->peers, o->max_connections, o->max_per_address);
-    tl_workers_limit(net->workers, o->max_streaming);
-    tl_h1_limit(net->h1, o->max_http1);
+    struct tl_shares *const shares = &net->shares;
+    tl_shares_limit(shares, TL_USE_CONNECTIONS, o->max_connections, o->max_per_address);
+    tl_shares_limit(shares, TL_USE_HTTP1, o->max_http1, 0);
+    tl_shares_limit(shares, TL_USE_GUESTS, o->max_guests,
+                    (o->max_guests + GUESTS_EACH - 1) / GUESTS_EACH);
+    tl_shares_limit(shares, TL_USE_HEADS, HEADS_BYTES, 0);
+    tl_shares_limit(shares, TL_USE_ANSWERS, o->max_outbound, 0);
+    for (unsigned i = 0; i < TL_ROLE_CLASSES; i++)
+        tl_shares_limit(shares, TL_USE_INBOUND + i,
+                        part[i] ? o->max_inbound / part[i] : HEALTH_BYTES, 0);
+    if (net->workers)
+        tl_workers_limit(net->workers, o->max_streaming);
     atomic_store(&net->max_message, o->max_message);
-    atomic_store(&net->max_inbound, o->max_inbound);
 }
 
 int tl_net_reload(struct tl_net *net, const struct tl_net_options *fresh, struct tl_fail *fail)
@@ -206,6 +229,12 @@ void tl_net_round(struct tl_net *net)
     on_all_loops(net, settle);
 }
 
+static void on_room(void *context)
+{
+    struct tl_net *const net = context;
+    tl_workers_wake(net->workers);
+}
+
 static int start(struct tl_net *net, struct tl_fail *fail)
 {
     const struct tl_net_options *const o = &net->options;
@@ -220,7 +249,7 @@ static int start(struct tl_net *net, struct tl_fail *fail)
     if (rc == TL_OK && (!net->route_times || !net->method_times))
         rc = TL_NOMEM;
     if (rc == TL_OK)
-        rc = tl_workers_new(&net->workers, o->max_streaming);
+        rc = tl_workers_new(&net->workers, &net->shares, o->max_streaming);
     if (rc == TL_OK)
         rc = tl_h1_new(&net->h1, net, fail);
     if (rc == TL_OK)
@@ -244,9 +273,10 @@ int tl_net_new(struct tl_net **out, const struct tl_net_options *options, struct
     net->options = *options;
     net->app = *options->app;
     set_defaults(&net->options);
-    atomic_init(&net->max_message, net->options.max_message);
-    atomic_init(&net->max_inbound, net->options.max_inbound);
-    tl_peers_init(&net->peers, net->options.max_connections, net->options.max_per_address);
+    tl_shares_init(&net->shares);
+    net->shares.on_room = on_room;
+    net->shares.context = net;
+    apply_limits(net);
     const int rc = start(net, fail);
     if (rc < 0)
         tl_net_free(net);
@@ -288,7 +318,7 @@ void tl_net_free(struct tl_net *net)
     tl_listeners_free(net);
     tl_tls_free(net->tls);
     tl_auth_free(net->auth);
-    tl_peers_fini(&net->peers);
+    tl_shares_fini(&net->shares);
     pthread_rwlock_destroy(&net->credentials);
     free(net->route_times);
     free(net->method_times);
@@ -328,16 +358,18 @@ static struct tl_grant grant_of(const struct tl_net *net, const struct tl_fields
     return (struct tl_grant){0};
 }
 
-unsigned tl_net_roles(struct tl_net *net, const struct tl_fields *headers,
-                      const struct tl_caller *caller, bool page, struct tl_scope **scope,
-                      const char **why)
+struct tl_grant tl_net_grant(struct tl_net *net, const struct tl_fields *headers,
+                             const struct tl_caller *caller, bool page)
 {
     pthread_rwlock_rdlock(&net->credentials);
     const struct tl_grant grant = grant_of(net, headers, caller, page);
     pthread_rwlock_unlock(&net->credentials);
-    *scope = grant.scope;
-    *why = grant.why;
-    return grant.roles;
+    return grant;
+}
+
+bool tl_net_is_guest(const struct tl_net *net, const struct tl_grant *grant)
+{
+    return !grant->roles; /* without tokens everyone has all */
 }
 
 int tl_net_login(struct tl_net *net, const char *authorization, bool tls, struct tl_fields *headers)
@@ -383,23 +415,4 @@ bool tl_net_knows_host(const struct tl_net *net, const struct tl_fields *headers
 {
     return !net->guard_host || (tl_host_is_local(tl_fields_get(headers, ":authority")) &&
                                 tl_host_is_local(tl_fields_get(headers, "host")));
-}
-
-#define PART_OF_PUBLIC 64 /* fraction of the pushes' memory limit */
-#define PART_OF_OTHERS 4
-
-bool tl_net_hold(struct tl_net *net, enum tl_role_class class, size_t n)
-{
-    const size_t all = atomic_load_explicit(&net->max_inbound, memory_order_relaxed);
-    const size_t most =
-        class == TL_FOR_PUSH ? all : all / (class ? PART_OF_OTHERS : PART_OF_PUBLIC);
-    if (atomic_fetch_add(&net->stats.inbound[class], n) + n <= most)
-        return true;
-    tl_net_release(net, class, n);
-    return false;
-}
-
-void tl_net_release(struct tl_net *net, enum tl_role_class class, size_t n)
-{
-    atomic_fetch_sub_explicit(&net->stats.inbound[class], n, memory_order_relaxed);
 }

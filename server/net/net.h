@@ -24,8 +24,17 @@ enum tl_role {
     TL_ROLE_READ = 1,  /* view */
     TL_ROLE_PUSH = 2,  /* add traces and images */
     TL_ROLE_ADMIN = 4, /* modify and remove */
-    TL_ROLE_ALL = 7
+    TL_ROLE_ALL = 7,
+    /* Needs no permission, like TL_ROLE_PUBLIC: for calls that tell whether the server is well,
+     * which have threads and memory of their own. */
+    TL_ROLE_HEALTH = 8
 };
+
+/* The permissions that a required role needs. */
+static inline unsigned tl_role_needs(unsigned role)
+{
+    return role & TL_ROLE_ALL;
+}
 
 /* What a method or route accesses, for tokens with a scope. */
 enum tl_reach {
@@ -77,14 +86,17 @@ struct tl_net_options {
     unsigned loops;           /* 0: one per processor */
     unsigned max_connections; /* 0: 4096 */
     unsigned max_per_address; /* limit per client address, 0: a quarter of them */
-    unsigned max_http1;       /* HTTP/1.1 connections, half of them per client address, 0: 512 */
+    unsigned max_http1;       /* HTTP/1.1 connections, shared (net/shares.h), 0: 512 */
+    unsigned max_guests;      /* requests without permission, an eighth per address, 0: 1024 */
     unsigned hello_ms;        /* time for first bytes, TLS handshake and HTTP/2 preface, 0: 10000 */
-    unsigned request_ms;      /* time for a complete HTTP/1.1 request, 0: 20000 */
+    unsigned request_ms;      /* time for a complete request or message, 0: 20000 */
+    unsigned answer_ms;       /* time for which a client may take nothing of an answer, 0: 60000 */
     unsigned max_streaming;   /* concurrent lasting calls of readers, and as many pushes, 0: 512 */
     size_t max_message;       /* bytes of a received message, 0: 4 MiB */
     /* Pending bytes of pushed messages, 0: 1 GiB; other classes get a fraction. */
     size_t max_inbound;
-    unsigned drain_ms; /* grace period for calls at shutdown, 0: 3000 */
+    size_t max_outbound; /* bytes of answers that clients have not taken, 0: 256 MiB */
+    unsigned drain_ms;   /* grace period for calls at shutdown, 0: 3000 */
 };
 
 /* Bind, listen and serve. Errors: TL_USAGE (an address), TL_IO, TL_BAD (certificate, tokens). */

@@ -6,7 +6,7 @@
  *   tl_hub.lock (server/rpc), tl_h1.lock    lists of waiters
  *   tl_waiter.lock                          a stream's queues and flags, a pool's jobs
  *   tl_loop.lock                            a loop's mailbox
- *   tl_peers.lock                           connections per address
+ *   tl_shares.lock                          who uses how much
  *
  * The lake is never called with one of them held; its callbacks acquire the first two.
  */
@@ -19,7 +19,7 @@
 #include "net/loop.h"
 #include "net/net.h"
 #include "net/outq.h"
-#include "net/peers.h"
+#include "net/shares.h"
 #include "net/workers.h"
 
 #include <pthread.h>
@@ -33,6 +33,7 @@ struct tl_auth;
 struct tl_tls;
 struct tl_listener;
 struct tl_fields;
+struct tl_grant;
 
 struct tl_net_stats {
     atomic_ullong connections;
@@ -42,11 +43,10 @@ struct tl_net_stats {
     atomic_ullong bytes_out;
     atomic_ullong streams;
     atomic_ullong floods;
-    atomic_ullong denied; /* requests not permitted by their token */
+    atomic_ullong stalled; /* answers that their clients did not take */
+    atomic_ullong denied;  /* requests not permitted by their token */
     atomic_ullong grpc_status[17];
     atomic_ullong http_class[6]; /* by the first digit of the status */
-    /* Size of received messages that handlers have not finished with. */
-    atomic_ullong inbound[TL_ROLE_CLASSES];
 };
 
 /* A loop and its connections. Everything except `loop` belongs to its thread. */
@@ -78,12 +78,11 @@ struct tl_net {
     bool guard_host; /* see tl_net_options.any_host */
     /* Options in force, see tl_net_options; changed by a reload. */
     atomic_size_t max_message;
-    atomic_size_t max_inbound;
     struct tl_histogram *route_times;  /* latency of each route */
     struct tl_histogram *method_times; /* latency of each method with a single reply */
     struct tl_journal_limit denials;
     struct tl_net_stats stats;
-    struct tl_peers peers; /* addresses of connections_open */
+    struct tl_shares shares;
     atomic_bool draining;
 };
 
@@ -107,11 +106,12 @@ struct tl_listener {
 
 /* ---- conn.c ----------------------------------------------------------------------------- */
 
-/* Serve a new socket on its loop's thread; takes ownership of `fd`. */
+/* Serve a new socket on its loop's thread; takes ownership of `fd` and of the reference to
+ * `account`, to which the connection is counted. */
 void tl_conn_start(struct tl_netloop *loop, int fd, bool tls, const struct sockaddr_storage *peer,
-                   socklen_t peer_n);
-/* Stop counting a connection from `peer`. Any thread. */
-void tl_conn_forget(struct tl_net *net, const struct sockaddr_storage *peer);
+                   socklen_t peer_n, struct tl_account *account);
+/* Stop counting a connection, and drop the reference. Any thread. */
+void tl_conn_forget(struct tl_net *net, struct tl_account *account);
 /* Ask every connection of a loop to end (GOAWAY), or close it now. On the loop's thread. */
 void tl_conns_drain(struct tl_netloop *loop);
 void tl_conns_close(struct tl_netloop *loop);
@@ -119,13 +119,13 @@ void tl_conns_close(struct tl_netloop *loop);
 /* ---- net.c ------------------------------------------------------------------------------ */
 
 /*
- * Determine the roles of a request by its token, by a browser login (only with `page`), or by the
- * client's certificate, with a reference to their scope (NULL: unrestricted). If there are none,
- * `*why` is what is wrong with the presented credentials, NULL if there are none. Any thread.
+ * Determine what a request may do by its token, by a browser login (only with `page`), or by the
+ * client's certificate: net/auth.h. Any thread.
  */
-unsigned tl_net_roles(struct tl_net *net, const struct tl_fields *headers,
-                      const struct tl_caller *caller, bool page, struct tl_scope **scope,
-                      const char **why);
+struct tl_grant tl_net_grant(struct tl_net *net, const struct tl_fields *headers,
+                             const struct tl_caller *caller, bool page);
+/* Is it a request without any permission, of a server that has tokens? */
+bool tl_net_is_guest(const struct tl_net *net, const struct tl_grant *grant);
 /* Set the login cookie for this Authorization value; no cookie if the server has no tokens or none
  * was sent. TL_DENIED, TL_NOMEM. */
 TL_MUST_USE int tl_net_login(struct tl_net *net, const char *authorization, bool tls,
@@ -139,9 +139,6 @@ void tl_net_denied(struct tl_net *net, const struct tl_caller *caller, const cha
 /* Is the request's Host one of this server's names? See tl_net_options.any_host. */
 bool tl_net_knows_host(const struct tl_net *net, const struct tl_fields *headers);
 extern const char tl_foreign_host[]; /* error message if not */
-/* Count `n` bytes of a received message that is kept. False: the limit is reached. */
-TL_MUST_USE bool tl_net_hold(struct tl_net *net, enum tl_role_class class, size_t n);
-void tl_net_release(struct tl_net *net, enum tl_role_class class, size_t n);
 
 /* ---- http/1.1 (h1.c) -------------------------------------------------------------------- */
 
@@ -150,14 +147,9 @@ void tl_net_release(struct tl_net *net, enum tl_role_class class, size_t n);
 #define TL_H1_REFUSE "REFUSE"
 
 TL_MUST_USE int tl_h1_new(struct tl_h1 **out, struct tl_net *net, struct tl_fail *fail);
-/*
- * Hand over a socket of a pair; takes ownership also on failure: a connection above the limit gets
- * an error response and is closed. `client` is its caller, from `peer`. Any thread.
- */
-void tl_h1_add(struct tl_h1 *h1, int fd, const struct sockaddr_storage *peer,
-               struct tl_caller *caller);
-/* Change the maximum number of connections. Any thread. */
-void tl_h1_limit(struct tl_h1 *h1, unsigned max_connections);
+/* Hand over a socket of a pair, with the connection counted as TL_USE_HTTP1 of the caller's
+ * account; takes ownership, also on failure. Any thread. */
+void tl_h1_add(struct tl_h1 *h1, int fd, struct tl_caller *caller);
 /* Wake and end handlers that wait for news. */
 void tl_h1_drain(struct tl_h1 *h1);
 void tl_h1_free(struct tl_h1 *h1);

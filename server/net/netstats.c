@@ -4,11 +4,12 @@
 #include "net/http.h"
 #include "net/netint.h"
 
-static int add_counters(const struct tl_net_stats *s, struct tl_buf *out)
+static int add_counters(const struct tl_net *net, struct tl_buf *out)
 {
+    const struct tl_net_stats *const s = &net->stats;
     uint64_t inbound = 0;
     for (size_t i = 0; i < TL_ROLE_CLASSES; i++)
-        inbound += atomic_load(&s->inbound[i]);
+        inbound += atomic_load(&net->shares.of[TL_USE_INBOUND + i].used);
     const struct tl_metric rows[] = {
         {"connections_total", "Connections accepted.", atomic_load(&s->connections)},
         {"connections_open", "HTTP/2 and unidentified connections.",
@@ -22,6 +23,8 @@ static int add_counters(const struct tl_net_stats *s, struct tl_buf *out)
         {"http2_streams_total", "HTTP/2 requests begun.", atomic_load(&s->streams)},
         {"http2_floods_total", "Connections closed for a flood of empty frames.",
          atomic_load(&s->floods)},
+        {"answers_stalled_total", "Answers ended since their clients took nothing of them.",
+         atomic_load(&s->stalled)},
         {"grpc_inbound_bytes", "Received messages that wait for a handler.", inbound},
     };
     return tl_metrics_add(out, rows, sizeof rows / sizeof *rows);
@@ -62,10 +65,12 @@ static int add_times(const struct tl_net *net, struct tl_buf *out)
 
 int tl_net_metrics(const struct tl_net *net, struct tl_buf *out)
 {
-    int rc = add_counters(&net->stats, out);
+    int rc = add_counters(net, out);
     if (rc == TL_OK)
         rc = add_results(&net->stats, out);
     if (rc == TL_OK)
         rc = add_times(net, out);
+    if (rc == TL_OK)
+        rc = tl_shares_metrics(&net->shares, out);
     return rc == TL_OK ? tl_workers_metrics(net->workers, out) : rc;
 }

@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BLOCK 16384
+#define BLOCK  16384
+#define LITTLE 1024 /* bytes for which counting is not worth while: requests are counted, too */
 
 struct tl_chunk *tl_chunk_new(size_t n)
 {
@@ -44,11 +45,24 @@ void tl_chunk_put(struct tl_chunk *chunk)
 {
     if (!chunk || --chunk->refs)
         return;
+    if (chunk->account)
+        tl_account_release(chunk->account, TL_USE_ANSWERS, chunk->held);
+    tl_account_put(chunk->account);
     if (chunk->let_go)
         chunk->let_go(chunk->owned);
     else
         free(chunk->owned);
     free(chunk);
+}
+
+void tl_chunk_charge(struct tl_chunk *chunk, struct tl_account *account)
+{
+    const size_t held = chunk->mapped ? chunk->cap / TL_CHUNK_MAPPED : chunk->cap;
+    if (held < LITTLE || chunk->account)
+        return;
+    chunk->held = held;
+    chunk->account = tl_account_get(account);
+    tl_account_charge(account, TL_USE_ANSWERS, held);
 }
 
 static struct tl_slice *slice_at(const struct tl_outq *q, size_t i)

@@ -8,8 +8,12 @@
 
 #include "base/buf.h"
 #include "base/bytes.h"
+#include "net/shares.h"
 
 #include <sys/uio.h>
+
+/* Bytes of a mapped file take no memory, and weigh less by this factor. */
+#define TL_CHUNK_MAPPED 32
 
 /* A reference-counted block of memory. The count is changed by one thread at a time. */
 struct tl_chunk {
@@ -22,6 +26,8 @@ struct tl_chunk {
     size_t cap;
     void *owned;                 /* freed with the chunk */
     void (*let_go)(void *owned); /* frees `owned`, if set. NULL: `p` follows this struct */
+    struct tl_account *account;  /* charged with its memory until it is freed; NULL: none */
+    size_t held;
 };
 
 /* Create a chunk with `n` used bytes and one reference. NULL: out of memory. */
@@ -32,6 +38,8 @@ struct tl_chunk *tl_chunk_of(struct tl_buf *buf);
  * `let_go` NULL: they outlive everything. NULL: out of memory. */
 struct tl_chunk *tl_chunk_fixed(struct tl_bytes bytes, void (*let_go)(void *owner), void *owner);
 void tl_chunk_put(struct tl_chunk *chunk);
+/* Charge its memory, unless that is little, to the client that it is for. */
+void tl_chunk_charge(struct tl_chunk *chunk, struct tl_account *account);
 
 struct tl_slice {
     const uint8_t *p;

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Threads and waiting jobs, which stand in one queue for each client. A thread takes the first job
+ * of the first queue whose client may have another thread; the queue then goes to the end.
+ */
 #include "net/pool.h"
 
 #include "net/waiter.h"
@@ -15,20 +19,35 @@ struct job {
     struct job *next;
     void (*run)(void *argument);
     void *argument;
-    int64_t since; /* by tl_monotonic_ns(): when it was queued */
+    struct tl_account *account; /* a reference */
+    int64_t since;              /* by tl_monotonic_ns(): when it was queued */
+};
+
+/* The waiting jobs of a client. */
+struct lane {
+    struct lane *next;
+    const struct tl_party *party;
+    struct job *head;
+    struct job **tail;
 };
 
 struct tl_pool {
     struct tl_pool_options options; /* max_threads is guarded by the lock */
     struct tl_histogram waits;
     struct tl_waiter waiter; /* its lock guards everything below */
-    struct job *head;
-    struct job **tail;
+    struct lane *lanes;      /* the next one to be served first */
     unsigned queued;
     unsigned idle;
     unsigned threads;
     bool stopping;
 };
+
+static void set_limits(const struct tl_pool *pool, unsigned max_threads)
+{
+    const struct tl_pool_options *const o = &pool->options;
+    tl_shares_limit(o->shares, TL_USE_CALLS + o->number, max_threads + o->max_queue, 0);
+    tl_shares_limit(o->shares, TL_USE_THREADS + o->number, max_threads, 0);
+}
 
 int tl_pool_new(struct tl_pool **out, const struct tl_pool_options *options)
 {
@@ -36,34 +55,104 @@ int tl_pool_new(struct tl_pool **out, const struct tl_pool_options *options)
     if (!pool)
         return TL_NOMEM;
     pool->options = *options;
-    pool->tail = &pool->head;
     tl_waiter_init(&pool->waiter);
+    set_limits(pool, options->max_threads);
     *out = pool;
     return TL_OK;
 }
 
-static struct job *take_locked(struct tl_pool *pool)
+/* ---- queues ------------------------------------------------------------------------------ */
+
+static struct lane **last_link(struct tl_pool *pool)
 {
-    struct job *const job = pool->head;
-    if (job) {
-        pool->head = job->next;
-        if (!pool->head)
-            pool->tail = &pool->head;
-        pool->queued--;
+    struct lane **link = &pool->lanes;
+    while (*link)
+        link = &(*link)->next;
+    return link;
+}
+
+/* Append a job; false: out of memory. */
+static bool queue_locked(struct tl_pool *pool, struct job *job)
+{
+    const struct tl_party *const party = tl_account_party(job->account);
+    struct lane *lane = pool->lanes;
+    while (lane && lane->party != party)
+        lane = lane->next;
+    if (!lane) {
+        lane = calloc(1, sizeof *lane);
+        if (!lane)
+            return false;
+        lane->party = party;
+        lane->tail = &lane->head;
+        *last_link(pool) = lane;
     }
+    *lane->tail = job;
+    lane->tail = &job->next;
+    pool->queued++;
+    return true;
+}
+
+/* May the client have another thread? Then it is counted. */
+static bool may_run(struct tl_pool *pool, struct tl_account *account)
+{
+    const unsigned threads = TL_USE_THREADS + pool->options.number;
+    if (pool->stopping || !pool->options.max_queue) {
+        tl_account_charge(account, threads, 1);
+        return true;
+    }
+    if (tl_account_within(account, TL_USE_ANSWERS))
+        return tl_account_try(account, threads, 1);
+    atomic_store(&account->shares->starved, true);
+    /* Otherwise they may have been taken before that was seen. */
+    return tl_account_within(account, TL_USE_ANSWERS) && tl_account_try(account, threads, 1);
+}
+
+/* Take the first job of `*link`, whose queue goes to the end. */
+static struct job *take_from_locked(struct tl_pool *pool, struct lane **link)
+{
+    struct lane *const lane = *link;
+    struct job *const job = lane->head;
+    lane->head = job->next;
+    *link = lane->next;
+    lane->next = NULL;
+    if (lane->head)
+        *last_link(pool) = lane;
+    else
+        free(lane);
+    pool->queued--;
     return job;
 }
+
+static struct job *take_locked(struct tl_pool *pool)
+{
+    for (struct lane **link = &pool->lanes; *link; link = &(*link)->next)
+        if (may_run(pool, (*link)->head->account))
+            return take_from_locked(pool, link);
+    return NULL;
+}
+
+/* ---- threads ----------------------------------------------------------------------------- */
 
 /* The calling thread already counts as idle. */
 static struct job *next_job_locked(struct tl_pool *pool)
 {
-    const int64_t until = tl_monotonic_ms() + IDLE_MS;
     struct job *job;
     while (!(job = take_locked(pool)) && !pool->stopping)
-        if (!tl_waiter_wait_until_locked(&pool->waiter, until) && !pool->head)
+        if (!tl_waiter_wait_until_locked(&pool->waiter, tl_monotonic_ms() + IDLE_MS) &&
+            !pool->queued)
             break;
     pool->idle--;
     return job;
+}
+
+static void run_job(struct tl_pool *pool, struct job *job)
+{
+    tl_histogram_add(&pool->waits, (uint64_t)(tl_monotonic_ns() - job->since));
+    job->run(job->argument);
+    tl_account_release(job->account, TL_USE_THREADS + pool->options.number, 1);
+    tl_account_release(job->account, TL_USE_CALLS + pool->options.number, 1);
+    tl_account_put(job->account);
+    free(job);
 }
 
 static void *worker(void *argument)
@@ -73,11 +162,12 @@ static void *worker(void *argument)
     pthread_mutex_lock(&pool->waiter.lock);
     while ((job = next_job_locked(pool))) {
         pthread_mutex_unlock(&pool->waiter.lock);
-        tl_histogram_add(&pool->waits, (uint64_t)(tl_monotonic_ns() - job->since));
-        job->run(job->argument);
-        free(job);
+        run_job(pool, job);
         pthread_mutex_lock(&pool->waiter.lock);
         pool->idle++;
+        /* One thread more is free, which raises everybody's share. */
+        if (pool->queued)
+            pthread_cond_signal(&pool->waiter.cond);
     }
     pool->threads--;
     pthread_cond_broadcast(&pool->waiter.cond);
@@ -112,37 +202,60 @@ static bool admit_locked(struct tl_pool *pool)
     return pool->queued - pool->idle < pool->options.max_queue;
 }
 
-int tl_pool_run(struct tl_pool *pool, void (*run)(void *argument), void *argument)
+static bool enqueue(struct tl_pool *pool, struct job *job)
 {
-    struct job *const job = malloc(sizeof *job);
-    if (!job)
-        return TL_NOMEM;
-    *job = (struct job){.run = run, .argument = argument, .since = tl_monotonic_ns()};
     pthread_mutex_lock(&pool->waiter.lock);
-    const bool admitted = !pool->stopping && admit_locked(pool);
-    if (admitted) {
-        *pool->tail = job;
-        pool->tail = &job->next;
-        pool->queued++;
+    const bool admitted = !pool->stopping && admit_locked(pool) && queue_locked(pool, job);
+    if (admitted)
         pthread_cond_signal(&pool->waiter.cond);
-    }
     pthread_mutex_unlock(&pool->waiter.lock);
-    if (!admitted)
-        free(job);
-    return admitted ? TL_OK : TL_LIMIT;
+    return admitted;
+}
+
+int tl_pool_run(struct tl_pool *pool, struct tl_account *account, void (*run)(void *argument),
+                void *argument)
+{
+    const unsigned calls = TL_USE_CALLS + pool->options.number;
+    if (!tl_account_take(account, calls, 1))
+        return TL_LIMIT;
+    struct job *const job = malloc(sizeof *job);
+    if (job)
+        *job = (struct job){.run = run,
+                            .argument = argument,
+                            .account = tl_account_get(account),
+                            .since = tl_monotonic_ns()};
+    if (job && enqueue(pool, job))
+        return TL_OK;
+    tl_account_release(account, calls, 1);
+    if (job)
+        tl_account_put(account);
+    free(job);
+    return job ? TL_LIMIT : TL_NOMEM;
+}
+
+void tl_pool_wake(struct tl_pool *pool)
+{
+    pthread_mutex_lock(&pool->waiter.lock);
+    if (pool->queued)
+        pthread_cond_broadcast(&pool->waiter.cond);
+    pthread_mutex_unlock(&pool->waiter.lock);
 }
 
 void tl_pool_limit(struct tl_pool *pool, unsigned max_threads)
 {
     pthread_mutex_lock(&pool->waiter.lock);
     pool->options.max_threads = max_threads;
+    set_limits(pool, max_threads);
     pthread_mutex_unlock(&pool->waiter.lock);
 }
 
 void tl_pool_use(struct tl_pool *pool, struct tl_pool_use *out)
 {
+    const struct tl_resource *const calls =
+        &pool->options.shares->of[TL_USE_CALLS + pool->options.number];
     pthread_mutex_lock(&pool->waiter.lock);
-    *out = (struct tl_pool_use){pool->options.name, pool->threads - pool->idle, pool->queued};
+    *out = (struct tl_pool_use){pool->options.name, pool->threads - pool->idle, pool->queued,
+                                atomic_load(&calls->refused)};
     pthread_mutex_unlock(&pool->waiter.lock);
 }
 

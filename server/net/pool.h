@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Worker threads for calls that may block. Threads are started on demand, up to a maximum, and end
- * after some idle time. Internally locked.
+ * after some idle time. Waiting calls are served in turn by client, and no client has all threads
+ * (net/shares.h). Internally locked.
  */
 #ifndef TL_NET_POOL_H
 #define TL_NET_POOL_H
 
 #include "base/prometheus.h"
+#include "net/shares.h"
 
 struct tl_pool;
 
@@ -14,21 +16,28 @@ struct tl_pool_options {
     const char *name;     /* of its threads, at most 15 characters, static storage */
     unsigned max_threads; /* at least 1 */
     unsigned max_queue;   /* jobs that may wait for a thread; 0: reject at once */
+    unsigned number;      /* in TL_USE_CALLS and TL_USE_THREADS */
+    struct tl_shares *shares;
 };
 
 TL_MUST_USE int tl_pool_new(struct tl_pool **out, const struct tl_pool_options *options);
 
-/* Run job(argument) on a thread of the pool. TL_LIMIT: full, the job was rejected. */
-TL_MUST_USE int tl_pool_run(struct tl_pool *pool, void (*job)(void *argument), void *argument);
+/* Run job(argument), charged to `account`, on a thread of the pool. TL_LIMIT: full, or the client
+ * has its share; the job was rejected. TL_NOMEM. */
+TL_MUST_USE int tl_pool_run(struct tl_pool *pool, struct tl_account *account,
+                            void (*job)(void *argument), void *argument);
 
 /* Change the maximum number of threads; excess threads continue until they are idle. */
 void tl_pool_limit(struct tl_pool *pool, unsigned max_threads);
+/* Look again for a job that can run: its client has taken answers. */
+void tl_pool_wake(struct tl_pool *pool);
 
 /* Current load. */
 struct tl_pool_use {
     const char *name;
-    unsigned threads; /* threads running jobs */
-    unsigned queued;  /* jobs waiting for a thread */
+    unsigned threads;           /* threads running jobs */
+    unsigned queued;            /* jobs waiting for a thread */
+    unsigned long long refused; /* jobs in total */
 };
 void tl_pool_use(struct tl_pool *pool, struct tl_pool_use *out);
 /* Durations for which jobs waited for a thread. Borrowed. */

@@ -3,6 +3,7 @@
 
 #include "net/grpc.h"
 #include "net/scope.h"
+#include "net/workers.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,8 @@
 /* A client that has not read everything by then, after the deadline, is reset. It has its own
  * timer, whose error it should see: a client that is reset earlier reports a cancellation. */
 #define DEADLINE_GRACE_MS 200
+
+#define STEP (256u << 10) /* bytes of a request that extend its time */
 
 /* ---- life ------------------------------------------------------------------------------- */
 
@@ -26,6 +29,7 @@ struct tl_stream *tl_stream_new(struct tl_netloop *loop, int32_t id, struct tl_c
     stream->loop = loop;
     stream->id = id;
     stream->caller = tl_caller_get(caller);
+    stream->account = tl_account_get(caller->account);
     stream->deadline_ns = INT64_MAX;
     stream->out_tail = &stream->out;
     stream->in_tail = &stream->in;
@@ -42,11 +46,11 @@ static void free_chunks(struct tl_chunk *chunk)
     }
 }
 
-void tl_message_free(struct tl_net *net, struct tl_message *message)
+void tl_message_free(struct tl_stream *stream, struct tl_message *message)
 {
     if (!message)
         return;
-    tl_net_release(net, message->class, message->held);
+    tl_account_release(stream->account, message->use, message->held);
     free(message);
 }
 
@@ -55,19 +59,23 @@ void tl_stream_put(struct tl_stream *stream)
     if (atomic_fetch_sub(&stream->refs, 1) != 1)
         return;
     tl_scope_put(stream->scope);
-    tl_body_fini(stream->net, &stream->body);
-    tl_caller_put(stream->caller);
+    tl_body_fini(&stream->body);
     tl_fields_fini(&stream->request);
     tl_fields_fini(&stream->head);
     tl_fields_fini(&stream->trailers);
     free_chunks(stream->ready);
     free_chunks(stream->out);
-    tl_message_free(stream->net, stream->partial);
+    tl_message_free(stream, stream->partial);
     while (stream->in) {
         struct tl_message *const next = stream->in->next;
-        tl_message_free(stream->net, stream->in);
+        tl_message_free(stream, stream->in);
         stream->in = next;
     }
+    tl_account_put(stream->account);
+    tl_account_release(stream->caller->account, TL_USE_HEADS, stream->head_held);
+    if (stream->guest)
+        tl_account_release(stream->caller->account, TL_USE_GUESTS, 1);
+    tl_caller_put(stream->caller);
     tl_waiter_fini(&stream->waiter);
     free(stream);
 }
@@ -126,6 +134,7 @@ static void append_locked(struct tl_stream *stream, struct tl_chunk *chunk)
     while (chunk) {
         struct tl_chunk *const next = chunk->next;
         chunk->next = NULL;
+        tl_chunk_charge(chunk, stream->account);
         *stream->out_tail = chunk;
         stream->out_tail = &chunk->next;
         stream->out_last = chunk;
@@ -139,7 +148,7 @@ static void append_locked(struct tl_stream *stream, struct tl_chunk *chunk)
 /* What the pending output costs: about the memory that it takes. */
 static size_t weight_locked(const struct tl_stream *stream)
 {
-    return stream->out_bytes - stream->out_mapped + stream->out_mapped / TL_STREAM_OUT_MAPPED;
+    return stream->out_bytes - stream->out_mapped + stream->out_mapped / TL_CHUNK_MAPPED;
 }
 
 int tl_stream_write(struct tl_stream *stream, struct tl_chunk *chunk)
@@ -315,9 +324,10 @@ int tl_stream_read(struct tl_stream *stream, struct tl_message **out, int64_t ti
 
 static void stop_receiving(struct tl_stream *stream, int error)
 {
-    tl_message_free(stream->net, stream->partial);
+    tl_message_free(stream, stream->partial);
     stream->partial = NULL;
     stream->framed = false;
+    stream->due = 0;
     pthread_mutex_lock(&stream->waiter.lock);
     stream->in_error = error;
     pthread_cond_broadcast(&stream->waiter.cond);
@@ -326,10 +336,13 @@ static void stop_receiving(struct tl_stream *stream, int error)
 
 /* Public calls need little. */
 #define MAX_PUBLIC_MESSAGE (64u << 10)
+#define MAX_HEALTH_MESSAGE (1u << 10)
 
 size_t tl_stream_max_message(const struct tl_stream *stream)
 {
     const size_t most = atomic_load_explicit(&stream->net->max_message, memory_order_relaxed);
+    if (stream->method->role == TL_ROLE_HEALTH)
+        return MAX_HEALTH_MESSAGE;
     return stream->method->role == TL_ROLE_PUBLIC && most > MAX_PUBLIC_MESSAGE ? MAX_PUBLIC_MESSAGE
                                                                                : most;
 }
@@ -340,20 +353,19 @@ size_t tl_stream_max_message(const struct tl_stream *stream)
  */
 static int grow_partial(struct tl_stream *stream, size_t n)
 {
-    struct tl_net *const net = stream->net;
     struct tl_message *old = stream->partial;
-    const enum tl_role_class class = tl_role_class(stream->method->role);
+    const unsigned use = TL_USE_INBOUND + tl_role_class(stream->method->role);
     const size_t before = old ? old->held : 0;
     const size_t held = sizeof *old + n;
-    if (!tl_net_hold(net, class, held - before))
+    if (!tl_account_take(stream->account, use, held - before))
         return TL_NOMEM;
     struct tl_message *const message = realloc(old, held);
     if (!message) {
-        tl_net_release(net, class, held - before);
+        tl_account_release(stream->account, use, held - before);
         return TL_NOMEM;
     }
     message->held = held;
-    message->class = (uint8_t) class;
+    message->use = (uint8_t)use;
     stream->partial = message;
     return TL_OK;
 }
@@ -378,7 +390,7 @@ static int begin_message(struct tl_stream *stream)
         return rc;
     *stream->partial = (struct tl_message){.n = n,
                                            .held = stream->partial->held,
-                                           .class = stream->partial->class,
+                                           .use = stream->partial->use,
                                            .compressed = head[0] == 1};
     stream->partial_n = 0;
     return TL_OK;
@@ -408,6 +420,8 @@ static void finish_message(struct tl_stream *stream)
     struct tl_message *const message = stream->partial;
     stream->partial = NULL;
     stream->prefix_n = 0;
+    if (stream->method->shape == TL_CLIENT_STREAM || stream->method->shape == TL_BIDI)
+        stream->due = 0; /* the next one may begin at any time */
     pthread_mutex_lock(&stream->waiter.lock);
     *stream->in_tail = message;
     stream->in_tail = &message->next;
@@ -426,6 +440,8 @@ static int deframe(struct tl_stream *stream, const uint8_t *p, size_t n)
             if (took < 0)
                 return (int)took;
         } else {
+            if (!stream->prefix_n && !stream->due)
+                tl_stream_await(stream);
             stream->prefix[stream->prefix_n++] = *p;
             if (stream->prefix_n == sizeof stream->prefix) {
                 const int rc = begin_message(stream);
@@ -441,8 +457,23 @@ static int deframe(struct tl_stream *stream, const uint8_t *p, size_t n)
     return TL_OK;
 }
 
+void tl_stream_await(struct tl_stream *stream)
+{
+    stream->due = uv_now(&stream->loop->loop.uv) + stream->net->options.request_ms;
+    stream->step = 0;
+}
+
+void tl_stream_give_up(struct tl_stream *stream)
+{
+    stop_receiving(stream, TL_UNREACHABLE);
+    tl_grpc_received(stream);
+}
+
 ssize_t tl_stream_receive(struct tl_stream *stream, const uint8_t *p, size_t n)
 {
+    stream->step += n;
+    if (stream->due && stream->step >= STEP)
+        tl_stream_await(stream);
     if (!stream->framed)
         return (ssize_t)n;
     const int rc = deframe(stream, p, n);
@@ -464,6 +495,7 @@ void tl_stream_receive_end(struct tl_stream *stream)
 {
     const bool broken = stream->framed && (stream->partial || stream->prefix_n);
     stream->half_closed = true;
+    stream->due = 0;
     pthread_mutex_lock(&stream->waiter.lock);
     stream->in_ended = true;
     if (broken && !stream->in_error)
@@ -523,6 +555,7 @@ int tl_stream_emit(struct tl_stream *stream, struct tl_outq *q, size_t n)
         }
     }
     stream->ready_bytes -= done;
+    stream->moved_at = uv_now(&stream->loop->loop.uv);
     pthread_mutex_lock(&stream->waiter.lock);
     stream->out_bytes -= done;
     stream->out_mapped -= mapped;

@@ -21,8 +21,8 @@
 struct tl_message {
     struct tl_message *next;
     size_t n;
-    size_t held;   /* its contribution to tl_net_stats.inbound */
-    uint8_t class; /* enum tl_role_class in which `held` is counted */
+    size_t held; /* charged to its stream's account */
+    uint8_t use; /* as this: enum tl_use */
     bool compressed;
     uint8_t p[];
 };
@@ -40,6 +40,10 @@ struct tl_stream {
     unsigned roles;
     struct tl_scope *scope; /* of the token; NULL: unrestricted */
     struct tl_caller *caller;
+    const char *denial;         /* what is wrong with the token, NULL: none, or nothing */
+    struct tl_account *account; /* who is charged */
+    bool guest;                 /* counted as TL_USE_GUESTS of the caller's account */
+    bool refused;               /* there are too many guests */
     bool tls;
     bool is_grpc;
     bool gzip_in;        /* compressed messages are gzip */
@@ -53,6 +57,10 @@ struct tl_stream {
     bool dispatched;
     bool framed;         /* the body is gRPC frames; otherwise it is dropped */
     bool too_large;      /* header fields exceed the limit */
+    size_t head_held;    /* charged to the caller's account for the request's head */
+    uint64_t due;        /* loop time by which more must have arrived; 0: nothing is waited for */
+    size_t step;         /* bytes of it since `due` was set */
+    uint64_t moved_at;   /* loop time when something was sent last */
     bool submitted;      /* the response's head was submitted */
     bool deferred;       /* nghttp2 waits for data */
     bool finished;       /* nghttp2 has got the last of the body, and the trailers */
@@ -60,6 +68,7 @@ struct tl_stream {
     size_t dropped;      /* ignored bytes of the body */
     struct tl_body body; /* of a request that is not gRPC; owned by the worker once `working` */
     bool working;        /* dispatched to a worker */
+    bool late;           /* has not arrived in time */
     size_t owed;         /* received bytes not yet returned to the window */
     uint8_t prefix[5];
     unsigned prefix_n;
@@ -71,6 +80,8 @@ struct tl_stream {
     size_t promised;  /* of `ready`: the next DATA frame's, whose size nghttp2 knows */
     uv_timer_t timer; /* for the deadline */
     bool has_timer;
+
+    atomic_bool lasting; /* the answer is produced while it is sent, for as long as it takes */
 
     struct tl_waiter waiter; /* its lock guards everything below */
     bool dirty;
@@ -96,8 +107,6 @@ struct tl_stream {
 #define TL_STREAM_IN_MARK (2u << 20)
 /* tl_stream_write() blocks above this. */
 #define TL_STREAM_OUT_MARK (256u << 10)
-/* Bytes of a mapped file take no memory, and weigh less by this factor. */
-#define TL_STREAM_OUT_MAPPED 32
 
 static inline struct tl_stream *tl_stream_get(struct tl_stream *stream)
 {
@@ -135,11 +144,11 @@ void tl_stream_reset(struct tl_stream *stream, uint32_t code);
 /*
  * Receive the next message, which the caller frees with tl_message_free(). TL_EOF: the client has
  * sent everything; TL_AGAIN: poked, or `timeout_ms` (negative: none) elapsed; TL_CANCELLED;
- * TL_LIMIT, TL_BAD: the input is too large or not gRPC.
+ * TL_LIMIT, TL_BAD: the input is too large or not gRPC; TL_UNREACHABLE: it does not arrive.
  */
 TL_MUST_USE int tl_stream_read(struct tl_stream *stream, struct tl_message **out,
                                int64_t timeout_ms);
-void tl_message_free(struct tl_net *net, struct tl_message *message);
+void tl_message_free(struct tl_stream *stream, struct tl_message *message);
 
 /* ---- loop side (h2.c) ------------------------------------------------------------------- */
 
@@ -153,6 +162,10 @@ void tl_stream_detach(struct tl_stream *stream);
 ssize_t tl_stream_receive(struct tl_stream *stream, const uint8_t *p, size_t n);
 /* Maximum message size of the stream's method. */
 size_t tl_stream_max_message(const struct tl_stream *stream);
+/* More must arrive within the time for requests. */
+void tl_stream_await(struct tl_stream *stream);
+/* It has not: what waits for it fails. */
+void tl_stream_give_up(struct tl_stream *stream);
 /* The client half-closed the stream. */
 void tl_stream_receive_end(struct tl_stream *stream);
 /* Fill `ready` with what can be sent. Returns whether the response ends after it. */
@@ -173,6 +186,9 @@ void tl_stream_expire(struct tl_stream *stream, struct tl_fields *head, struct t
  * called.
  */
 void tl_stream_deadline(struct tl_stream *stream, int64_t ns);
+
+/* Does it ask whether the server is well? */
+bool tl_asks_health(const struct tl_stream *stream);
 
 /* ---- by protocol ------------------------------------------------------------------------ */
 

@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-#define LONG_MIN 4 /* minimum threads for long work */
+#define LONG_MIN 8 /* minimum threads for long work; one client has at most half of them */
 #define OWN      0 /* value from the server's options */
 
 struct tl_workers {
@@ -16,12 +16,13 @@ struct tl_workers {
 /* Threads start on demand, so that an unused pool costs nothing. */
 static const struct tl_pool_options sizes[TL_ROLE_CLASSES][TL_EFFORTS] = {
     [TL_FOR_PUBLIC] = {{"public", 4, 256}, {"public-long", 1, 16}, {"public-lasts", 32, 0}},
-    [TL_FOR_READ] = {{"read", 16, 4096}, {"read-long", OWN, 256}, {"read-lasts", OWN, 0}},
+    [TL_FOR_READ] = {{"read", 16, 4096}, {"read-long", OWN, 1024}, {"read-lasts", OWN, 0}},
     [TL_FOR_PUSH] = {{"push", 16, 1024}, {"push-long", OWN, 256}, {"push-lasts", OWN, 0}},
-    [TL_FOR_ADMIN] = {{"admin", 4, 256}, {"admin-long", 2, 64}, {"admin-lasts", 16, 0}},
+    [TL_FOR_ADMIN] = {{"admin", 4, 256}, {"admin-long", 4, 64}, {"admin-lasts", 16, 0}},
+    [TL_FOR_HEALTH] = {{"health", 4, 256}, {"health-long", 1, 16}, {"health-lasts", 64, 0}},
 };
 
-int tl_workers_new(struct tl_workers **out, unsigned max_lasting)
+int tl_workers_new(struct tl_workers **out, struct tl_shares *shares, unsigned max_lasting)
 {
     struct tl_workers *const workers = calloc(1, sizeof *workers);
     const unsigned processors = tl_processors();
@@ -32,7 +33,9 @@ int tl_workers_new(struct tl_workers **out, unsigned max_lasting)
             if (options.max_threads == OWN && effort == TL_LASTING)
                 options.max_threads = max_lasting;
             else if (options.max_threads == OWN)
-                options.max_threads = processors < LONG_MIN ? LONG_MIN : processors;
+                options.max_threads = 2 * processors < LONG_MIN ? LONG_MIN : 2 * processors;
+            options.number = class * TL_EFFORTS + effort;
+            options.shares = shares;
             rc = tl_pool_new(&workers->pools[class][effort], &options);
         }
     if (rc == TL_OK)
@@ -42,10 +45,17 @@ int tl_workers_new(struct tl_workers **out, unsigned max_lasting)
     return rc;
 }
 
-int tl_workers_run(struct tl_workers *workers, unsigned role, enum tl_effort effort,
-                   void (*job)(void *argument), void *argument)
+int tl_workers_run(struct tl_workers *workers, struct tl_account *account, unsigned role,
+                   enum tl_effort effort, void (*job)(void *argument), void *argument)
 {
-    return tl_pool_run(workers->pools[tl_role_class(role)][effort], job, argument);
+    return tl_pool_run(workers->pools[tl_role_class(role)][effort], account, job, argument);
+}
+
+void tl_workers_wake(struct tl_workers *workers)
+{
+    for (unsigned class = 0; class < TL_ROLE_CLASSES; class ++)
+        for (unsigned effort = 0; effort < TL_EFFORTS; effort++)
+            tl_pool_wake(workers->pools[class][effort]);
 }
 
 void tl_workers_limit(struct tl_workers *workers, unsigned max_lasting)
@@ -69,6 +79,11 @@ int tl_workers_metrics(const struct tl_workers *workers, struct tl_buf *out)
         rc = tl_metric_begin(out, "worker_queue", "Calls that wait for a thread.");
     for (size_t i = 0; i < n && rc == TL_OK; i++)
         rc = tl_metric_sample(out, "worker_queue", use[i].queued, "pool=\"%s\"", use[i].name);
+    if (rc == TL_OK)
+        rc = tl_metric_begin(out, "worker_refused_total", "Calls refused: too many of a client.");
+    for (size_t i = 0; i < n && rc == TL_OK; i++)
+        rc = tl_metric_sample(out, "worker_refused_total", use[i].refused, "pool=\"%s\"",
+                              use[i].name);
     if (rc == TL_OK)
         rc = tl_histogram_begin(out, "worker_wait_seconds", "How long calls waited for a thread.");
     for (size_t i = 0; i < n && rc == TL_OK; i++)

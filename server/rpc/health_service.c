@@ -53,8 +53,8 @@ static int run_watch(struct tl_call *call, const void *message)
 
 const struct tl_method tl_health_methods[] = {
     {"/grpc.health.v1.Health/Check", &grpc__health__v1__health_check_request__descriptor, TL_UNARY,
-     TL_ROLE_PUBLIC, run_check, TL_SHORT, TL_REACH_NONE, true},
+     TL_ROLE_HEALTH, run_check, TL_SHORT, TL_REACH_NONE, true},
     {"/grpc.health.v1.Health/Watch", &grpc__health__v1__health_check_request__descriptor,
-     TL_SERVER_STREAM, TL_ROLE_PUBLIC, run_watch, TL_SHORT, TL_REACH_NONE},
+     TL_SERVER_STREAM, TL_ROLE_HEALTH, run_watch, TL_SHORT, TL_REACH_NONE},
     {NULL, NULL, 0, 0, NULL},
 };

@@ -21,12 +21,22 @@
 
 int tcp_connect(const char *url)
 {
+    return tcp_connect_from(url, NULL);
+}
+
+int tcp_connect_from(const char *url, const char *source)
+{
     const char *const colon = strrchr(url, ':');
     assert_non_null(colon);
     struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons((uint16_t)atoi(colon + 1))};
     inet_pton(AF_INET, "127.0.0.1", &at.sin_addr);
     const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert_true(fd >= 0);
+    struct sockaddr_in from = {.sin_family = AF_INET};
+    if (source) {
+        inet_pton(AF_INET, source, &from.sin_addr);
+        assert_int_equal(bind(fd, (struct sockaddr *)&from, sizeof from), 0);
+    }
     assert_int_equal(connect(fd, (struct sockaddr *)&at, sizeof at), 0);
     const int on = 1;
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
@@ -148,13 +158,18 @@ static void start_tls(struct h2_client *c)
 
 struct h2_client *h2_connect(const char *url)
 {
+    return h2_connect_from(url, NULL, 1 << 20);
+}
+
+struct h2_client *h2_connect_from(const char *url, const char *source, uint32_t window)
+{
     struct h2_client *const c = calloc(1, sizeof *c);
     nghttp2_session_callbacks *callbacks;
     nghttp2_option *option;
     const nghttp2_settings_entry settings[] = {
-        {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, 1 << 20},
+        {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, window},
     };
-    c->fd = tcp_connect(url);
+    c->fd = tcp_connect_from(url, source);
     if (!strncmp(url, "https", 5))
         start_tls(c);
     nghttp2_session_callbacks_new(&callbacks);

@@ -46,9 +46,12 @@ struct h2_client {
 
 /* Connect to a listener's URL ("http://127.0.0.1:1234", "https://…"). Fails the test if refused. */
 struct h2_client *h2_connect(const char *url);
+/* The same from another local address, "127.0.0.2", with this window for each stream. */
+struct h2_client *h2_connect_from(const char *url, const char *source, uint32_t window);
 void h2_free(struct h2_client *client);
 /* A plain connected socket to the URL's port. */
 int tcp_connect(const char *url);
+int tcp_connect_from(const char *url, const char *source);
 
 /*
  * Start a request; extra "name: value" pairs end with NULL. The exchange lives as long as the

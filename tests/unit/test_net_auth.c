@@ -227,9 +227,9 @@ static void test_logins(void **state)
     struct tl_logins logins, others;
     struct tl_fields set = {0}, headers = {0}, changed = {0};
     struct tl_fail fail = {0};
-    uint8_t digest[TL_TOKEN_DIGEST] = {1, 2, 3};
+    static const uint8_t digest[TL_TOKEN_DIGEST] = {1, 2, 3};
     uint8_t found[TL_TOKEN_DIGEST];
-    const struct tl_grant grant = {.roles = TL_ROLE_READ, .digest = digest};
+    const struct tl_grant grant = {.roles = TL_ROLE_READ, .digest = {1, 2, 3}};
     assert_int_equal(tl_logins_init(&logins, &fail), TL_OK);
     assert_int_equal(tl_logins_init(&others, &fail), TL_OK);
     assert_int_equal(tl_login_cookie(&logins, &grant, true, &set), TL_OK);
@@ -257,7 +257,7 @@ static void test_logins(void **state)
     tl_fields_fini(&set);
     tl_fields_fini(&headers);
     /* An expired one, and the one set by a logout. */
-    const struct tl_grant over = {.roles = 1, .digest = digest, .expires = time(NULL) - 1};
+    const struct tl_grant over = {.roles = 1, .digest = {1, 2, 3}, .expires = time(NULL) - 1};
     assert_int_equal(tl_login_cookie(&logins, &over, false, &set), TL_OK);
     assert_null(strstr(tl_fields_get(&set, "set-cookie"), "Secure"));
     send_back(&set, &headers);

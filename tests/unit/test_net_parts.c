@@ -11,6 +11,7 @@
 #include "rpc/rpc.h"
 #include "unit/seed.h"
 
+#include <netinet/in.h>
 #include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -289,23 +290,171 @@ static void wait_at_gate(void *argument)
     atomic_fetch_add(&gate->done, 1);
 }
 
+/* Accounts of different addresses. */
+static void open_accounts(struct tl_shares *shares, struct tl_account **accounts, size_t n)
+{
+    tl_shares_init(shares);
+    for (size_t i = 0; i < n; i++) {
+        struct sockaddr_storage at = {.ss_family = AF_INET};
+        ((struct sockaddr_in *)&at)->sin_addr.s_addr = (uint32_t)i + 1;
+        accounts[i] = tl_account_new(shares, &at);
+        assert_non_null(accounts[i]);
+    }
+}
+
+static void close_accounts(struct tl_shares *shares, struct tl_account **accounts, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        tl_account_put(accounts[i]);
+    tl_shares_fini(shares);
+}
+
 static void test_pool(void **state)
 {
-    const struct tl_pool_options options = {"test", 3, 2};
+    struct tl_shares shares;
+    struct tl_account *accounts[3];
+    const struct tl_pool_options options = {"test", 3, 2, .shares = &shares};
     struct tl_pool *pool = NULL;
     struct gate gate;
+    open_accounts(&shares, accounts, 3);
     tl_waiter_init(&gate.waiter);
     atomic_init(&gate.done, 0);
     assert_int_equal(tl_pool_new(&pool, &options), TL_OK);
     unsigned taken = 0;
-    for (int i = 0; i < 10; i++)
-        taken += tl_pool_run(pool, wait_at_gate, &gate) == TL_OK;
+    static const unsigned of[] = {3, 1, 1}; /* as much as is left free */
+    for (int k = 0; k < 3; k++) {
+        const unsigned before = taken;
+        for (int i = 0; i < 10; i++)
+            taken += tl_pool_run(pool, accounts[k], wait_at_gate, &gate) == TL_OK;
+        assert_int_equal(taken - before, of[k]);
+    }
     assert_int_equal(taken, 5); /* three run, two wait */
     assert_true(tl_pool_busy(pool));
     tl_waiter_close(&gate.waiter);
     tl_pool_free(pool);
     assert_int_equal(atomic_load(&gate.done), taken);
     tl_waiter_fini(&gate.waiter);
+    close_accounts(&shares, accounts, 3);
+}
+
+/* One thread; which job ran when. */
+struct turns {
+    struct tl_waiter gate;
+    atomic_uint n;
+    char order[64];
+};
+
+struct turn {
+    struct turns *turns;
+    char name;
+};
+
+static void take_turn(void *argument)
+{
+    struct turn *const turn = argument;
+    if (turn->name == '.')
+        while (tl_waiter_wait(&turn->turns->gate, -1) != TL_CANCELLED)
+            ;
+    turn->turns->order[atomic_fetch_add(&turn->turns->n, 1)] = turn->name;
+}
+
+/* However many calls a client has waiting, those of the others come in between. */
+static void test_pool_takes_turns(void **state)
+{
+    struct tl_shares shares;
+    struct tl_account *accounts[4];
+    const struct tl_pool_options options = {"test", 1, 1000, .shares = &shares};
+    struct tl_pool *pool = NULL;
+    struct turns turns = {.order = ""};
+    struct turn turn[4] = {{&turns, '.'}, {&turns, 'a'}, {&turns, 'b'}, {&turns, 'c'}};
+    open_accounts(&shares, accounts, 4);
+    tl_waiter_init(&turns.gate);
+    assert_int_equal(tl_pool_new(&pool, &options), TL_OK);
+    assert_int_equal(tl_pool_run(pool, accounts[0], take_turn, &turn[0]), TL_OK);
+    struct tl_pool_use use;
+    do
+        tl_pool_use(pool, &use);
+    while (use.queued);
+    for (int i = 0; i < 5; i++)
+        assert_int_equal(tl_pool_run(pool, accounts[1], take_turn, &turn[1]), TL_OK);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(tl_pool_run(pool, accounts[2], take_turn, &turn[2]), TL_OK);
+    assert_int_equal(tl_pool_run(pool, accounts[3], take_turn, &turn[3]), TL_OK);
+    tl_waiter_close(&turns.gate);
+    tl_pool_free(pool);
+    assert_string_equal(turns.order, ".abcababaa");
+    tl_waiter_fini(&turns.gate);
+    close_accounts(&shares, accounts, 4);
+}
+
+/* A client that does not take its answers gets no more of them, until it does. */
+static void test_pool_waits_for_answers(void **state)
+{
+    struct tl_shares shares;
+    struct tl_account *accounts[2];
+    const struct tl_pool_options options = {"test", 4, 100, .shares = &shares};
+    struct tl_pool *pool = NULL;
+    struct turns turns = {.order = ""};
+    struct turn turn[2] = {{&turns, 'a'}, {&turns, 'b'}};
+    open_accounts(&shares, accounts, 2);
+    tl_shares_limit(&shares, TL_USE_ANSWERS, 100, 0);
+    tl_waiter_init(&turns.gate);
+    assert_int_equal(tl_pool_new(&pool, &options), TL_OK);
+    shares.on_room = (void (*)(void *))tl_pool_wake;
+    shares.context = pool;
+    tl_account_charge(accounts[0], TL_USE_ANSWERS, 60);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(tl_pool_run(pool, accounts[0], take_turn, &turn[0]), TL_OK);
+    assert_int_equal(tl_pool_run(pool, accounts[1], take_turn, &turn[1]), TL_OK);
+    while (!atomic_load(&turns.n))
+        ;
+    assert_string_equal(turns.order, "b");
+    tl_account_release(accounts[0], TL_USE_ANSWERS, 30);
+    while (atomic_load(&turns.n) < 4)
+        ;
+    tl_account_release(accounts[0], TL_USE_ANSWERS, 30);
+    tl_pool_free(pool);
+    assert_string_equal(turns.order, "baaa");
+    tl_waiter_fini(&turns.gate);
+    close_accounts(&shares, accounts, 2);
+}
+
+/* One alone gets half, each further one what is left of the rest, and nobody nothing. */
+static void test_shares(void **state)
+{
+    static const unsigned of[] = {512, 256, 128, 64, 32, 16, 8, 4, 2, 1, 1};
+    enum { N = sizeof of / sizeof *of };
+    struct tl_shares shares;
+    struct tl_account *accounts[N];
+    open_accounts(&shares, accounts, N);
+    tl_shares_limit(&shares, TL_USE_HTTP1, 1024, 0);
+    for (size_t i = 0; i < N; i++) {
+        unsigned n = 0;
+        while (tl_account_take(accounts[i], TL_USE_HTTP1, 1))
+            n++;
+        assert_int_equal(n, of[i]);
+    }
+    /* A token has its share from all addresses together, and an address with all tokens. */
+    static const uint8_t digests[2][16] = {"first", "second"};
+    struct tl_account *const here = tl_account_with_token(accounts[0], digests[0]);
+    struct tl_account *const there = tl_account_with_token(accounts[1], digests[0]);
+    struct tl_account *const other = tl_account_with_token(accounts[1], digests[1]);
+    tl_shares_limit(&shares, TL_USE_GUESTS, 100, 10);
+    for (int i = 0; i < 5; i++) {
+        assert_true(tl_account_take(here, TL_USE_GUESTS, 1));
+        assert_true(tl_account_take(there, TL_USE_GUESTS, 1));
+        assert_true(tl_account_take(other, TL_USE_GUESTS, 1));
+    }
+    assert_false(tl_account_take(here, TL_USE_GUESTS, 1));
+    assert_false(tl_account_take(there, TL_USE_GUESTS, 1));
+    assert_false(tl_account_take(other, TL_USE_GUESTS, 1));
+    tl_account_release(there, TL_USE_GUESTS, 5);
+    assert_true(tl_account_take(here, TL_USE_GUESTS, 1));
+    assert_true(tl_account_take(other, TL_USE_GUESTS, 1));
+    tl_account_put(here);
+    tl_account_put(there);
+    tl_account_put(other);
+    close_accounts(&shares, accounts, N);
 }
 
 /* ---- texts -------------------------------------------------------------------------------- */
@@ -372,12 +521,21 @@ static void test_utf8(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_fields),       cmocka_unit_test(test_lists),
-        cmocka_unit_test(test_queries),      cmocka_unit_test(test_gzip),
-        cmocka_unit_test(test_addresses),    cmocka_unit_test(test_certificate),
-        cmocka_unit_test(test_outq),         cmocka_unit_test(test_pool),
-        cmocka_unit_test(test_timeouts),     cmocka_unit_test(test_content_types),
-        cmocka_unit_test(test_names),        cmocka_unit_test(test_utf8),
+        cmocka_unit_test(test_fields),
+        cmocka_unit_test(test_lists),
+        cmocka_unit_test(test_queries),
+        cmocka_unit_test(test_gzip),
+        cmocka_unit_test(test_addresses),
+        cmocka_unit_test(test_certificate),
+        cmocka_unit_test(test_outq),
+        cmocka_unit_test(test_pool),
+        cmocka_unit_test(test_pool_takes_turns),
+        cmocka_unit_test(test_pool_waits_for_answers),
+        cmocka_unit_test(test_shares),
+        cmocka_unit_test(test_timeouts),
+        cmocka_unit_test(test_content_types),
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_utf8),
         cmocka_unit_test(test_half_records),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
