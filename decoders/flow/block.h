@@ -124,8 +124,8 @@ struct tl_block {
     bool entry : 1;  /* begins at its function's entry */
     bool binds : 1;  /* contains an instruction with tl_insn.binds */
     bool odd;        /* the last instruction is not 2 or 4 bytes long */
-    uint8_t plain;   /* `isa` if TL_BLOCK_SLACK and TL_BLOCK_TAIL hold for `coded` and the block is
-                        x86 or not `odd`; else TL_ISA_NONE */
+    uint8_t plain;   /* `isa` if TL_BLOCK_SLACK and TL_BLOCK_TAIL hold for `coded`, the block is x86
+                        or not `odd`, and does not end with an exception return; else TL_ISA_NONE */
     uint8_t waits;   /* enum tl_block_waits */
     uint8_t end;     /* enum tl_block_end */
     uint8_t last_kind;  /* enum tl_insn_kind of the last instruction */

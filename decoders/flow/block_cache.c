@@ -494,7 +494,9 @@ decode_new(struct tl_block_cache *cache, uint64_t h, unsigned space, enum tl_isa
         b.coded_size = (uint32_t)cache->scratch.n;
     }
     b.odd = b.last_size != 2 && b.last_size != 4;
-    b.plain = !b.coded || (b.odd && !tl_isa_is_x86(isa)) ? TL_ISA_NONE : b.isa;
+    const bool plain =
+        b.coded && (!b.odd || tl_isa_is_x86(isa)) && b.last_kind != TL_INSN_RETURN_EX;
+    b.plain = plain ? b.isa : TL_ISA_NONE;
     b.entry = begins_function(cache->image, b.function, b.pc);
     b.waits = (uint8_t)waits_for(&b);
     b.number = next_number();

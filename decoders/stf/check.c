@@ -361,16 +361,20 @@ static bool always_jumps(const struct tl_stf_record *r, uint16_t iem)
     return quadrant == 2 && funct3 == 4 && (r->opcode & 0x7c) == 0 && (r->opcode & 0xf80) != 0;
 }
 
-/* RISC-V: conditional branches, and instructions that enter or leave a handler. */
+/* RISC-V: conditional branches, and the jumps and returns of Zcmp and Zcmt. */
 static bool may_jump(const struct tl_stf_record *r)
 {
     if (r->type == TL_STF_INST_32)
-        return (r->opcode & 0x7f) == 0x63 || (r->opcode & 0x7f) == 0x73;
+        return (r->opcode & 0x7f) == 0x63;
     const uint32_t quadrant = r->opcode & 3, funct3 = r->opcode >> 13 & 7;
-    return (quadrant == 1 && funct3 >= 6) || r->opcode == 0x9002;
+    return (quadrant == 1 && funct3 >= 6) || (r->opcode & 0xfc03) == 0xa002 ||
+           (r->opcode & 0xfd03) == 0xbc02;
 }
 
-/* INST_PC_TARGET is required for each taken branch, and only allowed for branches. */
+/*
+ * INST_PC_TARGET is required for each taken branch, and only allowed for branches: tools of stf_lib
+ * stop at others, such as an exception return with one.
+ */
 static void check_target(struct tl_stf_checker *c, const struct tl_stf_record *r)
 {
     if (c->jumped)

@@ -133,7 +133,7 @@ static bool decode_insn(enum tl_isa isa, uint64_t pc, const uint8_t *code, size_
 }
 
 int tl_stf_batch_insn(struct tl_stf_batch *batch, enum tl_isa isa, uint64_t pc, const uint8_t *code,
-                      uint32_t size, struct tl_bytes group, bool taken, uint64_t offset)
+                      uint32_t size, struct tl_bytes group, enum tl_stf_way way, uint64_t offset)
 {
     struct tl_insn insn;
     const bool known = decode_insn(isa, pc, code, size, &insn);
@@ -157,6 +157,8 @@ int tl_stf_batch_insn(struct tl_stf_batch *batch, enum tl_isa isa, uint64_t pc, 
         batch->isa = (uint8_t)isa;
         batch->offset = offset;
     }
+    const bool taken = way == TL_STF_TAKEN || (way == TL_STF_RETURNS && !insn.conditional &&
+                                               insn.kind == TL_INSN_RETURN_EX);
     batch->last = insn;
     batch->insns++;
     if (tl_buf_add(&batch->code, code, size) < 0 || add_records(batch, pc, code, size, group) < 0)

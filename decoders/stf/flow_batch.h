@@ -40,14 +40,20 @@ void tl_stf_batch_fini(struct tl_stf_batch *batch);
  */
 TL_MUST_USE int tl_stf_batch_add(struct tl_stf_batch *batch, const struct tl_item *item);
 
+/* How the flow went on behind an instruction. */
+enum tl_stf_way {
+    TL_STF_STRAIGHT,
+    TL_STF_RETURNS, /* to another address if it is an unconditional exception return */
+    TL_STF_TAKEN    /* to another address */
+};
+
 /*
  * Append an instruction of `size` bytes `code` at `pc`; if the batch has groups, `group` is the
- * complete group in its trace. Ends the run if the instruction can change the flow, or did
- * (`taken`).
+ * complete group in its trace. Ends the run if the instruction can change the flow, or did.
  */
 TL_MUST_USE int tl_stf_batch_insn(struct tl_stf_batch *batch, enum tl_isa isa, uint64_t pc,
                                   const uint8_t *code, uint32_t size, struct tl_bytes group,
-                                  bool taken, uint64_t offset);
+                                  enum tl_stf_way way, uint64_t offset);
 
 /* Save the current run, or restore it into a new batch with its own `groups`. All complete items
  * must have been delivered. */

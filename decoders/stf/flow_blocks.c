@@ -59,6 +59,13 @@ static uint32_t offset_of(const struct tl_block *block, uint32_t n, uint32_t *co
     return measure(block->coded, n, code);
 }
 
+/* Can the last instruction of `block` be a branch? Of unknown instruction sets any can. */
+static bool may_branch(const struct tl_block *block)
+{
+    return block->last_kind == TL_INSN_BRANCH || block->last_kind == TL_INSN_INDIRECT ||
+           block->isa == TL_ISA_NONE || block->isa == TL_ISA_OR1K;
+}
+
 /* Hold back an instruction of `block` that is `code` bytes from pc; it has `n` bytes of records at
  * `stf`. */
 static void hold(struct tl_stf_flow *flow, const struct tl_block *block, bool whole, bool taken,
@@ -74,6 +81,7 @@ static void hold(struct tl_stf_flow *flow, const struct tl_block *block, bool wh
     flow->state.has_pc = flow->open = false;
     held->is = true;
     held->taken = taken;
+    held->branches = whole && may_branch(block);
     held->open = held->event = false;
     held->odd = size != 2 && size != 4;
     held->has_target = taken && whole && block->last_kind == TL_INSN_BRANCH;
@@ -121,6 +129,15 @@ static int change_isa(struct tl_stf_flow *flow, enum tl_isa isa)
     return tl_stf_flow_put_mode(&front->pre, mode, TL_STF_MODE_ISA_ONLY | TL_STF_MODE_BEFORE);
 }
 
+static int put_due_mode(struct tl_stf_flow *flow)
+{
+    flow->mode_due = false;
+    flow->front.any = true;
+    if (tl_mode_isa(flow->state.mode) != TL_ISA_NONE)
+        flow->read_isa = tl_mode_isa(flow->state.mode);
+    return tl_stf_flow_put_mode(&flow->front.pre, flow->state.mode, flow->mode_flags);
+}
+
 /* Write the header if not written yet, and the records needed before an instruction at `pc`. */
 static int arrive(struct tl_stf_flow *flow, uint64_t pc, enum tl_isa isa)
 {
@@ -132,7 +149,9 @@ static int arrive(struct tl_stf_flow *flow, uint64_t pc, enum tl_isa isa)
     }
     if (pc != flow->track)
         flow->front.force = flow->front.any = true;
-    return flow->read_isa == isa && flow->state.isa == isa ? TL_OK : change_isa(flow, isa);
+    const int result = flow->mode_due ? put_due_mode(flow) : TL_OK;
+    return result < 0 || (flow->read_isa == isa && flow->state.isa == isa) ? result
+                                                                           : change_isa(flow, isa);
 }
 
 /* Write one instruction within a block whose group has more than its closing records. */
@@ -140,13 +159,13 @@ static int put_fronted(struct tl_stf_flow *flow, uint64_t pc, const uint8_t *stf
                        uint32_t size)
 {
     uint64_t target = pc + size;
-    const bool write = flow->front.target || *stf == TL_STF_INST_PC_TARGET;
+    const bool write = *stf == TL_STF_INST_PC_TARGET;
     if (*stf == TL_STF_INST_PC_TARGET) {
         stf += TL_STF_TARGET_BYTES;
         n -= TL_STF_TARGET_BYTES;
     }
     flow->reported = flow->state;
-    return tl_stf_flow_put_group(flow, &flow->front, pc, write ? &target : NULL, target,
+    return tl_stf_flow_put_group(flow, &flow->front, pc, write ? &target : NULL,
                                  (struct tl_bytes){0}, (struct tl_bytes){stf, n});
 }
 
@@ -182,7 +201,7 @@ static int close_all(struct tl_stf_flow *flow, struct tl_block *block)
 static inline bool is_plain(const struct tl_stf_held *held, enum tl_isa isa)
 {
     return !held->open && !held->event && held->post.n == 0 && !held->front.any &&
-           !held->front.target && (!held->odd || tl_isa_is_x86(isa));
+           (!held->taken || held->branches) && (!held->odd || tl_isa_is_x86(isa));
 }
 
 /* The instruction set of blocks that can be copied; UINT8_MAX: none. */
@@ -305,7 +324,8 @@ struct copier {
     uint64_t left;                  /* markers before the next cut; if `apart`, one more */
     uint8_t isa;                    /* instruction set of blocks that can be copied */
     bool apart;                     /* no instruction is held back: at.tail is unused */
-    bool force, target;             /* as in struct tl_stf_front */
+    bool force;                     /* as in struct tl_stf_front */
+    uint8_t points;                 /* as in struct tl_stf_flow */
     bool begun;                     /* `apart`, and a block was copied */
     bool open;                      /* as in struct tl_stf_flow */
     const struct tl_block *last;    /* copied except for its last instruction; NULL: none */
@@ -323,7 +343,7 @@ static INLINE bool begin_copy(const struct tl_stf_flow *flow, uint64_t stop, str
     const bool apart = !held->is;
     if (!flow->out.p || !flow->header || flow->whole || flow->markers >= stop ||
         (flow->repeats && flow->out.cap > TL_STF_REPEAT_MAX) ||
-        (apart ? front->lead.n || front->pre.n
+        (apart ? front->lead.n || front->pre.n || flow->mode_due
                : front->any || !is_plain(held, (enum tl_isa)flow->state.isa)))
         return false;
     *c = (struct copier){.at = {.p = flow->out.p + flow->out.n,
@@ -338,7 +358,7 @@ static INLINE bool begin_copy(const struct tl_stf_flow *flow, uint64_t stop, str
                          .isa = copied_isa(flow),
                          .apart = apart,
                          .force = front->force,
-                         .target = front->target,
+                         .points = flow->points,
                          .open = flow->open,
                          .known = flow->state.has_pc,
                          .repeats = flow->repeats};
@@ -386,7 +406,8 @@ static INLINE bool leave(const struct tl_stf_flow *flow, struct copier *c)
     c->at.p = p + c->at.tail_n;
     c->at.next = target;
     c->apart = true;
-    c->target = c->open = false;
+    c->open = false;
+    c->points = TL_STF_POINTS_ALONE;
     return true;
 }
 
@@ -411,14 +432,19 @@ static INLINE bool may_pass(struct tl_stf_flow *flow, struct copier *c, const st
  */
 static __attribute__((noinline)) size_t put_gaps(uint8_t **at, const uint8_t *end,
                                                  const struct tl_item *items, size_t n,
-                                                 const struct tl_stf_gap_line *line)
+                                                 const struct tl_stf_gap_line *line,
+                                                 uint8_t *points)
 {
     const bool point = tl_item_is_branch(items);
     const uint32_t head = tl_item_head(items);
     uint8_t *p = *at;
     size_t i = 0;
+    if (point && *points != TL_STF_POINTS_TARGETS) {
+        *points = TL_STF_POINTS_TARGETS;
+        p = tl_stf_flow_put_points(p, TL_STF_POINTS_TARGETS);
+    }
     do {
-        p[0] = TL_STF_INST_PC_TARGET;
+        p[0] = TL_STF_FORCE_PC;
         tl_put_le64(p + 1, tl_item_address(&items[i]));
         p += point ? TL_STF_TARGET_BYTES : 0;
         i++;
@@ -434,21 +460,18 @@ static __attribute__((noinline)) size_t put_gaps(uint8_t **at, const uint8_t *en
 }
 
 /*
- * Copy a block when nothing is held back and only its address must be reported first. `more`: a
- * step follows it. Returns false if it needs individual treatment.
+ * Copy a block when nothing is held back and only its address must be reported first. Returns false
+ * if it needs individual treatment.
  */
-static INLINE bool copy_apart(struct copier *c, const struct tl_block *b, bool taken, bool more,
-                              uint64_t stop, bool marks)
+static INLINE bool copy_apart(struct copier *c, const struct tl_block *b, bool taken, uint64_t stop,
+                              bool marks)
 {
     if (b->plain != c->isa)
         return false;
     const uint8_t first = b->coded[0];
-    const size_t size = first == TL_STF_INST_32 ? 4 : 2;
     /* A single instruction is held back with its FORCE_PC, so that the step after it is none to be
-     * noted; without marks, that and its target may be written now if certain. */
-    const bool single = b->n == 1;
-    const bool sure = !c->target | more | (taken & (b->last_kind == TL_INSN_BRANCH));
-    const bool good = c->force & (c->left != stop + 1) & (b->n > 1 || (sure && !marks)) &
+     * noted; without marks, that may be written now. */
+    const bool good = c->force & (c->left != stop + 1) & (b->n > 1 || !marks) &
                       ((first == TL_STF_INST_32) | (first == TL_STF_INST_16)) &
                       ((size_t)(c->end - c->at.p) >= (size_t)b->coded_size + 2 * BLOCK_ROOM) &
                       (b->n < c->left);
@@ -457,16 +480,15 @@ static INLINE bool copy_apart(struct copier *c, const struct tl_block *b, bool t
     uint8_t *const p = c->at.p;
     p[0] = TL_STF_FORCE_PC;
     tl_put_le64(p + 1, b->pc);
-    p[9] = TL_STF_INST_PC_TARGET;
-    tl_put_le64(p + 10, b->pc + size);
-    c->at.p += (c->target & !(single & taken)) ? 18 : 9;
+    c->at.p += 9;
     c->at.taken = c->at.odd = false;
     c->at.tail_n = 0;
     tl_stf_copy_step(&c->at, b, taken, true, tl_stf_copy_portable);
     c->left -= b->n;
     c->last = b;
     c->begun = true;
-    c->apart = c->force = c->target = c->known = c->open = false;
+    c->apart = c->force = c->known = c->open = false;
+    c->points = TL_STF_POINTS_ALONE;
     return true;
 }
 
@@ -486,9 +508,8 @@ static INLINE void end_copy(struct tl_stf_flow *flow, uint64_t stop, const struc
         front->lead.n += flow->gap.n;
     }
     flow->state.has_pc = c->known;
-    front->force = c->force;
-    front->target = c->target;
-    front->any = c->force || c->target;
+    front->force = front->any = c->force;
+    flow->points = c->points;
     flow->open = c->open;
     flow->held.is = false;
     const uint64_t markers = stop - c->left + c->apart;
@@ -613,8 +634,7 @@ static INLINE void copy_items(struct tl_stf_flow *flow, const struct tl_item *it
             }
             if (c.apart) {
                 const uintptr_t first = item->path[step];
-                if (!copy_apart(&c, tl_path_block(first), tl_path_taken(first), step + 1 < item->n,
-                                stop, marks))
+                if (!copy_apart(&c, tl_path_block(first), tl_path_taken(first), stop, marks))
                     break;
                 step++;
             }
@@ -628,12 +648,14 @@ static INLINE void copy_items(struct tl_stf_flow *flow, const struct tl_item *it
             if (!may_pass(flow, &c, item, line))
                 break;
             uint8_t *p = c.at.p;
-            i += put_gaps(&p, c.end - BLOCK_ROOM, item, n - i, line ? &flow->gap : NULL) - 1;
+            i +=
+                put_gaps(&p, c.end - BLOCK_ROOM, item, n - i, line ? &flow->gap : NULL, &c.points) -
+                1;
             c.at.p = p;
             c.force = true;
             if (tl_item_is_branch(item)) {
                 c.point = &items[i];
-                c.target = c.known = c.open = true;
+                c.known = c.open = true;
             }
             if (line && (i + 1 == n || !tl_stf_flow_is_point(&items[i + 1]))) {
                 c.line = true; /* goes before whatever comes next */

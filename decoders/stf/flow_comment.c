@@ -2,6 +2,8 @@
 /* Converts our COMMENT records, which contain lines of flow text, back to items. */
 #include "stf/flow_comment.h"
 
+#include "stf/flow_map.h"
+
 #include <stdlib.h>
 
 /* Get the next word of a line; empty at its end. */
@@ -121,24 +123,73 @@ static bool parse_note(struct tl_bytes line, struct tl_buf *data, struct tl_item
     return true;
 }
 
+/* "NAME NUMBER PC", "-" where one is unknown; and "interrupt". */
+static bool parse_exception(struct tl_bytes line, struct tl_buf *data, struct tl_item *out)
+{
+    const struct tl_bytes name = word(&line);
+    const struct tl_bytes which = word(&line);
+    const struct tl_bytes place = word(&line);
+    uint64_t sub = TL_EXCEPTION_UNKNOWN;
+    if (name.n == 0 ||
+        (!is(which, "-") && (!number(which, 10, &sub) || sub >= TL_EXCEPTION_UNKNOWN)))
+        return false;
+    *out = (struct tl_item){.kind = TL_ITEM_EXCEPTION, .sub = (uint16_t)sub};
+    if (is(word(&line), "interrupt"))
+        out->sub |= TL_EXCEPTION_INTERRUPT;
+    if (number(place, 16, &out->pc))
+        out->flags |= TL_ITEM_HAS_PC;
+    else if (!is(place, "-"))
+        return false;
+    tl_buf_reset(data);
+    if (!is(name, "-") && tl_buf_add(data, name.p, name.n) < 0)
+        return false;
+    if (tl_buf_add(data, "", 1) < 0)
+        return false;
+    out->text = (const char *)data->p;
+    return true;
+}
+
+/* "J n" */
+static void parse_points(struct tl_bytes line, struct tl_stf_told *told)
+{
+    uint64_t how;
+    told->points = number(word(&line), 10, &how) && how < TL_STF_POINTS_UNSAID;
+    told->how = told->points ? (uint8_t)how : 0;
+}
+
 bool tl_stf_comment_note(struct tl_bytes text, struct tl_buf *data, struct tl_item *out)
 {
     return parse_note(text, data, out);
 }
 
 bool tl_stf_comment_parse(struct tl_bytes text, struct tl_buf *data, struct tl_item *out,
-                          uint8_t *branch_flags)
+                          struct tl_stf_told *told)
 {
     struct tl_bytes line = text;
     const struct tl_bytes what = word(&line);
-    *branch_flags = 0;
+    *told = (struct tl_stf_told){0};
     if (what.n != 1)
         return false;
     switch (what.p[0]) {
     case 'B':
         for (struct tl_bytes w = word(&line); w.n; w = word(&line))
-            *branch_flags |= is(w, "call") ? TL_ITEM_CALL : is(w, "return") ? TL_ITEM_RETURN : 0;
+            told->branch_flags |= is(w, "call")     ? TL_ITEM_CALL
+                                  : is(w, "return") ? TL_ITEM_RETURN
+                                                    : 0;
         return false;
+    case 'J':
+        parse_points(line, told);
+        return false;
+    case TL_STF_LEAVES:
+        told->leaves = true;
+        return false;
+    case 'm':
+        told->again = true;
+        return parse_number(TL_ITEM_MODE, line, 16, out);
+    case 'M':
+        return parse_number(TL_ITEM_MODE, line, 16, out);
+    case 'X':
+        return parse_exception(line, data, out);
     case 'R':
         *out = (struct tl_item){.kind = TL_ITEM_ERET};
         return true;

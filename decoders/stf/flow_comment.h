@@ -5,13 +5,21 @@
 
 #include "flow/item.h"
 
+/* What a comment of ours says, apart from an item. */
+struct tl_stf_told {
+    uint8_t branch_flags; /* "B call": CALL and RETURN of the branch item that follows */
+    bool leaves;          /* "L": the group's instruction changed the flow, but is no branch */
+    bool points;          /* "J n": what the following FORCE_PC records are: */
+    uint8_t how;          /* enum tl_stf_points */
+    bool again;           /* "m": the item is repeated at the beginning of a shard */
+};
+
 /*
  * Parse a line into the item it represents; text or payload is stored in `data`. Returns false if
- * it is not flow text. `*branch_flags` is set to CALL and RETURN for the branch item that follows
- * ("B call").
+ * there is none. All members of `*told` are set.
  */
 bool tl_stf_comment_parse(struct tl_bytes text, struct tl_buf *data, struct tl_item *out,
-                          uint8_t *branch_flags);
+                          struct tl_stf_told *told);
 /* Make a NOTE of any other comment. Returns false: out of memory. */
 bool tl_stf_comment_note(struct tl_bytes text, struct tl_buf *data, struct tl_item *out);
 

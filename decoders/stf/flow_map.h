@@ -34,13 +34,29 @@ uint64_t tl_stf_unmap_level(unsigned level, enum tl_isa isa);
  */
 #define TL_STF_X_FIELDS 2
 #define TL_STF_X_NO_PC  (UINT64_C(1) << 32)
-#define TL_STF_X_BEFORE (UINT64_C(1) << 33) /* occurred before the group's instruction */
+/* Occurred before the group's instruction; written up to version 6 of the decoders */
+#define TL_STF_X_BEFORE (UINT64_C(1) << 33)
 /* The handler's address is unknown, regardless of the target */
 #define TL_STF_X_NOWHERE (UINT64_C(1) << 34)
 #define TL_STF_X_NAME    64 /* maximum bytes of a name */
 uint64_t tl_stf_map_exception(enum tl_arch arch, unsigned level, unsigned number);
 
 enum tl_arch tl_stf_arch(enum tl_isa isa);
+
+/*
+ * Addresses without a closing record: what the FORCE_PC records of a group mean, until a COMMENT "J
+ * n" says otherwise. The last one before an instruction is where that is. Each group begins with
+ * TL_STF_POINTS_ALONE.
+ */
+enum tl_stf_points {
+    TL_STF_POINTS_ALONE,   /* an instruction with unknown encoding each */
+    TL_STF_POINTS_TARGETS, /* a branch from an unknown address each */
+    TL_STF_POINTS_PAIRS,   /* a branch from the first to the second of two */
+    TL_STF_POINTS_UNSAID   /* at the beginning of a shard */
+};
+
+/* COMMENT in the group of an instruction that changed the flow, but is no branch. */
+#define TL_STF_LEAVES 'L'
 
 /* Context ids: 64 bits in TGID and TID, the VMID in ASID; all ones: absent. */
 #define TL_STF_ABSENT UINT32_MAX

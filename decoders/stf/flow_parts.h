@@ -3,6 +3,7 @@
 #ifndef TL_STF_FLOW_PARTS_H
 #define TL_STF_FLOW_PARTS_H
 
+#include "stf/flow_map.h"
 #include "stf/flow_repeat.h"
 #include "stf/flow_writer.h"
 #include "stf/known.h"
@@ -11,14 +12,14 @@
 struct tl_stf_front {
     struct tl_buf lead;
     struct tl_buf pre;
-    bool force;  /* FORCE_PC: the instruction does not follow from the previous one */
-    bool target; /* the group contains an INST_PC_TARGET from a branch item */
-    bool any;    /* any of the above is present */
+    bool force; /* FORCE_PC: the instruction does not follow from the previous one */
+    bool any;   /* any of the above is present, or the mode is due */
 };
 
 struct tl_stf_held {
     bool is;
     bool taken;
+    bool branches;   /* it may be a branch: only these have an INST_PC_TARGET */
     bool has_target; /* of a direct branch, or from an exception's return address */
     bool open;       /* the EVENT_PC_TARGET at post_target still needs its value */
     bool event;      /* `post` contains an EVENT */
@@ -51,8 +52,11 @@ struct tl_stf_flow {
     bool open;            /* only addresses have been written, in a group that is not closed yet */
     bool trails;          /* tl_stf_flow_finish() has written records after the last group */
     bool later;           /* not the first shard of the stream */
-    bool whole; /* blocks carry whole groups, which also contain what other items report */
-    bool dry;   /* blocks are counted, but no records are written */
+    bool whole;          /* blocks carry whole groups, which also contain what other items report */
+    bool dry;            /* blocks are counted, but no records are written */
+    bool mode_due;       /* the next instruction's group has to give the mode */
+    uint64_t mode_flags; /* with these flags, if it is due */
+    uint8_t points;      /* enum tl_stf_points, as far as readers know */
     struct tl_buf out;
     struct tl_buf scratch;
     struct tl_stf_held held;
@@ -78,22 +82,37 @@ static inline bool tl_stf_flow_is_point(const struct tl_item *item)
 /* Write the header of the shard, once the first address is known. */
 int tl_stf_flow_put_header(struct tl_stf_flow *flow, uint64_t pc);
 int tl_stf_flow_put_mode(struct tl_buf *out, uint64_t mode, uint64_t flags);
+int tl_stf_flow_put_comment(struct tl_buf *out, struct tl_bytes text);
+int tl_stf_flow_put_address(struct tl_buf *out, uint8_t type, uint64_t address);
 /* Write a COMMENT after which descriptors of the group may start again with lower values, as
  * stf_lib's writer permits. Its text, "B", says nothing about the following branch. */
 int tl_stf_flow_put_parting(struct tl_buf *out);
 /*
  * Append a complete group: `front` (emptied), a target if `target` is not NULL, `post`, `close`.
- * `close` must not contain an INST_PC_TARGET; `next` is the address at which readers continue after
- * it.
+ * `close` must not contain an INST_PC_TARGET.
  */
 int tl_stf_flow_put_group(struct tl_stf_flow *flow, struct tl_stf_front *front, uint64_t pc,
-                          const uint64_t *target, uint64_t next, struct tl_bytes post,
-                          struct tl_bytes close);
+                          const uint64_t *target, struct tl_bytes post, struct tl_bytes close);
 /*
  * Write the held-back instruction, once it is known that the flow continues at `*next` (NULL:
  * unknown).
  */
 int tl_stf_flow_release(struct tl_stf_flow *flow, const uint64_t *next);
+
+/*
+ * Of code that is not known there is no instruction to attach records to, and the next one that is
+ * known has no part in it. What happened there is told by FORCE_PC and COMMENT records.
+ */
+/* Write an instruction with unknown encoding, or a branch of one. */
+int tl_stf_flow_add_point(struct tl_stf_flow *flow, const struct tl_item *item);
+/* Write an exception as a comment. */
+int tl_stf_flow_tell_exception(struct tl_stf_flow *flow, const struct tl_item *item);
+/* If the mode is due and no record tells it, append a comment to `out`. */
+int tl_stf_flow_tell_mode(struct tl_stf_flow *flow, struct tl_buf *out);
+/* Size of the longest "J n" comment. */
+#define TL_STF_POINTS_BYTES (5 + 3)
+/* Write "J n" to `p`, and return the end. */
+uint8_t *tl_stf_flow_put_points(uint8_t *p, enum tl_stf_points points);
 
 /* Write instructions [*done, item->n) of a BLOCK item; TL_AGAIN at the `stop`-th marker. */
 int tl_stf_flow_block(struct tl_stf_flow *flow, const struct tl_item *item, uint64_t stop,

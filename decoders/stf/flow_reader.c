@@ -4,9 +4,9 @@
  *
  * Records in a group after an INST_PC_TARGET or an EVENT describe what happened at or after the
  * group's instruction, except if a FORCE_PC follows, or a flag of ours is set: then it happened
- * before. Such items are kept in `waiting`. Addresses without a closing record (FORCE_PC,
- * INST_PC_TARGET, FORCE_PC …) are branches without an encoding; only our own traces are interpreted
- * that way.
+ * before. Such items are kept in `waiting`. Addresses without a closing record are instructions and
+ * branches without an encoding, as a comment says (enum tl_stf_points); in older traces
+ * INST_PC_TARGET records are the branches. Only our own traces are interpreted that way.
  */
 #include "stf/flow_reader.h"
 
@@ -37,7 +37,12 @@ struct group {
     bool has_target; /* there was an INST_PC_TARGET */
     bool event;      /* there was an EVENT */
     bool jumped;     /* there was an EVENT_PC_TARGET */
+    bool leaves;     /* the instruction changed the flow, but is no branch */
+    bool faulted;    /* there was an EVENT of an instruction that was not executed */
+    bool leapt;      /* there was a pair of FORCE_PC: `pc` and `leap` */
+    uint8_t points;  /* enum tl_stf_points */
     uint64_t pc;     /* from FORCE_PC */
+    uint64_t leap;
     uint64_t target;
     uint64_t next; /* from EVENT_PC_TARGET */
     uint64_t offset;
@@ -117,16 +122,22 @@ static int take_point(struct tl_stf_flow_reader *r)
     struct group *const g = &r->group;
     if (!r->ours || (!g->has_target && !g->forced))
         return TL_OK;
-    struct tl_item item = {.kind = g->has_target ? TL_ITEM_BRANCH : TL_ITEM_UNKNOWN,
-                           .flags = g->forced ? TL_ITEM_HAS_PC : 0,
-                           .pc = g->forced ? g->pc : 0,
-                           .value = g->has_target ? g->target : 0,
+    const bool alone = g->points == TL_STF_POINTS_TARGETS && !g->has_target;
+    const bool branch = g->has_target || g->leapt || alone;
+    const bool from = g->forced && !alone;
+    struct tl_item item = {.kind = branch ? TL_ITEM_BRANCH : TL_ITEM_UNKNOWN,
+                           .flags = from ? TL_ITEM_HAS_PC : 0,
+                           .pc = from ? g->pc : 0,
+                           .value = g->has_target ? g->target
+                                    : g->leapt    ? g->leap
+                                    : alone       ? g->pc
+                                                  : 0,
                            .offset = g->offset};
-    if (g->has_target) {
+    if (branch) {
         item.flags |= TL_ITEM_HAS_VALUE | r->branch_flags;
         r->branch_flags = 0;
     }
-    g->forced = g->has_target = false;
+    g->forced = g->has_target = g->leapt = false;
     struct tl_item *const after = &r->waiting[0].item;
     if (r->n_waiting == 0 || item.flags != TL_ITEM_HAS_VALUE || after->kind != TL_ITEM_GAP ||
         after->sub != TL_GAP_NO_IMAGE || after->flags != 0)
@@ -191,7 +202,10 @@ static int add_item(struct tl_stf_flow_reader *r, const struct tl_item *item, co
                     size_t n, uint8_t branch_flags)
 {
     if (r->n_waiting == WAITING_MAX) {
-        const int result = deliver_waiting(r);
+        /* An instruction's own FORCE_PC is followed by other records of it. */
+        const struct group *const g = &r->group;
+        const bool own = g->has_target || g->event || g->leaves;
+        const int result = own ? deliver_waiting(r) : deliver_point(r);
         if (result < 0)
             return result;
     }
@@ -207,7 +221,7 @@ static int add_item(struct tl_stf_flow_reader *r, const struct tl_item *item, co
 static int settle(struct tl_stf_flow_reader *r)
 {
     const struct group *const g = &r->group;
-    return g->has_target || g->event || g->forced ? TL_OK : deliver_waiting(r);
+    return g->has_target || g->event || g->forced || g->leaves ? TL_OK : deliver_waiting(r);
 }
 
 /* ---- events ---------------------------------------------------------------------------------- */
@@ -298,6 +312,8 @@ static int add_event(struct tl_stf_flow_reader *r, const struct tl_stf_record *r
     result = record->event.number == TL_STF_EVENT_MODE_CHANGE ? add_mode(r, record)
                                                               : add_exception(r, record);
     r->group.event = true;
+    r->group.faulted |= record->event.number != TL_STF_EVENT_MODE_CHANGE &&
+                        !(record->event.number & TL_STF_EVENT_INTERRUPT);
     return result;
 }
 
@@ -316,22 +332,44 @@ static int add_context(struct tl_stf_flow_reader *r, uint32_t tgid, uint32_t tid
     return add_item(r, &item, NULL, 0, 0);
 }
 
+static int begin_points(struct tl_stf_flow_reader *r, uint8_t how)
+{
+    const int result = deliver_point(r);
+    r->group.points = how;
+    return result;
+}
+
+/* What follows is after the group's instruction, which is no branch. */
+static int begin_leaving(struct tl_stf_flow_reader *r)
+{
+    const int result = settle(r);
+    r->group.leaves = true;
+    return result;
+}
+
 static int add_comment(struct tl_stf_flow_reader *r, const struct tl_stf_record *record)
 {
     struct tl_item item = {0};
-    uint8_t branch_flags = 0;
+    struct tl_stf_told told = {0};
     if (r->ours) {
-        if (!tl_stf_comment_parse(record->text, &r->scratch, &item, &branch_flags)) {
-            if (!branch_flags)
+        if (!tl_stf_comment_parse(record->text, &r->scratch, &item, &told)) {
+            if (told.points)
+                return begin_points(r, told.how);
+            if (told.leaves)
+                return begin_leaving(r);
+            if (!told.branch_flags)
                 return TL_OK;
             item.kind = TL_ITEM_KINDS;
+        } else if (told.again && r->has_mode && r->mode == item.value) {
+            return TL_OK; /* continues from the previous shard */
         }
     } else if (!tl_stf_comment_note(record->text, &r->scratch, &item)) {
         return TL_NOMEM;
     }
     item.offset = record->offset;
-    const bool data = item.kind == TL_ITEM_NOTE || item.kind == TL_ITEM_SOFTWARE;
-    return add_item(r, &item, r->scratch.p, data ? r->scratch.n : 0, branch_flags);
+    const bool exception = item.kind == TL_ITEM_EXCEPTION;
+    const bool data = exception || item.kind == TL_ITEM_NOTE || item.kind == TL_ITEM_SOFTWARE;
+    return add_item(r, &item, r->scratch.p, data ? r->scratch.n : 0, told.branch_flags);
 }
 
 /* ---- instructions ---------------------------------------------------------------------------- */
@@ -485,8 +523,10 @@ static int add_insn(struct tl_stf_flow_reader *r, const struct tl_stf_record *re
     const uint64_t pc = r->whole ? at : g->forced ? g->pc : r->pc;
     const bool odd = odd_sized(r, record);
     const uint32_t size = odd ? g->n_code : record->type == TL_STF_INST_32 ? 4 : 2;
-    const bool taken = g->has_target && !(odd && g->target == pc + size);
+    const bool taken = g->leaves || (g->has_target && !(odd && g->target == pc + size));
     r->pc = r->whole ? r->track.next : g->jumped ? g->next : g->has_target ? g->target : pc + size;
+    /* Other writers do not need to say that an exception return went somewhere. */
+    const bool returns = !r->ours && !g->faulted;
     int result = TL_OK;
     if (!odd)
         code_of(r->isa, record->opcode, size, g->code);
@@ -494,11 +534,15 @@ static int add_insn(struct tl_stf_flow_reader *r, const struct tl_stf_record *re
         result = keep_way(r, record, pc);
     if (result == TL_OK)
         result = tl_stf_batch_insn(&r->batch, r->isa, pc, g->code, size,
-                                   (struct tl_bytes){r->kept.p, r->kept.n}, taken, g->offset);
+                                   (struct tl_bytes){r->kept.p, r->kept.n},
+                                   taken     ? TL_STF_TAKEN
+                                   : returns ? TL_STF_RETURNS
+                                             : TL_STF_STRAIGHT,
+                                   g->offset);
     if (result < 0)
         return result;
     const struct tl_insn *const last = &r->batch.last;
-    if (r->ours || !taken || last->kind != TL_INSN_RETURN_EX)
+    if (r->ours || last->kind != TL_INSN_RETURN_EX || !(taken || (returns && !last->conditional)))
         return TL_OK;
     return tl_stf_batch_add(&r->batch,
                             &(struct tl_item){.kind = TL_ITEM_ERET, .offset = record->offset});
@@ -507,8 +551,16 @@ static int add_insn(struct tl_stf_flow_reader *r, const struct tl_stf_record *re
 static int close_group(struct tl_stf_flow_reader *r, const struct tl_stf_record *record,
                        uint64_t at)
 {
+    struct group *const g = &r->group;
     int result = TL_OK;
-    if (r->first && !r->group.forced && !r->ours) /* the mode at the beginning of the trace */
+    if (g->leapt) { /* the instruction is where the branch went */
+        result = deliver_point(r);
+        g->forced = true;
+        g->pc = g->leap;
+    }
+    if (result < 0)
+        return result;
+    if (r->first && !g->forced && !r->ours) /* the mode at the beginning of the trace */
         result = deliver_waiting(r);
     else
         result = settle(r);
@@ -589,6 +641,11 @@ static int restart(struct tl_stf_flow_reader *r)
 static int add_force(struct tl_stf_flow_reader *r, uint64_t pc)
 {
     struct group *const g = &r->group;
+    if (r->ours && g->points == TL_STF_POINTS_PAIRS && g->forced && !g->leapt) {
+        g->leapt = true;
+        g->leap = pc;
+        return TL_OK;
+    }
     const int result = deliver_point(r);
     if (!r->whole)
         g->has_target = g->event = g->jumped = false;
@@ -698,6 +755,11 @@ static void group_state(struct group *g, struct tl_state *s)
     tl_state_bool(s, &g->has_target);
     tl_state_bool(s, &g->event);
     tl_state_bool(s, &g->jumped);
+    tl_state_bool(s, &g->leaves);
+    tl_state_bool(s, &g->faulted);
+    tl_state_bool(s, &g->leapt);
+    tl_state_u8(s, &g->points, TL_STF_POINTS_PAIRS);
+    tl_state_u64(s, &g->leap);
     tl_state_u64(s, &g->pc);
     tl_state_u64(s, &g->target);
     tl_state_u64(s, &g->next);

@@ -131,7 +131,7 @@ static void empty_front(struct tl_stf_front *front)
 {
     tl_buf_reset(&front->lead);
     tl_buf_reset(&front->pre);
-    front->force = front->target = front->any = false;
+    front->force = front->any = false;
 }
 
 /* Write the header and the group at `stf`; returns the group's size. */

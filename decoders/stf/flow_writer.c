@@ -6,8 +6,8 @@
  *
  *     lead    INST_IEM, PROCESS_ID_EXT, COMMENT, FORCE_PC
  *     target  INST_PC_TARGET
- *     pre     EVENT (EVENT_PC_TARGET) for what happened before the instruction (marked by a flag
- *             in a field)
+ *     pre     EVENT MODE_CHANGE: the mode in force already for the instruction (marked by a flag in
+ *             a field)
  *     post    EVENT (EVENT_PC_TARGET) for what happened at or after the instruction, COMMENT
  *     close   INST_MICROOP…, INST_32 or INST_16
  *
@@ -34,6 +34,9 @@ int tl_stf_flow_new(struct tl_stf_flow **out, const struct tl_stf_flow_options *
     if (initial)
         flow->state = *initial;
     flow->reported = flow->state;
+    flow->mode_due = flow->state.has_mode;
+    flow->mode_flags = TL_STF_MODE_BEFORE;
+    flow->points = TL_STF_POINTS_UNSAID;
     flow->copy = tl_stf_copy_variant(tl_cpu_level());
     if (options->marks && !(flow->repeats = tl_stf_repeats_new())) {
         tl_stf_flow_free(flow);
@@ -88,7 +91,7 @@ static inline uint8_t *append_address(uint8_t *p, uint8_t type, uint64_t address
     return p + TL_STF_TARGET_BYTES;
 }
 
-static int put_address(struct tl_buf *out, uint8_t type, uint64_t address)
+int tl_stf_flow_put_address(struct tl_buf *out, uint8_t type, uint64_t address)
 {
     uint8_t *const p = more(out, 9);
     if (!p)
@@ -119,7 +122,7 @@ int tl_stf_flow_put_mode(struct tl_buf *out, uint64_t mode, uint64_t flags)
     return TL_OK;
 }
 
-static int put_comment(struct tl_buf *out, struct tl_bytes text)
+int tl_stf_flow_put_comment(struct tl_buf *out, struct tl_bytes text)
 {
     if (text.n > TL_STF_RECORD_MAX - 5)
         return TL_USAGE;
@@ -135,7 +138,7 @@ static int put_comment(struct tl_buf *out, struct tl_bytes text)
 int tl_stf_flow_put_parting(struct tl_buf *out)
 {
     static const uint8_t letter = 'B';
-    return put_comment(out, (struct tl_bytes){&letter, 1});
+    return tl_stf_flow_put_comment(out, (struct tl_bytes){&letter, 1});
 }
 
 /* Contents of PROCESS_ID_EXT. */
@@ -186,23 +189,7 @@ int tl_stf_flow_put_header(struct tl_stf_flow *flow, uint64_t pc)
     flow->track = pc;
     flow->chunk_pc = 0;
     flow->read_isa = tl_stf_unmap_isa(spec.isa, spec.iem);
-    /* The current mode precedes all pending records. */
-    if (!s->has_mode)
-        return TL_OK;
-    struct tl_buf first = {0};
-    int rc = tl_stf_flow_put_mode(&first, s->mode,
-                                  TL_STF_MODE_BEFORE | (flow->later ? TL_STF_MODE_STATE : 0));
-    if (rc == TL_OK)
-        rc = tl_buf_add(&first, flow->front.pre.p, flow->front.pre.n);
-    if (rc < 0) {
-        tl_buf_fini(&first);
-        return rc;
-    }
-    tl_buf_fini(&flow->front.pre);
-    flow->front.pre = first;
-    flow->front.any = true;
-    if (tl_mode_isa(s->mode) != TL_ISA_NONE)
-        flow->read_isa = tl_mode_isa(s->mode);
+    flow->front.any |= flow->mode_due;
     return TL_OK;
 }
 
@@ -215,28 +202,10 @@ static inline uint8_t *append(uint8_t *p, struct tl_bytes bytes)
     return p + bytes.n;
 }
 
-/* Set the targets of exceptions before an instruction so that readers continue as without them.
- * Returns whether there are any. */
-static bool aim(struct tl_buf *pre, uint64_t next)
-{
-    struct tl_stf_group events = {.rest = {pre->p, pre->n}};
-    struct tl_bytes record;
-    bool any = false;
-    while (tl_stf_group_skip(&events, &record) == TL_OK) {
-        if (record.p[0] != TL_STF_EVENT_PC_TARGET)
-            continue;
-        tl_put_le64(pre->p + (record.p - pre->p) + 1, next);
-        any = true;
-    }
-    return any;
-}
-
 int tl_stf_flow_put_group(struct tl_stf_flow *flow, struct tl_stf_front *front, uint64_t pc,
-                          const uint64_t *target, uint64_t next, struct tl_bytes post,
-                          struct tl_bytes close)
+                          const uint64_t *target, struct tl_bytes post, struct tl_bytes close)
 {
     struct tl_buf *const out = &flow->out;
-    aim(&front->pre, next);
     const size_t n =
         front->lead.n + (front->force ? 9 : 0) + (target ? 9 : 0) + front->pre.n + post.n + close.n;
     uint8_t *p = more(out, n);
@@ -252,8 +221,9 @@ int tl_stf_flow_put_group(struct tl_stf_flow *flow, struct tl_stf_front *front, 
     append(p, close);
     tl_buf_reset(&front->lead);
     tl_buf_reset(&front->pre);
-    front->force = front->target = front->any = false;
+    front->force = front->any = false;
     flow->open = false;
+    flow->points = TL_STF_POINTS_ALONE;
     flow->markers++;
     return TL_OK;
 }
@@ -300,20 +270,43 @@ static int put_closing(struct tl_stf_flow *flow, bool write, uint64_t target)
     return TL_OK;
 }
 
+/* Say that the group's instruction changed the flow although it is no branch, such as a return from
+ * a handler. Where it went is told by the FORCE_PC of the next one. */
+static int put_leaving(struct tl_stf_front *front)
+{
+    static const uint8_t letter = TL_STF_LEAVES;
+    front->any = true;
+    return tl_stf_flow_put_comment(&front->lead, (struct tl_bytes){&letter, 1});
+}
+
+/* Move what follows the held-back instruction in front of the next one. */
+static int postpone(struct tl_stf_flow *flow)
+{
+    struct tl_buf *const post = &flow->held.post, *const lead = &flow->front.lead;
+    if (tl_buf_add(post, lead->p, lead->n) < 0)
+        return TL_NOMEM;
+    const struct tl_buf all = *post;
+    *post = *lead;
+    *lead = all;
+    tl_buf_reset(post);
+    flow->front.any = true;
+    return TL_OK;
+}
+
 int tl_stf_flow_release(struct tl_stf_flow *flow, const uint64_t *next)
 {
     struct tl_stf_held *const held = &flow->held;
     if (!held->is)
         return TL_OK;
     held->is = false;
-    const bool event = held->open;
+    const bool event = held->open, leaves = held->taken && !held->branches;
     bool write = held->has_target;
     uint64_t target = held->target;
-    if (held->taken && !event && next) {
+    if (held->taken && !leaves && !event && next) {
         write = true;
         target = *next;
     }
-    if (!write && (held->odd || (held->front.target && !event))) {
+    if (!write && held->odd) {
         write = true;
         target = held->next;
     }
@@ -321,21 +314,24 @@ int tl_stf_flow_release(struct tl_stf_flow *flow, const uint64_t *next)
     close_event(held, flow->track, next != NULL);
     if (next && flow->track != *next)
         flow->front.force = flow->front.any = true;
-    if (held->post.n && !write && !held->event) {
-        /* Comments can only be recognised as being after the instruction if another record of it
-         * precedes them. */
-        const int result = tl_buf_add(&flow->front.lead, held->post.p, held->post.n);
+    if (leaves) {
+        const int result = put_leaving(&held->front);
         if (result < 0)
             return result;
-        flow->front.any = true;
-        tl_buf_reset(&held->post);
+    }
+    if (held->post.n && !write && !held->event && !leaves) {
+        /* Comments can only be recognised as being after the instruction if another record of it
+         * precedes them. */
+        const int result = postpone(flow);
+        if (result < 0)
+            return result;
     }
     if (!held->front.any && held->post.n == 0)
         return put_closing(flow, write, target);
     const struct tl_bytes post = {held->post.p, held->post.n};
     const struct tl_bytes close = {held->close, held->close_n};
-    const int result = tl_stf_flow_put_group(flow, &held->front, held->pc, write ? &target : NULL,
-                                             flow->track, post, close);
+    const int result =
+        tl_stf_flow_put_group(flow, &held->front, held->pc, write ? &target : NULL, post, close);
     tl_buf_reset(&held->post);
     return result;
 }
@@ -348,9 +344,9 @@ static int put_line(struct tl_stf_flow *flow, struct tl_bytes text)
 {
     struct tl_stf_held *const held = &flow->held;
     if (held->is && !flow->front.lead.n && (held->taken || held->event))
-        return put_comment(&held->post, text);
+        return tl_stf_flow_put_comment(&held->post, text);
     flow->front.any = true;
-    return put_comment(&flow->front.lead, text);
+    return tl_stf_flow_put_comment(&flow->front.lead, text);
 }
 
 /* Write an item without an STF record as a comment with its flow text, if enabled. */
@@ -370,22 +366,24 @@ static int add_comment(struct tl_stf_flow *flow, const struct tl_item *item)
 
 static int add_mode(struct tl_stf_flow *flow, uint64_t mode)
 {
+    const bool begun = flow->header || flow->later;
+    /* After the held-back instruction, unless something came in between. */
+    const bool after = begun && flow->held.is && !flow->front.any;
+    const int result = begun && !after && flow->mode_flags == TL_STF_MODE_BEFORE
+                           ? tl_stf_flow_tell_mode(flow, &flow->front.lead)
+                           : TL_OK;
     flow->state.mode = mode;
     flow->state.has_mode = true;
-    if (!flow->header && !flow->later) {
-        flow->reported = flow->state;
-        return TL_OK; /* tl_stf_flow_put_header() writes it */
+    flow->mode_due = !after;
+    flow->mode_flags = TL_STF_MODE_BEFORE;
+    if (!after) {
+        flow->front.any |= begun;
+        return result;
     }
     if (tl_mode_isa(mode) != TL_ISA_NONE)
         flow->read_isa = tl_mode_isa(mode);
-    /* After the held-back instruction, unless something came in between. */
-    if (flow->held.is && !flow->front.any) {
-        flow->held.event = true;
-        flow->reported = flow->state;
-        return tl_stf_flow_put_mode(&flow->held.post, mode, 0);
-    }
-    flow->front.any = true;
-    return tl_stf_flow_put_mode(&flow->front.pre, mode, TL_STF_MODE_BEFORE);
+    flow->held.event = true;
+    return tl_stf_flow_put_mode(&flow->held.post, mode, 0);
 }
 
 static void note_context(struct tl_stf_flow_state *s, const struct tl_item *item)
@@ -420,9 +418,11 @@ static int add_exception(struct tl_stf_flow *flow, const struct tl_item *item)
 {
     struct tl_stf_held *const held = &flow->held;
     const bool known = item->flags & TL_ITEM_HAS_PC;
-    if (held->is && held->open) {
+    if (!held->is)
+        return tl_stf_flow_tell_exception(flow, item);
+    if (held->open) {
         close_event(held, known ? item->pc : held->has_target ? held->target : held->next, known);
-    } else if (held->is && held->taken && known) {
+    } else if (held->taken && held->branches && known) {
         held->has_target = true;
         held->target = item->pc;
     }
@@ -432,70 +432,21 @@ static int add_exception(struct tl_stf_flow *flow, const struct tl_item *item)
     const size_t words = (n + 7) / 8;
     const uint64_t number = tl_stf_map_exception(tl_stf_arch((enum tl_isa)flow->state.isa),
                                                  tl_stf_map_level(flow->state.mode), item->sub);
-    struct tl_buf *const out = held->is ? &held->post : &flow->front.pre;
+    struct tl_buf *const out = &held->post;
     uint8_t *const fields = put_event(out, number, TL_STF_X_FIELDS + words);
     if (!fields)
         return TL_NOMEM;
     tl_put_le64(fields, known ? item->pc : 0);
-    tl_put_le64(fields + 8,
-                item->sub | (known ? 0 : TL_STF_X_NO_PC) | (held->is ? 0 : TL_STF_X_BEFORE));
+    tl_put_le64(fields + 8, item->sub | (known ? 0 : TL_STF_X_NO_PC));
     if (n) {
         uint8_t *const name = fields + 8 * TL_STF_X_FIELDS;
         memset(name + 8 * (words - 1), 0, 8);
         memcpy(name, item->text, n);
     }
-    if (!held->is) {
-        flow->front.any = true;
-    } else {
-        held->open = held->event = true;
-        held->post_target = out->n;
-        held->post_flags = (size_t)(fields - out->p) + 8;
-    }
-    return put_address(out, TL_STF_EVENT_PC_TARGET, 0);
-}
-
-/*
- * Write an instruction with unknown encoding, or a branch of one: addresses only. Since there is no
- * closing record, they precede the next instruction in its group.
- */
-static int add_point(struct tl_stf_flow *flow, const struct tl_item *item)
-{
-    const bool branch = tl_item_is_branch(item);
-    const bool from = !branch || (item->kind == TL_ITEM_BRANCH && item->flags & TL_ITEM_HAS_PC);
-    const uint64_t to = tl_item_address(item), pc = from ? item->pc : to;
-    int result = flow->header ? TL_OK : tl_stf_flow_put_header(flow, pc);
-    if (result < 0)
-        return result;
-    if (branch && flow->options.comments && (item->flags & (TL_ITEM_CALL | TL_ITEM_RETURN))) {
-        const char *const text = !(item->flags & TL_ITEM_RETURN) ? "B call"
-                                 : !(item->flags & TL_ITEM_CALL) ? "B return"
-                                                                 : "B call return";
-        result =
-            put_comment(&flow->front.lead, (struct tl_bytes){(const uint8_t *)text, strlen(text)});
-    }
-    struct tl_stf_front *const front = &flow->front;
-    struct tl_buf *const out = &flow->out;
-    const bool events = front->pre.n > 0;
-    const bool aimed = aim(&front->pre, pc);
-    if (result == TL_OK)
-        result = tl_buf_add(out, front->lead.p, front->lead.n);
-    if (result == TL_OK)
-        result = tl_buf_add(out, front->pre.p, front->pre.n);
-    tl_buf_reset(&front->lead);
-    tl_buf_reset(&front->pre);
-    if (result == TL_OK && from)
-        result = put_address(out, TL_STF_FORCE_PC, pc);
-    if (result == TL_OK && !from && events)
-        result = tl_stf_flow_put_parting(out);
-    if (result == TL_OK && branch)
-        result = put_address(out, TL_STF_INST_PC_TARGET, to);
-    front->force = front->any = true;
-    front->target |= branch | aimed;
-    flow->open = true;
-    flow->reported = flow->state;
-    flow->state.pc = to;
-    flow->state.has_pc = branch;
-    return result;
+    held->open = held->event = true;
+    held->post_target = out->n;
+    held->post_flags = (size_t)(fields - out->p) + 8;
+    return tl_stf_flow_put_address(out, TL_STF_EVENT_PC_TARGET, 0);
 }
 
 int tl_stf_flow_gap_line(struct tl_stf_flow *flow, enum tl_gap gap)
@@ -505,7 +456,8 @@ int tl_stf_flow_gap_line(struct tl_stf_flow *flow, enum tl_gap gap)
     if (flow->gap.n > 0 && flow->gap.of == gap)
         return TL_OK;
     const int n = snprintf(text, sizeof text, "G %s", tl_gap_name(gap));
-    const int result = put_comment(&line, (struct tl_bytes){(const uint8_t *)text, (size_t)n});
+    const int result =
+        tl_stf_flow_put_comment(&line, (struct tl_bytes){(const uint8_t *)text, (size_t)n});
     flow->gap.n = result < 0 ? 0 : (uint8_t)line.n;
     flow->gap.of = (uint8_t)gap;
     return result;
@@ -522,8 +474,10 @@ static int release_before(struct tl_stf_flow *flow, const struct tl_item *item)
     case TL_ITEM_TARGET: /* of the held-back instruction, of any kind */
         flow->held.taken = true;
         return tl_stf_flow_release(flow, &item->value);
-    case TL_ITEM_GAP:
-    case TL_ITEM_TRACE_ON: /* its successor is unknown */
+    case TL_ITEM_GAP: /* its successor is unknown, but for an exception's handler without image */
+        return tl_stf_flow_release(flow, flow->held.open && item->flags & TL_ITEM_HAS_PC ? &item->pc
+                                                                                         : NULL);
+    case TL_ITEM_TRACE_ON:
         return tl_stf_flow_release(flow, NULL);
     default:
         return TL_OK;
@@ -533,7 +487,7 @@ static int release_before(struct tl_stf_flow *flow, const struct tl_item *item)
 static int add_gap(struct tl_stf_flow *flow, const struct tl_item *item)
 {
     struct tl_item gap = *item;
-    const int result = tl_item_is_branch(item) ? add_point(flow, item) : TL_OK;
+    const int result = tl_item_is_branch(item) ? tl_stf_flow_add_point(flow, item) : TL_OK;
     gap.flags &= (uint8_t)~TL_ITEM_HAS_PC;
     flow->front.force = flow->front.any = true;
     return result < 0 ? result : add_comment(flow, &gap);
@@ -560,7 +514,7 @@ static int add_item(struct tl_stf_flow *flow, const struct tl_item *item)
     switch (item->kind) {
     case TL_ITEM_UNKNOWN:
     case TL_ITEM_BRANCH:
-        return add_point(flow, item);
+        return tl_stf_flow_add_point(flow, item);
     case TL_ITEM_TARGET: /* done by release_before() */
         return TL_OK;
     case TL_ITEM_EXCEPTION:
@@ -710,7 +664,6 @@ static void front_state(struct tl_stf_front *front, struct tl_state *s)
     tl_state_buf(s, &front->lead, SIZE_MAX);
     tl_state_buf(s, &front->pre, SIZE_MAX);
     tl_state_bool(s, &front->force);
-    tl_state_bool(s, &front->target);
     tl_state_bool(s, &front->any);
 }
 
@@ -718,6 +671,7 @@ static void held_state(struct tl_stf_held *held, struct tl_state *s)
 {
     tl_state_bool(s, &held->is);
     tl_state_bool(s, &held->taken);
+    tl_state_bool(s, &held->branches);
     tl_state_bool(s, &held->has_target);
     tl_state_bool(s, &held->open);
     tl_state_bool(s, &held->event);
@@ -746,6 +700,9 @@ void tl_stf_flow_resume(struct tl_stf_flow *flow, struct tl_state *s)
     tl_state_bool(s, &flow->open);
     tl_state_bool(s, &flow->later);
     tl_state_bool(s, &flow->whole);
+    tl_state_bool(s, &flow->mode_due);
+    tl_state_u64(s, &flow->mode_flags);
+    tl_state_u8(s, &flow->points, TL_STF_POINTS_UNSAID);
     held_state(&flow->held, s);
     front_state(&flow->front, s);
     tl_state_u64(s, &flow->markers);
@@ -778,8 +735,12 @@ void tl_stf_flow_restart(struct tl_stf_flow *flow)
     flow->header = flow->open = flow->trails = false;
     flow->markers = 0;
     flow->chunk_pc = 0;
-    flow->front.force = flow->front.target = false;
-    flow->front.any = flow->front.lead.n || flow->front.pre.n;
+    flow->points = TL_STF_POINTS_UNSAID;
+    if (!flow->mode_due || flow->mode_flags != TL_STF_MODE_BEFORE)
+        flow->mode_flags = TL_STF_MODE_BEFORE | TL_STF_MODE_STATE;
+    flow->mode_due = flow->state.has_mode;
+    flow->front.force = false;
+    flow->front.any = flow->mode_due || flow->front.lead.n || flow->front.pre.n;
 }
 
 int tl_stf_flow_finish(struct tl_stf_flow *flow)
@@ -788,13 +749,11 @@ int tl_stf_flow_finish(struct tl_stf_flow *flow)
     if (result == TL_OK && !flow->header)
         result = tl_stf_flow_put_header(flow, flow->state.has_pc ? flow->state.pc : 0);
     if (result == TL_OK)
-        result = tl_buf_add(&flow->out, flow->front.lead.p, flow->front.lead.n);
-    aim(&flow->front.pre, flow->track);
+        result = tl_stf_flow_tell_mode(flow, &flow->front.lead);
     if (result == TL_OK)
-        result = tl_buf_add(&flow->out, flow->front.pre.p, flow->front.pre.n);
-    flow->trails = flow->front.lead.n || flow->front.pre.n;
+        result = tl_buf_add(&flow->out, flow->front.lead.p, flow->front.lead.n);
+    flow->trails = flow->front.lead.n;
     tl_buf_reset(&flow->front.lead);
-    tl_buf_reset(&flow->front.pre);
-    flow->front.any = flow->front.force;
+    flow->front.any = flow->front.force || flow->mode_due;
     return result;
 }

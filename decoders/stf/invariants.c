@@ -52,12 +52,15 @@ struct tl_stf_invariants {
     /* Of the current group: */
     uint64_t from; /* address of its instruction */
     uint64_t target;
-    bool has_target, has_event, forced;
+    uint64_t jump; /* from EVENT_PC_TARGET */
+    bool has_target, has_event, forced, jumped, has_microop;
     uint8_t bytes[INSN_BYTES]; /* from micro-operations */
     uint32_t n_bytes;
     uint64_t mode_offset, mode_number, new_mode;
     bool mode_changes;
     /* Of the previous group: */
+    bool left; /* its instruction always continues elsewhere, but nothing says where: */
+    uint64_t left_from, left_offset, left_number;
     bool trapped;            /* it had an EVENT, or its instruction traps or returns from a trap */
     uint64_t offset, number; /* of the current record */
     int result;
@@ -216,6 +219,7 @@ static struct tl_bytes bytes_of(struct tl_stf_invariants *v, const struct tl_stf
 
 static void add_microop(struct tl_stf_invariants *v, const struct tl_stf_record *r)
 {
+    v->has_microop = true;
     for (uint32_t i = 0; i < r->microop.size && i < 4 && v->n_bytes < INSN_BYTES; i++)
         v->bytes[v->n_bytes++] = (uint8_t)(r->microop.op >> 8 * i);
 }
@@ -253,12 +257,58 @@ static uint32_t check_code(struct tl_stf_invariants *v, uint32_t opcode)
     return (uint32_t)(insn - v->code.p);
 }
 
+static bool is_branch(const struct tl_insn *insn)
+{
+    return insn->kind == TL_INSN_BRANCH || insn->kind == TL_INSN_INDIRECT;
+}
+
+/* Does the instruction always continue at an address that the trace has to tell? Jumps of RISC-V
+ * are checked by stf/check.c. */
+static bool always_leaves(const struct tl_insn *insn, bool riscv)
+{
+    return !insn->conditional &&
+           (insn->kind == TL_INSN_RETURN_EX || (insn->kind == TL_INSN_INDIRECT && !riscv));
+}
+
+/* INST_PC_TARGET with an instruction that did not branch. Those that are not 2 or 4 bytes long need
+ * one to the next address (stf/close.h). */
+static void check_target(struct tl_stf_invariants *v, bool riscv, const struct tl_insn *insn,
+                         uint64_t next)
+{
+    if (!v->has_target || (v->has_microop && v->target == next))
+        return;
+    const bool reported = riscv || (insn->kind == TL_INSN_PLAIN && v->target != next);
+    if (!is_branch(insn) && !reported)
+        find(v, TL_STF_WARNING, "target-branch",
+             "INST_PC_TARGET with an instruction that is no branch, at 0x%" PRIx64, v->from);
+    else if (insn->kind == TL_INSN_BRANCH && insn->conditional && v->target == next &&
+             insn->target != next)
+        find(v, TL_STF_WARNING, "target-straight",
+             "INST_PC_TARGET with the branch at 0x%" PRIx64 ", which is not taken", v->from);
+}
+
+/* Only traps and returns from them continue elsewhere with a change of mode alone. */
+static void check_jump(struct tl_stf_invariants *v, const struct tl_insn *insn, uint64_t next)
+{
+    if (v->jumped && !v->has_event && v->jump != next && insn->kind != TL_INSN_RETURN_EX &&
+        insn->kind != TL_INSN_TRAP)
+        find(v, TL_STF_WARNING, "flow-target",
+             "a change of mode leads from 0x%" PRIx64 " to 0x%" PRIx64 " without a trap", v->from,
+             v->jump);
+}
+
 static void check_flow(struct tl_stf_invariants *v, const struct tl_stf_header *h,
                        const struct tl_insn *insn, uint32_t size)
 {
     const bool riscv = h->isa == TL_STF_ISA_RISCV;
+    check_target(v, riscv, insn, v->from + size);
+    check_jump(v, insn, v->from + size);
     if (v->has_event)
         return;
+    v->left = !v->has_target && !v->jumped && always_leaves(insn, riscv);
+    v->left_from = v->from;
+    v->left_offset = v->offset;
+    v->left_number = v->number;
     if (v->has_target && insn->kind == TL_INSN_BRANCH && v->target != insn->target &&
         !(insn->conditional && v->target == v->from + size))
         find(v, TL_STF_WARNING, "flow-target",
@@ -272,6 +322,20 @@ static void check_flow(struct tl_stf_invariants *v, const struct tl_stf_header *
              insn->target != v->from + size)
         find(v, TL_STF_WARNING, "flow-straight",
              "the branch at 0x%" PRIx64 " is always taken, the trace goes straight on", v->from);
+}
+
+/* The next instruction follows one that always continues elsewhere, and nothing says why. */
+static void check_left(struct tl_stf_invariants *v)
+{
+    const uint64_t offset = v->offset, number = v->number;
+    v->offset = v->left_offset;
+    v->number = v->left_number;
+    find(v, TL_STF_WARNING, "flow-straight",
+         "the instruction at 0x%" PRIx64 " always leads elsewhere, the trace goes straight on",
+         v->left_from);
+    v->offset = offset;
+    v->number = number;
+    v->left = false;
 }
 
 static void check_mode(struct tl_stf_invariants *v, bool traps)
@@ -317,13 +381,16 @@ static void add_insn(struct tl_stf_invariants *v, const struct tl_stf_header *h,
 {
     const struct tl_bytes code = bytes_of(v, r);
     const struct memo *const m = look_at(v, r, (enum tl_isa)v->isa, code);
-    if (m->known && !v->forced && (m->insn.kind == TL_INSN_BRANCH || v->has_target))
+    if (v->left)
+        check_left(v);
+    if (m->known && (m->insn.kind != TL_INSN_PLAIN || v->has_target || v->jumped))
         check_flow(v, h, &m->insn, (uint32_t)code.n);
     if (v->mode_changes)
         check_mode(v, m->traps);
     v->fences += m->fence;
     v->trapped = v->has_event || m->traps;
     v->has_target = v->has_event = v->forced = v->mode_changes = false;
+    v->jumped = v->has_microop = false;
     v->n_bytes = 0;
     v->insns++;
 }
@@ -337,7 +404,9 @@ int tl_stf_invariants_add(struct tl_stf_invariants *v, const struct tl_stf_heade
     switch (record->type) {
     case TL_STF_FORCE_PC:
         v->forced = v->insns && record->pc != pc;
-        if (v->forced)
+        const bool expected = v->left; /* it tells where an exception return went */
+        v->left = false;
+        if (v->forced && !expected)
             find(v, TL_STF_NOTE, "flow-forced",
                  "execution continues at 0x%" PRIx64 " whatever was before", record->pc);
         break;
@@ -350,6 +419,10 @@ int tl_stf_invariants_add(struct tl_stf_invariants *v, const struct tl_stf_heade
     case TL_STF_INST_PC_TARGET:
         v->has_target = true;
         v->target = record->target;
+        break;
+    case TL_STF_EVENT_PC_TARGET:
+        v->jumped = true;
+        v->jump = record->target;
         break;
     case TL_STF_INST_REG:
         add_register(v, header, record);

@@ -30,6 +30,8 @@ int tl_stf_known_add(struct tl_stf_known *known, const struct tl_stf_record *rec
 {
     if (record->type == TL_STF_INST_REG)
         return tl_stf_regstate_add(known->regs, record);
+    if (tl_stf_is_marker(record->type))
+        tl_stf_regstate_close(known->regs);
     return record->type == TL_STF_PAGE_TABLE_WALK ? tl_stf_walks_add(known->walks, record) : TL_OK;
 }
 
@@ -41,6 +43,8 @@ int tl_stf_known_pass(struct tl_stf_known *known, const struct tl_stf_layout *la
     int result = TL_OK;
     while (result >= 0 && tl_stf_group_skip(&group, &bytes) == TL_OK) {
         struct tl_stf_record record;
+        if (tl_stf_is_marker(bytes.p[0]))
+            tl_stf_regstate_close(known->regs);
         if (bytes.p[0] != TL_STF_INST_REG && bytes.p[0] != TL_STF_PAGE_TABLE_WALK)
             continue;
         result = tl_stf_record_decode(layout, bytes, &record);

@@ -13,13 +13,27 @@ enum { INT = 0, FP = INT + N_INT, VECTOR = FP + N_FP, CSR = VECTOR + N_VECTOR, E
 
 struct reg {
     uint8_t value[8];
+    uint64_t insn;   /* it was reported last with */
+    uint8_t operand; /* as */
     bool known;
 };
 
 struct tl_stf_regstate {
     struct reg regs[END];
     struct tl_buf vectors[N_VECTOR];
+    uint64_t insn;
     bool any;
+};
+
+/* Registers that are bits of another one: RISC-V, "F" and "V" extensions. */
+static const struct part {
+    uint16_t number, whole;
+    uint8_t shift, bits;
+} parts[] = {
+    {0x001, 0x003, 0, 5}, /* fflags in fcsr */
+    {0x002, 0x003, 5, 3}, /* frm */
+    {0x009, 0x00f, 0, 1}, /* vxsat in vcsr */
+    {0x00a, 0x00f, 1, 2}, /* vxrm */
 };
 
 int tl_stf_regstate_new(struct tl_stf_regstate **out)
@@ -59,19 +73,66 @@ static size_t index_of(uint8_t type, uint16_t number)
     }
 }
 
+/* Is this value newer than that of register `i`? Within an instruction the operands' types say so:
+ * state, source, destination. */
+static bool is_newer(const struct tl_stf_regstate *state, size_t i, uint8_t operand)
+{
+    return state->regs[i].insn != state->insn || state->regs[i].operand <= operand;
+}
+
+static void set_value(struct tl_stf_regstate *state, size_t i, uint8_t operand, uint64_t value)
+{
+    tl_put_le64(state->regs[i].value, value);
+    state->regs[i].insn = state->insn;
+    state->regs[i].operand = operand;
+}
+
+/* Set the bits of the CSR `p->whole` that are the CSR `p->number`. */
+static void put_part(struct tl_stf_regstate *state, const struct part *p)
+{
+    const uint64_t mask = ((UINT64_C(1) << p->bits) - 1) << p->shift;
+    uint8_t *const whole = state->regs[CSR + p->whole].value;
+    const uint64_t value = tl_le64(state->regs[CSR + p->number].value) << p->shift;
+    tl_put_le64(whole, (tl_le64(whole) & ~mask) | (value & mask));
+}
+
+/* A CSR has a new value: so have those that are bits of it, and the one that it is bits of. */
+static void set_csr(struct tl_stf_regstate *state, uint16_t number, uint8_t operand, uint64_t value)
+{
+    set_value(state, (size_t)CSR + number, operand, value);
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        const struct part *const p = &parts[i];
+        const size_t part = (size_t)CSR + p->number;
+        if (number == p->whole && is_newer(state, part, operand))
+            set_value(state, part, operand, value >> p->shift & ((UINT64_C(1) << p->bits) - 1));
+        else if (number == p->whole || number == p->number)
+            put_part(state, p);
+    }
+}
+
+void tl_stf_regstate_close(struct tl_stf_regstate *state)
+{
+    state->insn++;
+}
+
 int tl_stf_regstate_add(struct tl_stf_regstate *state, const struct tl_stf_record *record)
 {
     if (record->type != TL_STF_INST_REG || record->reg.value.n > VECTOR_MAX)
         return TL_OK;
-    const uint8_t type = record->reg.meta & 15;
+    const uint8_t type = record->reg.meta & 15, operand = record->reg.meta >> 4 & 3;
     const size_t i = index_of(type, record->reg.number);
     if (i == END)
         return TL_OK;
     state->regs[i].known = state->any = true;
-    if (type != TL_STF_REG_VECTOR) {
-        memcpy(state->regs[i].value, record->reg.value.p, sizeof state->regs[i].value);
+    if (!is_newer(state, i, operand))
         return TL_OK;
-    }
+    const uint64_t value = tl_le64(record->reg.value.p);
+    if (type == TL_STF_REG_CSR)
+        set_csr(state, record->reg.number, operand, value);
+    else
+        set_value(state, i, operand, value);
+    if (type != TL_STF_REG_VECTOR)
+        return TL_OK;
     struct tl_buf *const vector = &state->vectors[i - VECTOR];
     tl_buf_reset(vector);
     return tl_buf_add(vector, record->reg.value.p, record->reg.value.n);
@@ -110,6 +171,7 @@ void tl_stf_regstate_state(struct tl_stf_regstate *regs, struct tl_state *s)
 {
     struct tl_stf_record record;
     size_t at = 0;
+    tl_stf_regstate_close(regs);
     for (;;) {
         bool more = !tl_state_loads(s) && tl_stf_regstate_next(regs, &at, &record) == TL_OK;
         tl_state_bool(s, &more);

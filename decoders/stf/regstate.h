@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Register state: the last value of each register in any INST_REG. No I/O, not thread-safe. Memory:
- * about 70 KiB, plus the vector registers.
+ * Register state: the last value of each register in any INST_REG, in the order of execution: first
+ * the "state" records of an instruction, then its sources, then its destinations, wherever they are
+ * in the file. fflags and frm follow fcsr and it follows them, likewise vxsat, vxrm and vcsr. No
+ * I/O, not thread-safe. Memory: about 100 KiB, plus the vector registers.
  *
  * Registers that RISC-V does not have, and vectors longer than it allows, are not kept.
  */
@@ -22,6 +24,8 @@ void tl_stf_regstate_free(struct tl_stf_regstate *state);
  */
 TL_MUST_USE int tl_stf_regstate_add(struct tl_stf_regstate *state,
                                     const struct tl_stf_record *record);
+/* The instruction of the records so far is complete. */
+void tl_stf_regstate_close(struct tl_stf_regstate *state);
 /* Is any register known? */
 bool tl_stf_regstate_any(const struct tl_stf_regstate *state);
 

@@ -229,6 +229,7 @@ static int close_group(struct tl_stf_slicer *s, const struct tl_stf_record *reco
     int result = TL_OK;
     if (!s->begun && index < s->from) {
         result = remember_group(s, true);
+        tl_stf_regstate_close(s->known->regs);
         tl_buf_reset(&s->group);
         return result < 0 ? tl_fail_set(fail, (enum tl_err)result, "a group cannot be kept")
                           : TL_OK;

@@ -3,6 +3,7 @@
 
 #include "isa/x86.h"
 #include "shard/itemlog.h"
+#include "stf/flow_map.h"
 
 #include <stdlib.h>
 
@@ -31,7 +32,7 @@ void tl_walk_slim(struct tl_walk *walk)
 /* ---- STF records to instructions ------------------------------------------------------------ */
 
 /* Process the other records of a group. Returns the record's size, or < 0. */
-static int other_record(const struct tl_stf_layout *layout, struct tl_bytes rest,
+static int other_record(const struct tl_stf_layout *layout, bool whole, struct tl_bytes rest,
                         struct tl_walk_step *insn, uint64_t *pc, bool *has_next)
 {
     const int size = tl_stf_record_size(layout, rest);
@@ -40,6 +41,13 @@ static int other_record(const struct tl_stf_layout *layout, struct tl_bytes rest
     switch (rest.p[0]) {
     case TL_STF_FORCE_PC:
         *pc = tl_le64(rest.p + 1);
+        break;
+    case TL_STF_COMMENT: /* the next group has a FORCE_PC if it continues elsewhere */
+        if (!whole && size == 5 + 1 && rest.p[5] == TL_STF_LEAVES)
+            insn->taken = insn->leaves = true;
+        break;
+    case TL_STF_EVENT: /* neither an interrupt nor a change of mode */
+        insn->faulted |= !(rest.p[layout->event64 ? 8 : 4] & 0xc0);
         break;
     case TL_STF_EVENT_PC_TARGET:
         insn->next = tl_le64(rest.p + 1);
@@ -67,7 +75,7 @@ int tl_walk_step(const struct tl_stf_layout *layout, uint8_t isa, bool whole, st
     struct tl_bytes rest = in;
     bool has_next = false;
     insn->size = 0;
-    insn->taken = false;
+    insn->taken = insn->leaves = insn->faulted = false;
     while (rest.n > 0) {
         const uint8_t type = rest.p[0];
         const bool wide = type == TL_STF_INST_32;
@@ -92,7 +100,7 @@ int tl_walk_step(const struct tl_stf_layout *layout, uint8_t isa, bool whole, st
             rest = (struct tl_bytes){rest.p + TL_STF_TARGET_BYTES, rest.n - TL_STF_TARGET_BYTES};
             continue;
         }
-        const int size = other_record(layout, rest, insn, &pc, &has_next);
+        const int size = other_record(layout, whole, rest, insn, &pc, &has_next);
         if (size < 0)
             return size;
         rest.p += size;
@@ -422,8 +430,8 @@ static void end_block(struct tl_walk *w, struct tl_block *b, struct tl_walk_step
 {
     struct tl_item *const item = &w->items[w->n - 1];
     const bool reported = !w->each && w->detail <= TL_WALK_FLOW;
-    const bool straight =
-        !w->whole && item->flags & TL_ITEM_TAKEN && last->next == last->pc + last->size;
+    const bool straight = !w->whole && !last->leaves && item->flags & TL_ITEM_TAKEN &&
+                          last->next == last->pc + last->size;
     const struct tl_insn *const insn = reported || straight ? decode_last(w, b->isa, last) : NULL;
     if (is_brief(w))
         b->coded_size = (uint32_t)(end - (uintptr_t)b->coded);
@@ -433,6 +441,9 @@ static void end_block(struct tl_walk *w, struct tl_block *b, struct tl_walk_step
         item->flags &= (uint8_t)~TL_ITEM_TAKEN;
     if (!reported)
         return;
+    /* Other writers need not say that an exception return went somewhere. */
+    if (w->whole && insn->kind == TL_INSN_RETURN_EX && !insn->conditional && !last->faulted)
+        item->flags |= TL_ITEM_TAKEN;
     tl_block_set_last(b, insn);
 }
 

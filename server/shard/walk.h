@@ -126,7 +126,9 @@ struct tl_walk_step {
     uint32_t opcode;
     uint8_t size;                  /* length of the instruction in bytes */
     uint8_t code[TL_STF_INSN_MAX]; /* if size is not 2 or 4; otherwise see tl_walk_code() */
-    bool taken;                    /* the branch target is recorded */
+    bool taken;                    /* the branch target is recorded, or it leaves: */
+    bool leaves;                   /* it changed the flow, but is no branch */
+    bool faulted;                  /* an exception prevented its execution, or it caused one */
     struct tl_bytes group;         /* all its records */
 };
 

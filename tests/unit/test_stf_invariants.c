@@ -18,9 +18,9 @@ enum {
 
 #define PC 0x1000
 
-static const char *const invariants[] = {"flow-target", "flow-straight", "flow-forced",
-                                         "mode-cause",  "code-changed",  "reg-x0",
-                                         "walk-differs"};
+static const char *const invariants[] = {"flow-target",  "flow-straight", "flow-forced",
+                                         "mode-cause",   "code-changed",  "reg-x0",
+                                         "walk-differs", "target-branch", "target-straight"};
 
 struct found {
     struct tl_stf_finding first;
@@ -194,6 +194,7 @@ static void modes(void **state)
     insn(NOP);
     event(TL_STF_EVENT_MODE_CHANGE, 0);
     insn(MRET);
+    put(&(struct tl_stf_record){.type = TL_STF_FORCE_PC, .pc = 0x6000});
     insn(ECALL);
     event(TL_STF_EVENT_MODE_CHANGE, 3);
     insn(NOP);
@@ -202,6 +203,66 @@ static void modes(void **state)
     const size_t change = last;
     insn(NOP);
     broken("mode-cause", TL_STF_WARNING, change);
+}
+
+static void event_to(uint64_t number, uint64_t field, uint64_t to)
+{
+    event(number, field);
+    put(&(struct tl_stf_record){.type = TL_STF_EVENT_PC_TARGET, .target = to});
+}
+
+/* Only branches have an INST_PC_TARGET, and only if they are taken. */
+static void targets(void **state)
+{
+    (void)state;
+    begin();
+    jump(BEQ_8, PC + 8); /* at PC + 4, not taken */
+    broken("target-straight", TL_STF_WARNING, last);
+    begin();
+    jump(BEQ_8, PC + 12);
+    jump(JALR, PC + 16); /* an indirect branch to the next instruction */
+    jump(BEQ_8, PC + 24);
+    event_to(TL_STF_EVENT_MODE_CHANGE, 0, 0x4000);
+    insn(MRET);
+    insn(NOP);
+    fine();
+    jump(MRET, 0x8000);
+    broken("target-branch", TL_STF_WARNING, last - TL_STF_TARGET_BYTES);
+    begin_isa(TL_STF_ISA_ARM);
+    jump(0xd69f03e0, 0x8000); /* eret */
+    broken("target-branch", TL_STF_WARNING, last);
+}
+
+/* Nothing tells where an exception return went. */
+static void untold_returns(void **state)
+{
+    (void)state;
+    begin();
+    insn(MRET);
+    const size_t at = last;
+    fine();
+    insn(NOP);
+    broken("flow-straight", TL_STF_WARNING, at);
+    begin();
+    event_to(2, 0, 0x8000); /* MRET is illegal in user mode */
+    insn(MRET);
+    insn(NOP);
+    fine();
+    begin_isa(TL_STF_ISA_ARM);
+    insn(0xd65f03c0); /* ret */
+    const size_t ret = last;
+    insn(0xd503201f);
+    broken("flow-straight", TL_STF_WARNING, ret);
+}
+
+static void mode_jumps(void **state)
+{
+    (void)state;
+    begin();
+    event(TL_STF_EVENT_MODE_CHANGE, 3); /* as before */
+    put(&(struct tl_stf_record){.type = TL_STF_EVENT_PC_TARGET, .target = 0x4000});
+    insn(NOP);
+    broken("flow-target", TL_STF_WARNING, last);
 }
 
 /* Twice at PC + 4, by a jump back. */
@@ -277,8 +338,9 @@ static int clean_up(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(flow), cmocka_unit_test(flow_of_arm), cmocka_unit_test(modes),
-        cmocka_unit_test(code), cmocka_unit_test(registers),   cmocka_unit_test(walks),
+        cmocka_unit_test(flow),    cmocka_unit_test(flow_of_arm),    cmocka_unit_test(modes),
+        cmocka_unit_test(targets), cmocka_unit_test(untold_returns), cmocka_unit_test(mode_jumps),
+        cmocka_unit_test(code),    cmocka_unit_test(registers),      cmocka_unit_test(walks),
     };
     return cmocka_run_group_tests(tests, NULL, clean_up);
 }
