@@ -58,6 +58,37 @@ int tl_stf_groups_read(struct tl_stf_groups *groups, struct tl_bytes stf)
 
 /* ---- groups ---------------------------------------------------------------------------------- */
 
+bool tl_stf_groups_has(uint8_t type)
+{
+    switch (type) {
+    case TL_STF_COMMENT:
+    case TL_STF_INST_IEM:
+    case TL_STF_PROCESS_ID_EXT:
+    case TL_STF_FORCE_PC:
+        return true;
+    default:
+        return type >= TL_STF_INST_PC_TARGET && type < TL_STF_TRANSACTION;
+    }
+}
+
+bool tl_stf_groups_readable(const struct tl_stf_record *record, uint8_t last)
+{
+    switch (record->type) {
+    case TL_STF_INST_REG:
+        return (record->reg.meta & 15) >= TL_STF_REG_INT &&
+               (record->reg.meta & 15) <= TL_STF_REG_CSR && record->reg.meta >> 4 >= 1 &&
+               record->reg.meta >> 4 <= 3;
+    case TL_STF_INST_MEM_ACCESS:
+        return record->access.type == TL_STF_READ || record->access.type == TL_STF_WRITE;
+    case TL_STF_INST_MEM_CONTENT:
+        return last == TL_STF_INST_MEM_ACCESS || last == TL_STF_INST_MEM_CONTENT;
+    case TL_STF_BUS_MASTER_CONTENT:
+        return last == TL_STF_BUS_MASTER_ACCESS || last == TL_STF_BUS_MASTER_CONTENT;
+    default:
+        return true;
+    }
+}
+
 size_t tl_stf_groups_pass(const struct tl_stf_groups *groups, const uint8_t *stf, uint32_t n,
                           struct tl_stf_pc *pc)
 {

@@ -82,6 +82,13 @@ struct tl_stf_shape {
 bool tl_stf_groups_look(const struct tl_stf_groups *groups, struct tl_bytes stf,
                         struct tl_stf_shape *out);
 
+/* Is a record of this type allowed in a group? */
+bool tl_stf_groups_has(uint8_t type);
+/* Can current readers of instructions read this record of a group? They fail on reserved values,
+ * and on records without a predecessor to refer to: `last` is the type of the record before it, of
+ * those that are subject to group order. */
+bool tl_stf_groups_readable(const struct tl_stf_record *record, uint8_t last);
+
 /*
  * Size in bytes of the first `n` groups at `stf`, which must be complete. Updates `pc` along them.
  */

@@ -410,41 +410,6 @@ static void begin_kept(struct tl_stf_flow_reader *r)
     r->overfull = false;
 }
 
-/* Is the record allowed in a group? */
-static bool is_of_group(uint8_t type)
-{
-    switch (type) {
-    case TL_STF_COMMENT:
-    case TL_STF_INST_IEM:
-    case TL_STF_PROCESS_ID_EXT:
-    case TL_STF_FORCE_PC:
-        return true;
-    default:
-        return type >= TL_STF_INST_PC_TARGET && type < TL_STF_TRANSACTION;
-    }
-}
-
-/* Current readers of instructions fail on reserved values and on records without a predecessor to
- * refer to. */
-static bool can_be_read(const struct tl_stf_flow_reader *r, const struct tl_stf_record *record)
-{
-    const uint8_t last = r->kept_last;
-    switch (record->type) {
-    case TL_STF_INST_REG:
-        return (record->reg.meta & 15) >= TL_STF_REG_INT &&
-               (record->reg.meta & 15) <= TL_STF_REG_CSR && record->reg.meta >> 4 >= 1 &&
-               record->reg.meta >> 4 <= 3;
-    case TL_STF_INST_MEM_ACCESS:
-        return record->access.type == TL_STF_READ || record->access.type == TL_STF_WRITE;
-    case TL_STF_INST_MEM_CONTENT:
-        return last == TL_STF_INST_MEM_ACCESS || last == TL_STF_INST_MEM_CONTENT;
-    case TL_STF_BUS_MASTER_CONTENT:
-        return last == TL_STF_BUS_MASTER_ACCESS || last == TL_STF_BUS_MASTER_CONTENT;
-    default:
-        return true;
-    }
-}
-
 /* Remove an access that has no content. */
 static void drop_bare_access(struct tl_stf_flow_reader *r, uint8_t next)
 {
@@ -463,9 +428,9 @@ static void drop_bare_access(struct tl_stf_flow_reader *r, uint8_t next)
 /* Keep a record unchanged, in the layout of the stream's first header. */
 static int keep(struct tl_stf_flow_reader *r, const struct tl_stf_record *record)
 {
-    if (r->overfull || !is_of_group(record->type))
+    if (r->overfull || !tl_stf_groups_has(record->type))
         return TL_OK;
-    const bool good = can_be_read(r, record);
+    const bool good = tl_stf_groups_readable(record, r->kept_last);
     if (record->type >= TL_STF_INST_PC_TARGET) {
         drop_bare_access(r, record->type);
         r->kept_last = good ? record->type : 0;

@@ -2,8 +2,11 @@
 /*
  * Checks across records: whether a core could have executed the trace.
  *
- *   flow-target   a direct branch or non-branch instruction continues at an impossible address
- *   flow-straight an unconditional direct branch is not taken (RISC-V: see jump-target)
+ *   flow-target   an instruction continues at an impossible address
+ *   flow-straight an instruction that always continues elsewhere does not, or nothing says where
+ *                 (jumps of RISC-V: see jump-target)
+ *   target-branch INST_PC_TARGET with an instruction that is no branch (RISC-V: see stf/check.c)
+ *   target-straight INST_PC_TARGET with a conditional branch that is not taken
  *   flow-forced   a FORCE_PC after the header: the following does not result from what precedes it
  *   mode-cause    the privilege mode changes without a trap or a return from one
  *   code-changed  a different opcode at an address, without a store to it and without a fence

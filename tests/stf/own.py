@@ -10,6 +10,9 @@ import tempfile
 
 SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 DATA = os.environ.get('TL_DATA') or os.path.join(os.path.dirname(SOURCE), 'shared', 'data')
+sys.path.insert(0, os.path.join(SOURCE, 'tests', 'e2e'))
+from lab import Lab as Server  # noqa: E402
+
 SKIPPED = 77
 # Of the capture, not of what we write: streams without instructions, modes that are not traced, code
 # that differs from what was there before.
@@ -116,6 +119,37 @@ def field(lab):
                os.path.join(DATA, 'riscv', 'nt-traps-htm.nex'))
 
 
+def served(lab, build):
+    """The same from a server, of shards that are stored and of those that are made when read."""
+    field = os.path.join(DATA, 'field', 'stf')
+    if not os.path.isdir(field):
+        return
+    server = Server(build)
+    try:
+        server.start()
+        made = {}
+        for kind in ('stored', 'virtual'):
+            server.run('push', '--trace', kind, '--shards', kind, '--config',
+                       os.path.join(field, 'traps-part.ini'), '--image',
+                       os.path.join(field, 'traps-part.bin') + '@0x800000c8',
+                       os.path.join(DATA, 'riscv', 'nt-traps-htm.nex'))
+            for name, part in (('all', []), ('part', ['--insn', '1000:20000'])):
+                path = os.path.join(lab.folder, name + '.zstf')
+                server.run('get', kind + '/nt.0', *part, '-o', path)
+                lab.check(path)
+                with open(path, 'rb') as f:
+                    if made.setdefault(name, f.read()) != open(path, 'rb').read():
+                        lab.found.append('%s: stored and virtual differ' % name)
+            os.remove(path)
+        server.run('push', '--format', 'stf', '--trace', 'foreign',
+                   os.path.join(field, 'mret_foreign.stf'))
+        lines = server.run('find', 'foreign', '--event', 'return').text().splitlines()
+        if len([line for line in lines if line.endswith(' return')]) != 5:
+            lab.found.append('returns: %s' % lines)
+    finally:
+        server.close()
+
+
 def main(build):
     if not os.path.isdir(os.path.join(DATA, 'riscv')):
         print('skipped: no captures in', DATA)
@@ -124,6 +158,7 @@ def main(build):
         lab = Lab(build, folder)
         for part in (riscv, coresight, pt, perf, field):
             part(lab)
+        served(lab, build)
         print('%d files, %d instructions, %d findings' %
               (lab.files, lab.instructions, len(lab.found)))
         for line in lab.found[:40]:

@@ -356,6 +356,92 @@ static void test_registers(void **state)
     tl_buf_fini(&file);
 }
 
+/* A register record of instruction `insn`. */
+struct put_reg {
+    unsigned insn;
+    uint8_t operand, type;
+    uint16_t number;
+    uint64_t value;
+};
+
+static void put_regs(struct tl_buf *out, const struct put_reg *regs, size_t n, unsigned insn)
+{
+    for (size_t k = 0; k < n; k++) {
+        uint8_t value[8], meta = (uint8_t)(regs[k].operand << 4 | regs[k].type);
+        tl_put_le64(value, regs[k].value);
+        if (regs[k].insn == insn)
+            put_record(out, &(struct tl_stf_record){.type = TL_STF_INST_REG,
+                                                    .reg = {regs[k].number, meta, {value, 8}}});
+    }
+    put_insn(out, 0x13);
+}
+
+/* The state at instruction `n` of a trace with these records is `want`, as "NUMBER=VALUE …". */
+static void assert_state(const struct put_reg *regs, size_t n_regs, unsigned n, const char *want)
+{
+    const struct tl_stf_header_spec spec = {.isa = 1, .iem = 2, .pc = 0x1000};
+    struct tl_buf trace = {0}, file = {0}, text = {0};
+    struct tl_stf_layout layout;
+    struct tl_stf_file *in;
+    struct tl_stf_reader *reader;
+    struct tl_stf_record r = {0};
+    uint64_t written;
+    assert_int_equal(tl_stf_header_write(&spec, &trace, &layout), TL_OK);
+    for (unsigned i = 0; i <= n; i++)
+        put_regs(&trace, regs, n_regs, i);
+    slice(bytes_of(&trace), n, n + 1, TL_STF_FILE_PLAIN, &file, &written);
+    assert_int_equal(tl_stf_file_bytes(&in, bytes_of(&file), NULL), TL_OK);
+    const struct tl_stf_source source = tl_stf_file_source(in);
+    assert_int_equal(tl_stf_reader_open(&reader, &source), TL_OK);
+    while (!tl_stf_is_marker(r.type) && tl_stf_reader_next(reader, &r, NULL) == TL_OK) {
+        if (r.type == TL_STF_INST_REG && r.reg.meta >> 4 == TL_STF_OPERAND_STATE)
+            assert_true(tl_buf_printf(&text, "%x=%llx ", r.reg.number,
+                                      (unsigned long long)tl_stf_word(r.reg.value, 0)) >= 0);
+    }
+    assert_int_equal(tl_buf_add(&text, "", 1), TL_OK);
+    assert_string_equal((const char *)text.p, want);
+    tl_stf_reader_free(reader);
+    tl_stf_file_close(in);
+    tl_buf_fini(&trace);
+    tl_buf_fini(&file);
+    tl_buf_fini(&text);
+}
+
+#define ASSERT_STATE(n, want, ...)                                                                 \
+    do {                                                                                           \
+        const struct put_reg regs[] = {__VA_ARGS__};                                               \
+        assert_state(regs, sizeof regs / sizeof *regs, n, want);                                   \
+    } while (0)
+
+enum { STATE = 1, SOURCE, DEST, X = 1, CSR = 4 };
+
+/* An instruction reads before it writes, whatever its records' order. */
+static void test_operands_in_any_order(void **state)
+{
+    (void)state;
+    ASSERT_STATE(1, "a=a ", {0, DEST, X, 10, 10}, {0, SOURCE, X, 10, 9});
+    ASSERT_STATE(1, "a=a ", {0, SOURCE, X, 10, 9}, {0, DEST, X, 10, 10});
+    ASSERT_STATE(1, "a=9 ", {0, SOURCE, X, 10, 9}, {0, STATE, X, 10, 8});
+    ASSERT_STATE(1, "a=7 ", {0, DEST, X, 10, 5}, {0, DEST, X, 10, 7}, {0, STATE, X, 10, 6});
+    ASSERT_STATE(2, "a=b ", {0, DEST, X, 10, 10}, {1, SOURCE, X, 10, 11});
+    ASSERT_STATE(2, "a=c ", {0, DEST, X, 10, 10}, {1, STATE, X, 10, 12});
+}
+
+/* fflags and frm are bits of fcsr, vxsat and vxrm of vcsr. */
+static void test_registers_in_registers(void **state)
+{
+    (void)state;
+    ASSERT_STATE(2, "1=1f 3=7f ", {0, DEST, CSR, 3, 0x65}, {1, DEST, CSR, 1, 0x1f});
+    ASSERT_STATE(2, "1=5 3=65 ", {0, DEST, CSR, 1, 0x1f}, {1, DEST, CSR, 3, 0x65});
+    ASSERT_STATE(2, "1=5 2=3 3=65 ", {0, STATE, CSR, 1, 1}, {0, STATE, CSR, 2, 7},
+                 {1, SOURCE, CSR, 3, 0x65});
+    ASSERT_STATE(2, "1=1 2=2 ", {0, DEST, CSR, 1, 1}, {1, DEST, CSR, 2, 2});
+    ASSERT_STATE(1, "2=5 3=a1 ", {0, DEST, CSR, 2, 5}, {0, SOURCE, CSR, 3, 0x61});
+    ASSERT_STATE(1, "1=5 3=65 ", {0, DEST, CSR, 3, 0x65}, {0, SOURCE, CSR, 1, 0x1f});
+    ASSERT_STATE(2, "a=1 f=3 ", {0, DEST, CSR, 0xf, 7}, {0, DEST, CSR, 0xa, 3},
+                 {1, DEST, CSR, 0xa, 1});
+}
+
 static void test_ends(void **state)
 {
     (void)state;
@@ -424,9 +510,14 @@ static void test_transactions(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_random_slices), cmocka_unit_test(test_brute_force),
-        cmocka_unit_test(test_registers),     cmocka_unit_test(test_ends),
-        cmocka_unit_test(test_across_shards), cmocka_unit_test(test_transactions),
+        cmocka_unit_test(test_random_slices),
+        cmocka_unit_test(test_brute_force),
+        cmocka_unit_test(test_operands_in_any_order),
+        cmocka_unit_test(test_registers_in_registers),
+        cmocka_unit_test(test_registers),
+        cmocka_unit_test(test_ends),
+        cmocka_unit_test(test_across_shards),
+        cmocka_unit_test(test_transactions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
