@@ -120,7 +120,8 @@ static inline void steps_arrive(struct steps *s, uint64_t pc, uint64_t offset)
         steps_fail(s, pc, offset, "it always branches, and was told not to");
     else if (!s->anywhere && pc != s->to)
         steps_fail(s, pc, offset, "another place");
-    else if (s->predicted && !steps_returns(s, pc) && s->given && !steps_is_given(s->given, pc))
+    else if (s->predicted && !(s->given && steps_is_given(s->given, pc)) && !steps_returns(s, pc) &&
+             s->given)
         steps_fail(s, pc, offset, "neither given nor behind a call");
 }
 
@@ -205,7 +206,47 @@ static inline void steps_take(struct steps *s, const struct tl_item *items, size
         steps_take_one(s, &items[i]);
 }
 
-/* The same, and end the program at an impossible step: for fuzz targets. */
+/* ---- several streams --------------------------------------------------------------------------
+ */
+
+struct steps_streams {
+    struct steps *p; /* by the stream's number; owned */
+    size_t n, cap;
+};
+
+static inline struct steps *steps_of(struct steps_streams *all, size_t stream)
+{
+    if (stream >= all->n) {
+        if (tl_grow(&all->p, &all->cap, stream + 1, sizeof *all->p) < 0)
+            abort();
+        memset(all->p + all->n, 0, (stream + 1 - all->n) * sizeof *all->p);
+        all->n = stream + 1;
+    }
+    return &all->p[stream];
+}
+
+/* The first impossible step of any stream; NULL: there is none. Sums up instructions. */
+static inline const char *steps_streams_end(struct steps_streams *all, uint64_t *insns)
+{
+    static char what[sizeof all->p->what];
+    bool any = false;
+    for (size_t i = 0; i < all->n; i++) {
+        if (insns)
+            *insns += all->p[i].insns;
+        if (all->p[i].impossible > 0 && !any)
+            memcpy(what, all->p[i].what, sizeof what);
+        any |= all->p[i].impossible > 0;
+        steps_fini(&all->p[i]);
+    }
+    free(all->p);
+    *all = (struct steps_streams){0};
+    return any ? what : NULL;
+}
+
+/* ---- fuzz targets ------------------------------------------------------------------------------
+ */
+
+/* The same as steps_take(), and end the program at an impossible step. */
 static inline void steps_demand(struct steps *s, const struct tl_item *items, size_t n)
 {
     steps_take(s, items, n);

@@ -126,7 +126,7 @@ void tl_etm4_walk_trace_info(struct tl_etm4_walk *w)
 void tl_etm4_walk_return(struct tl_etm4_walk *w, uint64_t offset)
 {
     tl_walker_unpredict(&w->walker);
-    if (!w->walker.need_address && !w->walker.by_address)
+    if (w->m_profile && !w->walker.need_address)
         tl_walker_await(&w->walker, false); /* the image has another instruction there */
     tl_item_batch_add(w->walker.out, TL_ITEM_ERET, offset);
 }

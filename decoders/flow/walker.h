@@ -260,7 +260,8 @@ enum tl_walker_end {
 typedef bool tl_walker_suits(enum tl_isa isa, struct tl_bytes code);
 
 /* Follow code that needs no outcome up to the instruction at `ip`, or through the first one that
- * `suits` accepts. If the latter needs an address, it has been executed and the address follows. */
+ * `suits` accepts. If the latter needs an address, it has been executed and the address follows; if
+ * it needs an outcome, the flow is lost behind it. */
 enum tl_walker_end tl_walker_to_ip(struct tl_walker *walker, uint64_t ip, uint64_t offset);
 enum tl_walker_end tl_walker_to_insn(struct tl_walker *walker, tl_walker_suits *suits,
                                      uint64_t offset);

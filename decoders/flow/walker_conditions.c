@@ -288,6 +288,8 @@ static enum tl_walker_end walk_to(struct tl_walker *w, find_goal *find, const vo
         const bool waits = b->end == TL_BLOCK_WAYPOINT && !goes_by_itself(b);
         if (n > 0 && n == b->n && waits) {
             tl_walker_take_choice(w, true, offset);
+            if (has_outcome(b))
+                tl_walker_lose(w, TL_GAP_NO_PATH, offset);
             return TL_WALKER_REACHED;
         }
         if (n > 0) {

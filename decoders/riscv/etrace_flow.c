@@ -156,6 +156,8 @@ static void begin(struct tl_etrace_flow *f, const struct tl_etrace_packet *k, bo
     }
     const bool placed =
         continues ? tl_etrace_walk_again(w, offset) : tl_etrace_walk_begin(w, place(f), offset);
+    if (!placed) /* code that is not followed changes what the encoder remembers */
+        forget_place(f, true);
     if (placed && tl_etrace_walk_at_branch(w)) {
         tl_etrace_outcomes_add(&w->outcomes, k->branch, 1);
         w->outcomes.untrained = true;
@@ -173,11 +175,12 @@ static void on_start(struct tl_etrace_flow *f, const struct tl_etrace_packet *k,
                                             .same_privilege = privilege_in(f, k) == f->privilege};
         (void)tl_etrace_walk_to(w, &goal, offset);
     }
-    const bool continues = w->placed;
+    const bool continues = w->placed, before_lost = !continues && !f->stopped;
     if (continues) /* what holds from the address on comes in front of its instruction */
         tl_etrace_walk_split(w);
     take_mode(f, k, offset);
     begin(f, k, continues, offset);
+    w->before_lost = before_lost && w->placed;
 }
 
 /* The preferred return address of a trap; false: not known. */
@@ -422,8 +425,7 @@ static int flush(struct tl_stream_decoder *decoder)
 static int finish(struct tl_stream_decoder *decoder)
 {
     struct tl_etrace_flow *const f = (struct tl_etrace_flow *)decoder;
-    if (f->walk.placed)
-        tl_etrace_walk_report(&f->walk);
+    tl_etrace_walk_leave(&f->walk);
     report_loss(f);
     return flush(decoder);
 }

@@ -103,17 +103,39 @@ static bool is_absolute(const struct tl_block *b, uint64_t *to)
     return true;
 }
 
+/* Does the instruction at `pc`, in block `in`, determine the target of the jump at the end of `b`?
+ */
+static bool determines(const struct tl_etrace_walk *w, uint64_t pc, const struct tl_block *in,
+                       const struct tl_block *b, uint64_t *to)
+{
+    const unsigned xlen = w->walker.isa == TL_ISA_RV32 ? 32 : 64;
+    return in && tl_riscv_sequential_jump(xlen, pc, encoding_at(in, (uint32_t)(pc - in->pc)),
+                                          encoding_at(b, b->size - b->last_size), to);
+}
+
 /* Does the instruction in front of the jump at the block's end determine its target? */
 static bool is_sequential(struct tl_etrace_walk *w, struct tl_block *b, uint64_t *to)
 {
-    if (!(w->options & TL_ETRACE_SEQUENTIAL) || (b->n == 1 && !w->has_before))
+    if (!(w->options & TL_ETRACE_SEQUENTIAL))
         return false;
-    const uint32_t jump = encoding_at(b, b->size - b->last_size);
-    const uint32_t at = b->n > 1 ? tl_block_bytes(b, b->n - 2) : 0;
-    const uint64_t pc = b->n > 1 ? b->pc + at : w->before;
-    const struct tl_block *const in = b->n > 1 ? b : block_at(w, pc);
-    const unsigned xlen = w->walker.isa == TL_ISA_RV32 ? 32 : 64;
-    return in && tl_riscv_sequential_jump(xlen, pc, encoding_at(in, at), jump, to);
+    if (b->n > 1)
+        return determines(w, b->pc + tl_block_bytes(b, b->n - 2), b, b, to);
+    return w->has_before && determines(w, w->before, block_at(w, w->before), b, to);
+}
+
+/*
+ * The walk begins at the jump at the block's end: may an instruction in front of it, which was not
+ * followed, have determined its target? Then the encoder may have left it out.
+ */
+static bool is_unclear(struct tl_etrace_walk *w, const struct tl_block *b)
+{
+    uint64_t to;
+    if (!(w->options & TL_ETRACE_SEQUENTIAL) || !w->before_lost || w->has_before || b->n > 1 ||
+        !at_end(w, b) || b->last_kind != TL_INSN_INDIRECT)
+        return false;
+    const struct tl_block *const four = block_at(w, b->pc - 4), *const two = block_at(w, b->pc - 2);
+    return (!four && !two) || determines(w, b->pc - 4, four, b, &to) ||
+           determines(w, b->pc - 2, two, b, &to);
 }
 
 /* How the instruction at pc is left, and `*to` where if the program determines it. */
@@ -185,7 +207,8 @@ static void deliver(struct tl_etrace_walk *w, struct tl_block *b, bool taken)
         tl_item_batch_add(out, TL_ITEM_ERET, w->offset);
 }
 
-void tl_etrace_walk_report(struct tl_etrace_walk *w)
+/* Deliver all, of a branch without an outcome as one that was not taken. */
+static void report_all(struct tl_etrace_walk *w)
 {
     struct tl_block *const b = here(w);
     if (!b || w->reported)
@@ -198,10 +221,36 @@ void tl_etrace_walk_report(struct tl_etrace_walk *w)
     deliver(w, b, taken && at_end(w, b));
 }
 
+/* Deliver what is in front of the instruction at pc, and stand on that alone. */
+static void report_before(struct tl_etrace_walk *w, struct tl_block *b)
+{
+    if (w->n == 1)
+        return;
+    w->before = b->pc + (w->n > 2 ? tl_block_bytes(b, w->n - 2) : 0);
+    w->has_before = true;
+    w->from_return = w->before_lost = false;
+    w->n--;
+    deliver(w, b, false);
+    w->reported = false;
+    w->start = w->pc;
+    w->n = 1;
+    w->block = NULL;
+}
+
+void tl_etrace_walk_report(struct tl_etrace_walk *w)
+{
+    struct tl_block *const b = here(w);
+    if (b && !w->reported && tl_etrace_walk_at_branch(w) &&
+        !tl_etrace_outcomes_waiting(&w->outcomes))
+        report_before(w, b); /* the next packet has the outcome */
+    else
+        report_all(w);
+}
+
 void tl_etrace_walk_leave(struct tl_etrace_walk *w)
 {
     if (w->placed)
-        tl_etrace_walk_report(w);
+        report_all(w);
     w->placed = false;
     w->has_before = false;
     w->block = NULL;
@@ -238,7 +287,7 @@ static bool enter(struct tl_etrace_walk *w, struct tl_block *b, uint64_t pc, boo
     }
     w->placed = true;
     w->reported = w->unmapped = false;
-    w->from_return = false;
+    w->from_return = w->before_lost = false;
     w->n = 1;
     w->start = w->pc = pc;
     w->block = b;
@@ -255,12 +304,8 @@ bool tl_etrace_walk_begin(struct tl_etrace_walk *w, uint64_t pc, uint64_t offset
 void tl_etrace_walk_split(struct tl_etrace_walk *w)
 {
     const struct tl_block *const b = here(w);
-    if (b && w->n > 1 && !w->reported) {
-        w->before = b->pc + (w->n > 2 ? tl_block_bytes(b, w->n - 2) : 0);
-        w->has_before = true;
-        w->n--;
-        tl_etrace_walk_report(w);
-    }
+    if (b && !w->reported)
+        report_before(w, b);
     w->reported = true;
 }
 
@@ -282,8 +327,10 @@ static enum arrival arrive(struct tl_etrace_walk *w, const struct tl_etrace_goal
     if (!jumped && w->pc != goal->address)
         return GO_ON;
     const bool done = waiting <= (goal->sync ? 0 : tl_etrace_walk_at_branch(w));
-    if (jumped)
+    if (jumped) {
+        w->reported = !done; /* where the trace does not fit, it need not have led here */
         return done ? JUMPED : WRONG;
+    }
     if (!done)
         return GO_ON;
     if (goal->sync)
@@ -329,7 +376,7 @@ static bool is_reported(struct tl_etrace_walk *w, const struct tl_etrace_goal *g
     if (waiting == 0 || waiting > 1 || goal->sync)
         return waiting == 0;
     const struct tl_block *const b = block_at(w, goal->address);
-    return b && b->n == 1 && b->end == TL_BLOCK_WAYPOINT && b->conditional;
+    return !b || (b->n == 1 && b->end == TL_BLOCK_WAYPOINT && b->conditional);
 }
 
 /* The block at `to`, which the last instruction of `b` leads to; as block_at(). */
@@ -347,6 +394,10 @@ static enum arrival step(struct tl_etrace_walk *w, struct tl_block *b,
     uint64_t to;
     enum way way = way_of(w, b, &to);
     bool taken = way != WAY_STRAIGHT;
+    if (is_unclear(w, b)) {
+        w->unmapped = true;
+        return WRONG;
+    }
     if (way == WAY_RETURN && (!infers_returns(w) || is_reported(w, goal)))
         way = WAY_JUMP;
     if (way == WAY_JUMP && goal->last_branch)
@@ -478,6 +529,7 @@ void tl_etrace_walk_state(struct tl_etrace_walk *w, struct tl_state *s)
     tl_state_bool(s, &w->placed);
     tl_state_bool(s, &w->reported);
     tl_state_bool(s, &w->from_return);
+    tl_state_bool(s, &w->before_lost);
     tl_state_u32(s, &w->n);
     tl_state_u64(s, &w->start);
     tl_state_u64(s, &w->pc);

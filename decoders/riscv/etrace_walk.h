@@ -29,7 +29,8 @@ struct tl_etrace_walk {
     uint32_t irdepth_mask; /* of depths that fit in `irdepth` */
     int rc; /* < 0: the result is not wanted any more: the sink's error, or tl_cancel_check()'s */
     bool placed;            /* pc is known */
-    bool unmapped;          /* it is not, for nothing is mapped there */
+    bool unmapped;          /* it is not, for code was not followed: the next address gives it */
+    bool before_lost;       /* at `start`, whose predecessor was executed, but not followed */
     bool reported;          /* the block has been delivered up to pc */
     bool from_return;       /* a trap return led to `start` */
     uint32_t n;             /* instructions executed of `block` */
@@ -69,7 +70,7 @@ TL_MUST_USE int tl_etrace_walk_init(struct tl_etrace_walk *walk,
 void tl_etrace_walk_fini(struct tl_etrace_walk *walk);
 void tl_etrace_walk_state(struct tl_etrace_walk *walk, struct tl_state *state);
 
-/* Deliver what was executed. */
+/* Deliver what was executed, except a branch whose outcome is not known yet. */
 void tl_etrace_walk_report(struct tl_etrace_walk *walk);
 
 /* Deliver, and forget the place, outcomes and return addresses. */

@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Traces of all formats, whole and damaged, with images in which functions and pages are missing:
+ * no step from one instruction to the next is impossible, and what is told has happened, but for a
+ * window behind damage. Each round makes its own program, trace and damage from the seed, so that a
+ * longer run is only a matter of time.
+ *
+ *   TL_SEED=N TL_ROUNDS=PERCENT test_damaged_flow [FORMAT]
+ */
+#include "decode/decode.h"
+#include "steps.h"
+#include "unit/hurt_flow.h"
+#include "unit/seed.h"
+
+#include <inttypes.h>
+
+enum {
+    ROUNDS = 16,
+    NEAR = 64 /* bytes in front of damage that are read together with it */,
+    SHORT = 200
+};
+
+static const char *only; /* this format */
+
+/* ---- what is told -------------------------------------------------------------------------------
+ */
+
+/* An instruction; or pc UINT64_MAX: from here on the flow was lost for a while. */
+struct told {
+    uint64_t pc, offset;
+};
+
+struct heard {
+    struct steps steps;
+    struct steps_given given;
+    struct told *told;
+    size_t n, cap;
+};
+
+static void tell(struct heard *h, uint64_t pc, uint64_t offset)
+{
+    assert_int_equal(tl_grow(&h->told, &h->cap, h->n + 1, sizeof *h->told), TL_OK);
+    h->told[h->n++] = (struct told){pc, offset};
+}
+
+static void tell_block(struct heard *h, const struct tl_block *b, uint32_t n, uint64_t offset)
+{
+    struct tl_insn insn;
+    for (uint32_t i = 0, at = 0; i < n; i++, at += insn.size) {
+        tl_block_insn(b, at, &insn);
+        tell(h, b->pc + at, offset);
+    }
+}
+
+static int hear(void *context, const struct tl_decode_stream *stream, const struct tl_item *items,
+                size_t n)
+{
+    struct heard *const h = context;
+    (void)stream;
+    steps_take(&h->steps, items, n);
+    for (size_t i = 0; i < n; i++) {
+        const uint8_t kind = items[i].kind;
+        if (kind == TL_ITEM_BLOCK)
+            tell_block(h, items[i].block, items[i].n, items[i].offset);
+        for (uint32_t k = 0; kind == TL_ITEM_PATH && k < items[i].n; k++) {
+            const struct tl_block *const b = tl_path_block(items[i].path[k]);
+            tell_block(h, b, b->n, items[i].offset);
+        }
+        if (kind == TL_ITEM_GAP || kind == TL_ITEM_TRACE_ON || kind == TL_ITEM_UNKNOWN)
+            tell(h, UINT64_MAX, items[i].offset);
+    }
+    return TL_OK;
+}
+
+static int hear_packet(void *context, const struct tl_decode_stream *stream, const char *line)
+{
+    struct heard *const h = context;
+    (void)stream;
+    steps_give_line(&h->given, line);
+    return TL_OK;
+}
+
+static void decode(const struct hurt *h, const struct tl_image *image, bool packets, bool paths,
+                   struct heard *heard)
+{
+    const struct tl_decode_sink sink = {
+        .context = heard, .items = packets ? NULL : hear, .packet = packets ? hear_packet : NULL};
+    struct tl_decode *d;
+    struct tl_fail fail = {0};
+    if (tl_decode_new(&d, &h->setup, image, &sink, &fail) < 0)
+        fail_msg("%s: %s", h->format, fail.text);
+    if (paths)
+        tl_decode_paths(d);
+    assert_int_equal(tl_decode_push(d, h->trace.p, h->trace.n), TL_OK);
+    assert_int_equal(tl_decode_finish(d), TL_OK);
+    tl_decode_free(d);
+}
+
+/* Formats whose listings have the addresses that the trace gives. */
+static bool lists_addresses(const struct hurt *h)
+{
+    return strcmp(h->format, "etm4") == 0 || strcmp(h->format, "ete") == 0 ||
+           strcmp(h->format, "tpiu") == 0 || strcmp(h->format, "pt") == 0;
+}
+
+static void listen(const struct hurt *h, const struct tl_image *image, bool paths,
+                   struct heard *heard)
+{
+    *heard = (struct heard){0};
+    if (lists_addresses(h)) {
+        decode(h, NULL, true, false, heard);
+        heard->steps.given = &heard->given;
+    }
+    decode(h, image, false, paths, heard);
+}
+
+static void heard_fini(struct heard *h)
+{
+    steps_fini(&h->steps);
+    steps_given_fini(&h->given);
+    free(h->told);
+}
+
+/* ---- what must be true
+ * --------------------------------------------------------------------------- */
+
+struct round {
+    uint64_t seed;
+    uint64_t insns, wrong;
+};
+
+static void require_possible(const struct hurt *h, const struct heard *heard, struct round *r,
+                             const char *what)
+{
+    r->insns += heard->steps.insns;
+    if (heard->steps.impossible == 0)
+        return;
+    r->wrong += heard->steps.impossible;
+    print_error("%s, TL_SEED=0x%" PRIx64 ", %s: %" PRIu64 " impossible, %s\n", h->format, r->seed,
+                what, heard->steps.impossible, heard->steps.what);
+}
+
+/* The first place in the truth from `from` on where the `n` instructions at `run` are; SIZE_MAX:
+ * there is none. */
+static size_t find_run(const struct hurt *h, size_t from, const struct told *run, size_t n)
+{
+    for (size_t at = from; at + n <= h->n_truth; at++) {
+        size_t i = 0;
+        while (i < n && h->truth[at + i] == run[i].pc)
+            i++;
+        if (i == n)
+            return at;
+    }
+    return SIZE_MAX;
+}
+
+/* Bytes whose instructions may be wrong. */
+struct hole {
+    uint64_t from, to;
+};
+
+static bool is_within(const struct told *told, const struct hole *hole)
+{
+    return told->offset >= hole->from && told->offset < hole->to;
+}
+
+/* Check that what was told outside of `hole` was executed, in that order, and without anything
+ * between instructions told one after the other. */
+static void require_true(const struct hurt *h, const struct heard *heard, const struct hole *hole,
+                         struct round *r, const char *what)
+{
+    size_t in_truth = 0;
+    if (h->unclear)
+        return;
+    for (size_t i = 0, n; i<heard->n; i += n> 0 ? n : 1) {
+        n = 0;
+        while (i + n < heard->n && heard->told[i + n].pc != UINT64_MAX &&
+               !is_within(&heard->told[i + n], hole))
+            n++;
+        const size_t at = find_run(h, in_truth, heard->told + i, n);
+        if (at == SIZE_MAX) {
+            r->wrong++;
+            print_error("%s, TL_SEED=0x%" PRIx64 ", %s: %zu instructions from %" PRIx64
+                        " on (offset %" PRIu64 ") were not executed\n",
+                        h->format, r->seed, what, n, heard->told[i].pc, heard->told[i].offset);
+            return;
+        }
+        in_truth = at + n;
+    }
+}
+
+/* Whole traces, with code missing. */
+static void miss_code(const struct hurt *h, struct tl_sim_rng *rng, struct round *r)
+{
+    static const struct hole none = {0};
+    struct heard heard;
+    struct tl_image *const image = hurt_image(h, 5 + tl_sim_below(rng, 60), rng);
+    listen(h, image, tl_sim_below(rng, 2), &heard);
+    require_possible(h, &heard, r, "code missing");
+    require_true(h, &heard, &none, r, "code missing");
+    heard_fini(&heard);
+    tl_image_free(image);
+}
+
+/* Any damage, with or without all of the code. */
+static void damage_much(struct hurt *h, struct tl_sim_rng *rng, struct round *r)
+{
+    struct heard heard;
+    if (h->trace.n < SHORT)
+        return;
+    struct tl_image *const image = hurt_image(h, tl_sim_below(rng, 2) * 20, rng);
+    const uint32_t places = (uint32_t)h->trace.n - 64;
+    for (unsigned n = 1 + tl_sim_below(rng, 12); n > 0; n--)
+        hurt_once(&h->trace, (enum hurt_kind)tl_sim_below(rng, HURT_KINDS),
+                  tl_sim_below(rng, places), rng);
+    listen(h, image, tl_sim_below(rng, 2), &heard);
+    require_possible(h, &heard, r, "damaged");
+    heard_fini(&heard);
+    tl_image_free(image);
+}
+
+/* Damage at one place: in front of it and some way behind it all is true. */
+static void damage_once(struct hurt *h, struct tl_sim_rng *rng, struct round *r)
+{
+    struct heard heard;
+    if (h->window == 0 || h->trace.n < 2 * h->window || h->trace.n < SHORT)
+        return;
+    struct tl_image *const image = hurt_image(h, tl_sim_below(rng, 2) * 20, rng);
+    const size_t at = tl_sim_below(rng, (uint32_t)h->trace.n - 64);
+    const size_t end = hurt_once(&h->trace, (enum hurt_kind)tl_sim_below(rng, HALVES), at, rng);
+    const struct hole hole = {at < NEAR ? 0 : at - NEAR, end + h->window};
+    listen(h, image, false, &heard);
+    require_possible(h, &heard, r, "damaged once");
+    require_true(h, &heard, &hole, r, "damaged once");
+    heard_fini(&heard);
+    tl_image_free(image);
+}
+
+static void one(hurt_make *make, struct round *r, const char **format)
+{
+    static void (*const ways[])(struct hurt *, struct tl_sim_rng *, struct round *) = {damage_once,
+                                                                                       damage_much};
+    struct tl_sim_rng rng = {r->seed};
+    struct hurt h = {0};
+    make(&h, &rng);
+    *format = h.format;
+    miss_code(&h, &rng, r);
+    ways[tl_sim_below(&rng, 2)](&h, &rng, r);
+    hurt_fini(&h);
+}
+
+static void rounds(const char *name, hurt_make *make)
+{
+    const unsigned n = test_rounds(ROUNDS);
+    struct round all = {.seed = 0};
+    const uint64_t seed = test_seed();
+    if (only && strcmp(only, name) != 0)
+        skip();
+    for (unsigned i = 0; i < n; i++) {
+        const char *format;
+        all.seed = seed + i;
+        one(make, &all, &format);
+    }
+    print_message("%s: %" PRIu64 " instructions, %" PRIu64 " wrong\n", name, all.insns, all.wrong);
+    assert_int_equal(all.wrong, 0);
+}
+
+static void etm(void **state)
+{
+    (void)state;
+    rounds("etm", hurt_etm);
+}
+
+static void frames(void **state)
+{
+    (void)state;
+    rounds("tpiu", hurt_frames);
+}
+
+static void pt(void **state)
+{
+    (void)state;
+    rounds("pt", hurt_pt);
+}
+
+static void nexus(void **state)
+{
+    (void)state;
+    rounds("n-trace", hurt_nexus);
+}
+
+static void etrace(void **state)
+{
+    (void)state;
+    rounds("e-trace", hurt_etrace);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(etm),   cmocka_unit_test(frames), cmocka_unit_test(pt),
+        cmocka_unit_test(nexus), cmocka_unit_test(etrace),
+    };
+    only = argc > 1 ? argv[1] : NULL;
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
