@@ -207,26 +207,35 @@ void tl_nexus_flow_reset(struct tl_nexus_flow *f)
     tl_walker_begin(&f->walk.walker);
 }
 
+/* What became of a count. */
+enum counted {
+    LOST,    /* it could not be followed */
+    TRIED,   /* it could, and was not told: there is still doubt */
+    FOLLOWED /* it was told */
+};
+
 /* Where trace and program did not fit: do they again? Chance may let a message fit, hardly many
- * outcomes. Returns true when there is no doubt left, with the walk in front of the count. */
-static bool convinces(struct tl_nexus_flow *f, const struct tl_nexus_count *c, uint64_t offset)
+ * outcomes. FOLLOWED: there is
+ * no doubt left, and the walk is in front of the count. */
+static enum counted convinces(struct tl_nexus_flow *f, const struct tl_nexus_count *c,
+                              uint64_t offset)
 {
     struct tl_nexus_place before;
     if (!tl_nexus_try(&f->walk, *c, offset, &before)) {
         tl_walker_await(&f->walk.walker, true);
         doubt(f);
-        return false;
+        return LOST;
     }
     const unsigned evidence = (f->walk.executed > 0) + c->outcomes.n;
     if (evidence < f->doubt) {
         f->doubt -= (uint8_t)evidence;
-        return false;
+        return TRIED;
     }
     tl_nexus_go_back(&f->walk, &before);
     f->misfit = false;
     f->doubt = 0;
     tl_nexus_flow_report(f);
-    return true;
+    return FOLLOWED;
 }
 
 /* The table of CM.JT is missing, which is reported once. */
@@ -237,23 +246,24 @@ static void report_table(struct tl_nexus_flow *f, uint64_t offset)
     f->tableless = true;
 }
 
-static bool count(struct tl_nexus_flow *f, struct tl_nexus_count c, uint64_t offset)
+static enum counted count(struct tl_nexus_flow *f, struct tl_nexus_count c, uint64_t offset)
 {
     bool wrong = false;
     c.is_history = f->is_history;
-    const bool followed =
-        (!f->doubt || convinces(f, &c, offset)) && tl_nexus_count(&f->walk, c, offset, &wrong);
+    enum counted counted = f->doubt ? convinces(f, &c, offset) : FOLLOWED;
+    if (counted == FOLLOWED && !tl_nexus_count(&f->walk, c, offset, &wrong))
+        counted = LOST;
     if (f->walk.rc < 0 && f->soft.rc >= 0)
         f->soft.rc = f->walk.rc;
-    if (followed)
-        return true;
+    if (counted != LOST)
+        return counted;
     if (f->walk.tableless)
         report_table(f, offset);
     if (wrong)
         doubt(f);
     else if (!f->doubt)
         tl_returns_clear(&f->walk.returns); /* what is not followed may call and return */
-    return false;
+    return LOST;
 }
 
 /* Execute what a message with I-CNT and perhaps HIST counts. */
@@ -267,7 +277,7 @@ static bool count_message(struct tl_nexus_flow *f, const struct tl_nexus_message
         .place = place,
     };
     f->icnt = 0;
-    return count(f, c, m->offset);
+    return count(f, c, m->offset) == FOLLOWED;
 }
 
 static void jump(struct tl_nexus_flow *f, uint64_t target, uint64_t offset)
@@ -322,7 +332,7 @@ static void on_repeat(struct tl_nexus_flow *f, const struct tl_nexus_message *m)
     };
     bool followed = repeat.is && f->synced;
     for (uint64_t i = 0; followed && i < m->field[TL_NEXUS_BCNT]; i++) {
-        followed = count(f, c, m->offset);
+        followed = count(f, c, m->offset) != LOST;
         if (repeat.has_target)
             jump(f, repeat.target, m->offset);
     }
@@ -336,7 +346,7 @@ static void count_outcomes(struct tl_nexus_flow *f, struct tl_nexus_outcomes out
     bool followed = outcomes.n > 0;
     f->is_history = true;
     for (uint64_t i = 0; followed && i < times; i++) {
-        followed = count(f, c, offset);
+        followed = count(f, c, offset) != LOST;
         f->icnt -= followed ? f->walk.executed : 0;
     }
 }
