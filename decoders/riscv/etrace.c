@@ -17,7 +17,6 @@ struct etrace {
     const struct tl_setup *setup;
     struct tl_feeds feeds; /* their decoders are struct tl_etrace_flow */
     struct tl_etrace_deframe deframe;
-    bool is_long;    /* a payload was not as short as possible: this encoder does not care */
     uint64_t pushed; /* bytes */
 };
 
@@ -67,10 +66,9 @@ static enum tl_etrace_sense judge(void *context, const struct tl_etrace_frame *f
     const struct tl_etrace_flow *const flow = flow_of(feed);
     if (!feed && e->feeds.n == SOURCES)
         return TL_ETRACE_NONSENSE;
-    if (flow && !frame->is_data && !tl_etrace_flow_is_plausible(flow, frame->payload))
+    if (flow && frame->is_data && !tl_etrace_flow_has_data(flow))
         return TL_ETRACE_NONSENSE;
-    if (strict && !e->is_long && !is_esp32(e) && !frame->is_data &&
-        !tl_etrace_is_short(frame->payload))
+    if (flow && !frame->is_data && !tl_etrace_flow_is_plausible(flow, frame->payload, strict))
         return TL_ETRACE_NONSENSE;
     return feed || tl_riscv_source(e->setup, e->deframe.envelope.src_bits, frame->src)
                ? TL_ETRACE_SENSE
@@ -84,7 +82,6 @@ static int on_frame(void *context, const struct tl_etrace_frame *frame)
     const int rc = feed ? TL_OK : add_source(&e->base, frame->src, frame->offset, &feed);
     if (rc < 0)
         return rc;
-    e->is_long |= !frame->is_data && !tl_etrace_is_short(frame->payload);
     if (feed->decoder)
         return frame->is_data ? TL_OK : tl_etrace_flow_packet(flow_of(feed), frame);
     tl_feed_skip(feed, frame->size);
@@ -172,7 +169,6 @@ static void state(struct tl_decode *decode, struct tl_state *s)
     struct etrace *const e = (struct etrace *)decode;
     tl_state_check(s, e->pushed == 0);
     tl_state_u64(s, &e->pushed);
-    tl_state_bool(s, &e->is_long);
     tl_etrace_deframe_state(&e->deframe, s);
     tl_feeds_state(&e->feeds, s);
 }

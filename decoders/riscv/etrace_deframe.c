@@ -31,7 +31,7 @@ static enum tl_etrace_sense judge(const struct tl_etrace_deframe *d,
 }
 
 /* Do all frames in `window` bytes from byte `at` on make sense? One new source may be there. */
-static bool fits(const struct tl_etrace_deframe *d, size_t at, size_t window)
+static bool fits(const struct tl_etrace_deframe *d, size_t at, size_t window, bool strict)
 {
     const size_t end = d->n - at < window ? d->n : at + window;
     struct tl_etrace_frame frame;
@@ -41,7 +41,7 @@ static bool fits(const struct tl_etrace_deframe *d, size_t at, size_t window)
         const int size = read_at(d, at, end, &frame);
         if (size < 0)
             return any;
-        const enum tl_etrace_sense sense = judge(d, &frame, true);
+        const enum tl_etrace_sense sense = judge(d, &frame, strict);
         if (sense == TL_ETRACE_NONSENSE ||
             (sense == TL_ETRACE_STRANGER && stranger && src != frame.src))
             return false;
@@ -78,16 +78,16 @@ static int search(struct tl_etrace_deframe *d, size_t at, bool last, bool *found
         return TL_AGAIN;
     if (d->fresh) {
         d->fresh = false;
-        *found = fits(d, at, TL_ETRACE_FIRST);
+        *found = fits(d, at, TL_ETRACE_FIRST, false);
         return 0;
     }
     if (d->first) {
         const uint8_t first = d->first;
         d->first = 0;
-        *found = first <= rest && fits(d, at + first, TL_ETRACE_WINDOW);
+        *found = first <= rest && fits(d, at + first, TL_ETRACE_WINDOW, true);
         return *found ? first : 1;
     }
-    *found = fits(d, at, TL_ETRACE_WINDOW);
+    *found = fits(d, at, TL_ETRACE_WINDOW, true);
     return *found ? 0 : 1;
 }
 

@@ -25,7 +25,7 @@ enum tl_etrace_sense {
 
 struct tl_etrace_deframe_sink {
     void *context;
-    /* Is this what the trace could contain? `strict`: while searching. */
+    /* Is this what the trace could contain? `strict`: while searching behind damage. */
     enum tl_etrace_sense (*judge)(void *context, const struct tl_etrace_frame *frame, bool strict);
     int (*frame)(void *context, const struct tl_etrace_frame *frame);
     /* Bytes that are no frames, or with `bytes` 0 an unknown number of frames that are missing. */

@@ -2,6 +2,7 @@
 #include "riscv/etrace_flow.h"
 
 #include "decode/soft.h"
+#include "riscv/etrace_support.h"
 #include "riscv/etrace_walk.h"
 #include "riscv/source.h"
 #include "riscv/timestamp.h"
@@ -10,6 +11,8 @@
 
 static const char BAD_PACKET[] = "bad E-Trace packet";
 static const char MISFIT[] = TL_RISCV_MISFIT;
+static const char UNBELIEVED[] =
+    "support packet that the configuration or the packets behind it contradict";
 
 struct tl_etrace_flow {
     struct tl_soft soft; /* must be first: losses, listing, and the items on their way out */
@@ -28,6 +31,8 @@ struct tl_etrace_flow {
     uint64_t lost;    /* bytes that say nothing without synchronisation */
     uint32_t vmid;    /* of the images bound to the source; 0: none */
     uint64_t *cache;  /* owned; targets of jumps; NULL: none */
+    bool is_between;  /* there were payloads that are shortened in part */
+    struct tl_etrace_support support;
 };
 
 /* ---- addresses -------------------------------------------------------------------------- */
@@ -164,11 +169,29 @@ static void begin(struct tl_etrace_flow *f, const struct tl_etrace_packet *k, bo
     }
 }
 
+/* The last address was reached before; the trace has come round to it, behind an uninferable jump.
+ */
+static bool go_round(struct tl_etrace_flow *f, uint64_t offset)
+{
+    const struct tl_etrace_goal goal = {
+        .address = f->walk.pc, .only_jump = true, .irreport = f->irreport, .irdepth = f->irdepth};
+    f->inferred = false;
+    if (tl_etrace_walk_to(&f->walk, &goal, offset) == TL_ETRACE_END_LOST)
+        return false;
+    remember_target(f, f->address);
+    return true;
+}
+
 static void on_start(struct tl_etrace_flow *f, const struct tl_etrace_packet *k, uint64_t offset)
 {
     struct tl_etrace_walk *const w = &f->walk;
+    const uint64_t address = k->address & mask(f);
     report_loss(f);
-    f->address = k->address & mask(f);
+    /* An address that was reached in passing is reported right in front of this packet only. */
+    if (w->placed && f->inferred &&
+        !tl_etrace_walk_leads_to(w, tl_etrace_walk_address(w, &f->params, address)))
+        (void)go_round(f, offset);
+    f->address = address;
     if (w->placed) {
         const struct tl_etrace_goal goal = {.address = place(f),
                                             .sync = true,
@@ -236,24 +259,55 @@ static void on_trap(struct tl_etrace_flow *f, const struct tl_etrace_packet *k, 
               offset);
 }
 
-static void on_support(struct tl_etrace_flow *f, const struct tl_etrace_packet *k, uint64_t offset)
+/* ---- support packets ------------------------------------------------------------------- */
+
+/* The trace ended, or packets were lost. */
+static void take_status(struct tl_etrace_flow *f, uint8_t status, uint64_t offset)
 {
     struct tl_etrace_walk *const w = &f->walk;
-    if (k->qual_status == TL_ETRACE_ENDED_NTR && f->inferred && w->placed) {
+    if (status == TL_ETRACE_ENDED_NTR && f->inferred && w->placed) {
         const struct tl_etrace_goal goal = {
             .address = w->pc, .only_jump = true, .irreport = f->irreport, .irdepth = f->irdepth};
         (void)tl_etrace_walk_to(w, &goal, offset);
     }
-    if (k->qual_status != TL_ETRACE_NO_CHANGE && !f->stopped) {
-        const bool lost = k->qual_status == TL_ETRACE_LOST;
-        tl_etrace_walk_lose(w, lost ? TL_GAP_OVERFLOW : TL_GAP_OFF, offset);
-        f->stopped = true;
-        f->synced = f->misfit = f->inferred = f->trapped = false;
-        if (lost && f->soft.rc >= 0)
-            f->soft.rc = f->soft.sink.loss(f->soft.sink.context, TL_LOSS_OVERFLOW, offset, 0);
-    }
-    if (f->params.unit != TL_ETRACE_ESP32)
-        w->options = tl_etrace_options(&f->params, k->ioptions);
+    if (status == TL_ETRACE_NO_CHANGE || f->stopped)
+        return;
+    const bool lost = status == TL_ETRACE_LOST;
+    tl_etrace_walk_lose(w, lost ? TL_GAP_OVERFLOW : TL_GAP_OFF, offset);
+    f->stopped = true;
+    f->synced = f->misfit = f->inferred = f->trapped = false;
+    if (lost && f->soft.rc >= 0)
+        f->soft.rc = f->soft.sink.loss(f->soft.sink.context, TL_LOSS_OVERFLOW, offset, 0);
+}
+
+static void report_unbelieved(struct tl_etrace_flow *f)
+{
+    struct tl_etrace_support *const s = &f->support;
+    if (f->soft.rc >= 0)
+        f->soft.rc = f->soft.sink.loss(f->soft.sink.context, UNBELIEVED, s->at, s->size);
+    s->size = 0;
+}
+
+/* A packet follows the support packet that waits; NULL: the trace ends. */
+static void settle_support(struct tl_etrace_flow *f, const struct tl_bytes *next)
+{
+    const uint64_t at = f->support.at;
+    const uint8_t status = f->support.packet.qual_status;
+    unsigned options = f->walk.options;
+    const struct tl_etrace_verdict verdict =
+        tl_etrace_support_settle(&f->support, &f->params, next, &options);
+    if (verdict.takes_status)
+        take_status(f, status, at);
+    f->walk.options = options; /* for what follows */
+    if (verdict.is_contradicted)
+        report_unbelieved(f);
+}
+
+/* Trace and program do not fit: perhaps because of a support packet. */
+static void note_misfit(struct tl_etrace_flow *f)
+{
+    if (tl_etrace_support_misfits(&f->support, &f->walk.options))
+        report_unbelieved(f);
 }
 
 /* ---- packets of formats 0 to 2 ---------------------------------------------------------- */
@@ -268,9 +322,7 @@ static bool take_outcomes(struct tl_etrace_flow *f, const struct tl_etrace_packe
     tl_etrace_outcomes_add(o, k->map, k->branches);
     if (k->kind != TL_ETRACE_COUNT)
         return true;
-    if (k->count > TL_ETRACE_COUNT_MAX)
-        return false;
-    o->right = k->count + 31;
+    o->right = (uint64_t)k->count + 31;
     o->wrong = k->branch_fmt != TL_ETRACE_COUNT_ADDRESS;
     return true;
 }
@@ -288,19 +340,6 @@ static void resume(struct tl_etrace_flow *f, const struct tl_etrace_packet *k, u
         return;
     if (k->branches)
         tl_etrace_outcomes_add(&w->outcomes, k->map >> (k->branches - 1), 1);
-}
-
-/* The last address was reached before; the trace has come round to it, behind an uninferable jump.
- */
-static bool go_round(struct tl_etrace_flow *f, uint64_t offset)
-{
-    const struct tl_etrace_goal goal = {
-        .address = f->walk.pc, .only_jump = true, .irreport = f->irreport, .irdepth = f->irdepth};
-    f->inferred = false;
-    if (tl_etrace_walk_to(&f->walk, &goal, offset) == TL_ETRACE_END_LOST)
-        return false;
-    remember_target(f, f->address);
-    return true;
 }
 
 static void on_flow(struct tl_etrace_flow *f, const struct tl_etrace_packet *k, uint64_t offset)
@@ -342,10 +381,13 @@ static void on_flow(struct tl_etrace_flow *f, const struct tl_etrace_packet *k, 
     f->inferred = end == TL_ETRACE_END_INFERRED;
     f->irreport = k->irreport;
     f->irdepth = k->irdepth;
-    if (end != TL_ETRACE_END_LOST)
+    if (end != TL_ETRACE_END_LOST) {
+        tl_etrace_support_fits(&f->support);
         return;
+    }
     forget_place(f, w->unmapped);
     f->misfit = !w->unmapped;
+    note_misfit(f);
 }
 
 /* ---- packets ---------------------------------------------------------------------------- */
@@ -367,12 +409,20 @@ static void list(struct tl_etrace_flow *f, const struct tl_etrace_packet *k,
     s->rc = s->sink.packet(s->sink.context, line);
 }
 
-bool tl_etrace_flow_is_plausible(const struct tl_etrace_flow *f, struct tl_bytes payload)
+bool tl_etrace_flow_has_data(const struct tl_etrace_flow *f)
+{
+    return !f->support.no_data;
+}
+
+bool tl_etrace_flow_is_plausible(const struct tl_etrace_flow *f, struct tl_bytes payload,
+                                 bool strict)
 {
     struct tl_etrace_packet k;
     if (tl_etrace_parse(&k, &f->params, f->walk.options, payload) < 0)
         return false;
-    if (f->params.unit != TL_ETRACE_ESP32 && !tl_etrace_is_short(payload))
+    const enum tl_etrace_length length = tl_etrace_length_of(&k, payload);
+    if (f->params.unit != TL_ETRACE_ESP32 &&
+        (length == TL_ETRACE_TOO_LONG || (strict && length == TL_ETRACE_BETWEEN && !f->is_between)))
         return false;
     return k.kind > TL_ETRACE_CONTEXT || privilege_of(privilege_in(f, &k)) != 15;
 }
@@ -382,19 +432,26 @@ int tl_etrace_flow_packet(struct tl_etrace_flow *f, const struct tl_etrace_frame
     struct tl_etrace_packet k;
     struct tl_etrace_walk *const w = &f->walk;
     const uint64_t offset = frame->offset;
+    if (f->support.waits)
+        settle_support(f, &frame->payload);
     const int rc = tl_etrace_parse(&k, &f->params, w->options, frame->payload);
     list(f, rc < 0 ? NULL : &k, frame);
     tl_item_batch_pause(&f->soft.out);
+    f->is_between |= rc >= 0 && tl_etrace_length_of(&k, frame->payload) == TL_ETRACE_BETWEEN;
     if (rc < 0) {
         tl_etrace_walk_leave(w);
         forget_place(f, false);
+        note_misfit(f);
         skip(f, BAD_PACKET, frame);
     } else if (k.kind == TL_ETRACE_START) {
         on_start(f, &k, offset);
     } else if (k.kind == TL_ETRACE_TRAP) {
         on_trap(f, &k, offset);
     } else if (k.kind == TL_ETRACE_SUPPORT) {
-        on_support(f, &k, offset);
+        f->support.waits = true;
+        f->support.packet = k;
+        f->support.at = offset;
+        f->support.size = frame->size;
     } else if (k.kind == TL_ETRACE_CONTEXT) {
         tl_etrace_walk_report(w);
         take_mode(f, &k, offset);
@@ -425,6 +482,8 @@ static int flush(struct tl_stream_decoder *decoder)
 static int finish(struct tl_stream_decoder *decoder)
 {
     struct tl_etrace_flow *const f = (struct tl_etrace_flow *)decoder;
+    if (f->support.waits)
+        settle_support(f, NULL);
     tl_etrace_walk_leave(&f->walk);
     report_loss(f);
     return flush(decoder);
@@ -457,6 +516,8 @@ static void state(struct tl_stream_decoder *decoder, struct tl_state *s)
     tl_state_u64(s, &f->address);
     tl_state_u64(s, &f->time);
     tl_state_u64(s, &f->lost);
+    tl_state_bool(s, &f->is_between);
+    tl_etrace_support_state(&f->support, s);
     if (f->cache)
         tl_state_bytes(s, f->cache, ((size_t)1 << f->params.cache_size) * sizeof *f->cache);
     tl_etrace_walk_state(&f->walk, s);

@@ -21,8 +21,13 @@ TL_MUST_USE int tl_etrace_flow_new(struct tl_stream_decoder **out, const struct 
                                    const struct tl_image *image, const struct tl_stream_sink *sink,
                                    struct tl_fail *fail);
 
-/* Could these bytes be a packet? For synchronisation with damaged input. */
-bool tl_etrace_flow_is_plausible(const struct tl_etrace_flow *flow, struct tl_bytes payload);
+/* May the encoder send packets of data trace? */
+bool tl_etrace_flow_has_data(const struct tl_etrace_flow *flow);
+
+/* Could these bytes be a packet, for synchronisation with damaged input? `strict`: shortened as
+ * those before, or not at all, or as far as possible. */
+bool tl_etrace_flow_is_plausible(const struct tl_etrace_flow *flow, struct tl_bytes payload,
+                                 bool strict);
 
 /* Process a packet. Returns the sink's errors, TL_NOMEM, or those of tl_cancel_check(). */
 TL_MUST_USE int tl_etrace_flow_packet(struct tl_etrace_flow *flow,

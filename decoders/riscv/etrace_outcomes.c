@@ -40,7 +40,8 @@ void tl_etrace_outcomes_settle(struct tl_etrace_outcomes *o, uint64_t pc)
     if (o->right == 0 && !o->wrong)
         return;
     const bool taken = tl_etrace_outcomes_next(o, pc);
-    o->right = o->wrong = 0;
+    o->right = 0;
+    o->wrong = false;
     tl_etrace_outcomes_add(o, !taken, 1);
 }
 
@@ -88,7 +89,7 @@ void tl_etrace_outcomes_state(struct tl_etrace_outcomes *o, struct tl_state *s)
     tl_state_u64(s, &o->map);
     tl_state_u32(s, &o->n);
     tl_state_check(s, o->n <= 32);
-    tl_state_u32(s, &o->right);
+    tl_state_u64(s, &o->right);
     tl_state_bool(s, &o->wrong);
     tl_state_bool(s, &o->untrained);
     if (o->predictor)

@@ -12,14 +12,10 @@
 
 #include "base/state.h"
 
-/* Predictions that one packet may report: more means that it is damaged. A loop of that length
- * takes a processor many milliseconds. */
-#define TL_ETRACE_COUNT_MAX (UINT32_C(1) << 24)
-
 struct tl_etrace_outcomes {
     uint64_t map;       /* the oldest in bit 0; 1: not taken */
     uint32_t n;         /* outcomes in it */
-    uint32_t right;     /* branches predicted right, behind those */
+    uint64_t right;     /* branches predicted right, behind those */
     bool wrong;         /* behind those a branch predicted wrong */
     bool untrained;     /* the predictor does not learn from the oldest outcome in `map` */
     uint8_t size, lsb;  /* of the predictor: logarithm of its entries; address bits left out */
@@ -35,14 +31,15 @@ void tl_etrace_outcomes_state(struct tl_etrace_outcomes *outcomes, struct tl_sta
 /* Drop what is waiting. */
 static inline void tl_etrace_outcomes_clear(struct tl_etrace_outcomes *o)
 {
-    o->map = o->n = o->right = o->wrong = o->untrained = 0;
+    o->map = o->right = 0;
+    o->n = o->wrong = o->untrained = 0;
 }
 
 /* Forget everything that the predictor learnt. */
 void tl_etrace_outcomes_forget(struct tl_etrace_outcomes *outcomes);
 
 /* How many outcomes are waiting. */
-static inline uint32_t tl_etrace_outcomes_waiting(const struct tl_etrace_outcomes *o)
+static inline uint64_t tl_etrace_outcomes_waiting(const struct tl_etrace_outcomes *o)
 {
     return o->n + o->right + o->wrong;
 }

@@ -187,31 +187,47 @@ static void parse_format3(struct reader *r, const struct tl_etrace_params *p, un
     }
 }
 
+static int parse(struct reader *r, const struct tl_etrace_params *params, unsigned options,
+                 struct tl_etrace_packet *out)
+{
+    switch (take(r, 2)) {
+    case 0:
+        return parse_format0(r, params, options, out);
+    case 1:
+        parse_format1(r, params, options, out);
+        return TL_OK;
+    case 2:
+        out->kind = TL_ETRACE_ADDRESS;
+        take_report(r, params, options, out);
+        return TL_OK;
+    default:
+        parse_format3(r, params, options, out);
+        return TL_OK;
+    }
+}
+
 int tl_etrace_parse(struct tl_etrace_packet *out, const struct tl_etrace_params *params,
                     unsigned options, struct tl_bytes payload)
 {
     struct reader r;
     begin(&r, payload);
     *out = (struct tl_etrace_packet){0};
-    switch (take(&r, 2)) {
-    case 0:
-        return parse_format0(&r, params, options, out);
-    case 1:
-        parse_format1(&r, params, options, out);
-        return TL_OK;
-    case 2:
-        out->kind = TL_ETRACE_ADDRESS;
-        take_report(&r, params, options, out);
-        return TL_OK;
-    default:
-        parse_format3(&r, params, options, out);
-        return TL_OK;
-    }
+    const int rc = parse(&r, params, options, out);
+    out->bits = (uint16_t)r.at;
+    return rc;
 }
 
-bool tl_etrace_is_short(struct tl_bytes payload)
+/* Fields of support packets are the implementer's in part: there may be more than are known. */
+#define SUPPORT_BYTES 8u
+
+enum tl_etrace_length tl_etrace_length_of(const struct tl_etrace_packet *packet,
+                                          struct tl_bytes payload)
 {
     const uint8_t *const p = payload.p;
-    const size_t n = payload.n;
-    return n < 2 || p[n - 1] != (p[n - 2] & 0x80 ? 0xff : 0);
+    const size_t n = payload.n, whole = (packet->bits + 7u) / 8;
+    if (n > (packet->kind == TL_ETRACE_SUPPORT ? SUPPORT_BYTES : whole))
+        return TL_ETRACE_TOO_LONG;
+    if (n < 2 || p[n - 1] != (p[n - 2] & 0x80 ? 0xff : 0))
+        return TL_ETRACE_SHORTEST;
+    return n == whole ? TL_ETRACE_WHOLE : TL_ETRACE_BETWEEN;
 }

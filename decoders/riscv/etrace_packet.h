@@ -40,7 +40,8 @@ enum tl_etrace_qual {
 };
 
 struct tl_etrace_packet {
-    uint8_t kind; /* enum tl_etrace_kind */
+    uint8_t kind;  /* enum tl_etrace_kind */
+    uint16_t bits; /* of all fields: a payload that is not shortened has as many */
     bool has_address;
     bool is_full;     /* the address is one, not the difference to the last one */
     uint64_t address; /* in bytes */
@@ -74,8 +75,15 @@ struct tl_etrace_packet {
 TL_MUST_USE int tl_etrace_parse(struct tl_etrace_packet *out, const struct tl_etrace_params *params,
                                 unsigned options, struct tl_bytes payload);
 
-/* Is the payload as short as it can be? All are, except those of version 1.x. */
-bool tl_etrace_is_short(struct tl_bytes payload);
+/* How a payload is shortened, which the standard leaves to the encoder. */
+enum tl_etrace_length {
+    TL_ETRACE_SHORTEST, /* as far as possible */
+    TL_ETRACE_WHOLE,    /* not at all */
+    TL_ETRACE_BETWEEN,
+    TL_ETRACE_TOO_LONG /* longer than all fields: no encoder sends that */
+};
+enum tl_etrace_length tl_etrace_length_of(const struct tl_etrace_packet *packet,
+                                          struct tl_bytes payload);
 
 /* Write the packet's name and fields for a listing, as "NAME field=value…"; returns `out`. */
 char *tl_etrace_packet_text(const struct tl_etrace_packet *packet,

@@ -303,7 +303,7 @@ bool tl_etrace_walk_begin(struct tl_etrace_walk *w, uint64_t pc, uint64_t offset
 
 void tl_etrace_walk_split(struct tl_etrace_walk *w)
 {
-    const struct tl_block *const b = here(w);
+    struct tl_block *const b = here(w);
     if (b && !w->reported)
         report_before(w, b);
     w->reported = true;
@@ -321,7 +321,7 @@ static enum arrival arrive(struct tl_etrace_walk *w, const struct tl_etrace_goal
 {
     if (goal->only_jump)
         return jumped ? JUMPED : GO_ON;
-    const uint32_t waiting = tl_etrace_outcomes_waiting(&w->outcomes);
+    const uint64_t waiting = tl_etrace_outcomes_waiting(&w->outcomes);
     if (goal->last_branch)
         return jumped ? WRONG : waiting == 1 && tl_etrace_walk_at_branch(w) ? REACHED : GO_ON;
     if (!jumped && w->pc != goal->address)
@@ -372,7 +372,7 @@ static bool is_reported(struct tl_etrace_walk *w, const struct tl_etrace_goal *g
         return false;
     if (goal->only_jump)
         return true;
-    const uint32_t waiting = tl_etrace_outcomes_waiting(&w->outcomes);
+    const uint64_t waiting = tl_etrace_outcomes_waiting(&w->outcomes);
     if (waiting == 0 || waiting > 1 || goal->sync)
         return waiting == 0;
     const struct tl_block *const b = block_at(w, goal->address);
@@ -450,12 +450,22 @@ static bool is_circle(struct circle *c, struct tl_etrace_walk *w, bool used)
     return c->place == w->start && c->depth == w->returns.n && w->returns.min == c->depth;
 }
 
+/* Is the walk at the goal before its first step? A jump may lead to the same address once more. */
+static bool stands_there(struct tl_etrace_walk *w, const struct tl_etrace_goal *goal)
+{
+    return !goal->last_branch && !goal->by_jump && !goal->only_jump && !goal->sync &&
+           !goal->notify && !goal->irreport && w->pc == goal->address &&
+           tl_etrace_outcomes_waiting(&w->outcomes) <= tl_etrace_walk_at_branch(w);
+}
+
 enum tl_etrace_end tl_etrace_walk_to(struct tl_etrace_walk *w, const struct tl_etrace_goal *goal,
                                      uint64_t offset)
 {
     struct circle circle = {0};
     enum arrival a = GO_ON;
     bool used = true;
+    if (stands_there(w, goal))
+        return TL_ETRACE_END_INFERRED;
     (void)is_circle(&circle, w, true);
     for (uint32_t i = 0; a == GO_ON; i++) {
         struct tl_block *b = here(w);
@@ -494,6 +504,25 @@ bool tl_etrace_walk_successor(struct tl_etrace_walk *w, uint64_t *pc)
             *pc = b->target;
     }
     return way < WAY_RETURN;
+}
+
+bool tl_etrace_walk_leads_to(struct tl_etrace_walk *w, uint64_t pc)
+{
+    struct tl_block *const b = here(w);
+    uint64_t to;
+    if (!b)
+        return false;
+    switch (way_of(w, b, &to)) {
+    case WAY_JUMP:
+        return true;
+    case WAY_RETURN:
+        return !infers_returns(w) || tl_returns_top(&w->returns) == pc;
+    case WAY_BRANCH:
+        return !tl_etrace_outcomes_waiting(&w->outcomes) ||
+               pc == (tl_etrace_outcomes_next(&w->outcomes, w->pc) ? b->target : to);
+    default:
+        return to == pc;
+    }
 }
 
 uint64_t tl_etrace_walk_address(struct tl_etrace_walk *w, const struct tl_etrace_params *params,

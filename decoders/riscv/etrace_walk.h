@@ -101,7 +101,8 @@ bool tl_etrace_walk_begin(struct tl_etrace_walk *walk, uint64_t pc, uint64_t off
 void tl_etrace_walk_split(struct tl_etrace_walk *walk);
 bool tl_etrace_walk_again(struct tl_etrace_walk *walk, uint64_t offset);
 
-/* Follow the program to the goal. The place must be known. */
+/* Follow the program to the goal. The place must be known. Standing there already, with no outcome
+ * left to use up, may be what the packet means. */
 enum tl_etrace_end tl_etrace_walk_to(struct tl_etrace_walk *walk, const struct tl_etrace_goal *goal,
                                      uint64_t offset);
 
@@ -111,6 +112,9 @@ enum tl_etrace_end tl_etrace_walk_to(struct tl_etrace_walk *walk, const struct t
  * return, or the place is not known.
  */
 bool tl_etrace_walk_successor(struct tl_etrace_walk *walk, uint64_t *pc);
+
+/* May the instruction at `pc` be the next one behind that at the walk's place? */
+bool tl_etrace_walk_leads_to(struct tl_etrace_walk *walk, uint64_t pc);
 
 /* Is the instruction at pc a conditional branch, an uninferable jump or trap return, one that
  * always traps? */

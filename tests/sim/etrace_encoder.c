@@ -30,13 +30,13 @@ static void put_change(struct payload *p, bool changed)
     put(p, p->last != changed, 1);
 }
 
-/* Fill the last byte with the last bit; unless `whole`, drop what repeats it. */
-static unsigned close_payload(struct payload *p, bool whole)
+/* Fill the last byte with the last bit; drop up to `most` bytes that repeat it. */
+static unsigned close_payload(struct payload *p, unsigned most)
 {
     while (p->n % 8)
         put(p, p->last, 1);
     unsigned n = p->n / 8;
-    while (!whole && n > 1 && p->bytes[n - 1] == (p->bytes[n - 2] & 0x80 ? 0xff : 0))
+    for (; most > 0 && n > 1 && p->bytes[n - 1] == (p->bytes[n - 2] & 0x80 ? 0xff : 0); most--)
         n--;
     return n;
 }
@@ -50,6 +50,7 @@ struct encoder {
     struct tl_sim_rng rng;
     int rc;
     uint16_t index;
+    uint32_t packets; /* since the last bogus one */
     uint64_t time;
     uint64_t last; /* address that was reported last */
     uint32_t map;
@@ -77,10 +78,32 @@ struct encoder {
         returned[DEPTHS]; /* by depth that is told: returns predicted right since the last packet */
 };
 
+static void send(struct encoder *e, struct payload *p);
+
+/* Bytes that look like a support packet. */
+static void send_bogus(struct encoder *e)
+{
+    struct payload p = {.n = 0};
+    put(&p, 15, 4);
+    put(&p, 1, 1);
+    put(&p, 0, e->o->params.encoder_mode_width);
+    put(&p, tl_sim_below(&e->rng, 4), 2);
+    put(&p, tl_sim_below(&e->rng, 32), e->o->params.ioptions_width);
+    put(&p, 0, 6);
+    e->packets = 0;
+    e->out->n_bogus++;
+    send(e, &p);
+}
+
 static void send(struct encoder *e, struct payload *p)
 {
+    if (e->o->bogus && ++e->packets > e->o->bogus)
+        send_bogus(e);
     const struct tl_etrace_envelope *const v = &e->o->envelope;
-    const unsigned n = close_payload(p, e->o->params.unit == TL_ETRACE_ESP32);
+    const bool whole = e->o->params.unit == TL_ETRACE_ESP32 || e->o->lengths == TL_SIM_WHOLE ||
+                       (e->o->lengths == TL_SIM_SYNC_WHOLE && (p->bytes[0] & 3) == 3);
+    const unsigned most = e->o->lengths == TL_SIM_BETWEEN ? tl_sim_below(&e->rng, 8) : 64;
+    const unsigned n = close_payload(p, whole ? 0 : most);
     struct payload f = {.n = 0};
     e->time += tl_sim_below(&e->rng, 50);
     if (v->wrapping == TL_ETRACE_INDEXED) {
@@ -105,7 +128,7 @@ static void send(struct encoder *e, struct payload *p)
     }
     for (unsigned i = 0; i < n; i++)
         put(&f, p->bytes[i], 8);
-    close_payload(&f, true);
+    close_payload(&f, 0);
     if (tl_sim_below(&e->rng, 50) == 0)
         e->rc = e->rc < 0 ? e->rc : tl_buf_add(&e->out->bytes, "\0\0\0", 3); /* null packets */
     e->rc = e->rc < 0 ? e->rc : tl_buf_add(&e->out->bytes, f.bytes, f.n / 8);
@@ -456,7 +479,7 @@ static void take_retired(struct encoder *e, uint32_t i, bool first, bool ends)
     const bool waited = is_waiting(e);
     const bool overdue = e->o->resync && e->since_sync >= e->o->resync;
     const bool will_sync = e->o->resync && e->since_sync + 1 >= e->o->resync && !is_failing(e, i);
-    const bool round = is_visited(e, insn->pc);
+    const bool round = !e->o->plain && is_visited(e, insn->pc);
     const bool confusing = is_confusing(e, i);
     const bool notifies = (e->o->notify && e->since_notify >= e->o->notify) || confusing;
     if (insn->kind == TL_SIM_RV_BRANCH)

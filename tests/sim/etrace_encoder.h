@@ -3,8 +3,8 @@
  * An E-Trace encoder with all options of the standard, for tests: the execution of a simulated
  * program to enveloped packets, and what a decoder can know of traps.
  *
- * It avoids the few sequences that the standard's decoder takes for others, with additional
- * notifications: places that return addresses lead to again without any branch in between.
+ * Unless it is `plain`, it avoids the few sequences that the standard's decoder takes for others,
+ * with additional packets: places that are reached again without any branch in between.
  */
 #ifndef TL_SIM_ETRACE_ENCODER_H
 #define TL_SIM_ETRACE_ENCODER_H
@@ -12,6 +12,14 @@
 #include "riscv/etrace_envelope.h"
 #include "riscv/etrace_packet.h"
 #include "sim/riscv_run.h"
+
+/* How far payloads are shortened. */
+enum tl_sim_etrace_lengths {
+    TL_SIM_SHORTEST,
+    TL_SIM_WHOLE,      /* not at all */
+    TL_SIM_SYNC_WHOLE, /* format 3 not at all */
+    TL_SIM_BETWEEN     /* some more than others */
+};
 
 struct tl_sim_etrace_options {
     struct tl_etrace_params params;
@@ -22,6 +30,9 @@ struct tl_sim_etrace_options {
     uint32_t notify;   /* instructions between notifications; 0: none */
     bool precise;      /* a change of context is a synchronisation packet */
     uint32_t off_each; /* instructions after which trace is off for a while; 0: never */
+    bool plain;        /* no packets but those of the standard; not with implicit returns */
+    uint8_t lengths;   /* enum tl_sim_etrace_lengths */
+    uint32_t bogus;    /* packets between support packets that the encoder did not send; 0: none */
     uint64_t seed;
 };
 
@@ -29,6 +40,7 @@ struct tl_sim_etrace {
     struct tl_buf bytes;
     /* By event: is it traced; of a trap: does the decoder know the preferred return address? */
     uint8_t *traced, *known; /* owned */
+    uint32_t n_bogus;
 };
 
 /* Returns TL_NOMEM. */

@@ -142,10 +142,12 @@ static inline void etrace_set_up(struct etrace_world *w)
     assert_int_equal(tl_image_freeze(w->image), TL_OK);
 }
 
-static inline void etrace_world_init(struct etrace_world *w, unsigned round, uint32_t events)
+/* `bogus`: packets between support packets that the encoder did not send. */
+static inline void etrace_world_init_bogus(struct etrace_world *w, unsigned round, uint32_t events,
+                                           uint32_t bogus)
 {
     struct tl_sim_rng rng = {1000 + round};
-    *w = (struct etrace_world){.encoder.seed = round};
+    *w = (struct etrace_world){.encoder.seed = round, .encoder.bogus = bogus};
     w->program = (struct tl_sim_riscv_options){
         .seed = round,
         .xlen = tl_sim_below(&rng, 3) ? 64 : 32,
@@ -165,9 +167,16 @@ static inline void etrace_world_init(struct etrace_world *w, unsigned round, uin
     w->encoder.off_each = tl_sim_below(&rng, 2) ? 0 : 200 + tl_sim_below(&rng, 900);
     if (round % 10 == 9)
         etrace_choose_old(w);
+    w->encoder.plain = round % 2 && !(w->encoder.options & TL_ETRACE_IMPLICIT_RETURN);
+    w->encoder.lengths = (uint8_t)tl_sim_below(&rng, 4);
     assert_int_equal(tl_sim_riscv_run(&w->run, &w->program), TL_OK);
     assert_int_equal(tl_sim_etrace_encode(&w->trace, &w->run, &w->encoder), TL_OK);
     etrace_set_up(w);
+}
+
+static inline void etrace_world_init(struct etrace_world *w, unsigned round, uint32_t events)
+{
+    etrace_world_init_bogus(w, round, events, 0);
 }
 
 static inline void etrace_world_fini(struct etrace_world *w)

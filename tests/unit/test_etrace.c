@@ -164,6 +164,48 @@ static void damage(void **state)
     assert_true(checked > 20 && differ <= 2);
 }
 
+static unsigned count_lines(const struct tl_buf *text)
+{
+    unsigned n = 0;
+    for (size_t i = 0; i < text->n; i++)
+        n += text->p[i] == '\n';
+    return n;
+}
+
+/* Support packets that the encoder did not send are not believed: each costs at most what is up to
+ * the next synchronisation packets, and is reported where it matters. */
+static void bogus_support(void **state)
+{
+    (void)state;
+    unsigned rounds = 0, lost = 0, bogus = 0, faults = 0;
+    for (unsigned round = 0; round < 100; round++) {
+        struct etrace_world w;
+        struct seen seen = {.faults = 0};
+        struct tl_buf expected = {0};
+        etrace_world_init_bogus(&w, round, EVENTS, 300);
+        expected_text(&w, &expected);
+        if (w.encoder.params.unit == TL_ETRACE_REFERENCE && w.encoder.resync &&
+            !(w.encoder.off_each)) {
+            decode(&w, &w.trace.bytes, round % 2, w.trace.bytes.n, &seen);
+            const unsigned want = count_lines(&expected), got = count_lines(&seen.text);
+            const unsigned most = w.trace.n_bogus * (2 * w.encoder.resync + 200);
+            if (got + most < want || got > want + most)
+                fail_msg("round %u: %u of %u lines", round, got, want);
+            rounds++;
+            lost += want > got ? want - got : 0;
+            bogus += w.trace.n_bogus;
+            faults += (unsigned)seen.faults;
+        }
+        tl_buf_fini(&expected);
+        tl_buf_fini(&seen.text);
+        etrace_world_fini(&w);
+    }
+    print_message("%u support packets in %u traces: %u instructions lost, %u faults\n", bogus,
+                  rounds, lost, faults);
+    assert_true(rounds > 15 && bogus > 30 && faults > bogus / 2);
+    assert_true(lost < 200 * bogus);
+}
+
 /* Where another program is mapped, packets up to the next synchronisation packet are a fault. */
 static void another_program(void **state)
 {
@@ -186,6 +228,50 @@ static void another_program(void **state)
         etrace_world_fini(&other);
         etrace_world_fini(&w);
     }
+}
+
+static int add_up(void *context, const struct tl_decode_stream *stream, const struct tl_item *items,
+                  size_t n)
+{
+    (void)stream;
+    for (size_t i = 0; i < n; i++)
+        *(uint64_t *)context += items[i].kind == TL_ITEM_BLOCK ? items[i].n : 0;
+    return TL_OK;
+}
+
+/* A number of branches has 32 bits. */
+static void large_count(void **state)
+{
+    (void)state;
+    /* nop; bnez a0, to the nop; nop; nop */
+    static const uint8_t program[] = {0x01, 0x00, 0x7d, 0xfd, 0x01, 0x00, 0x01, 0x00};
+    /* a map of 31, 2^24 + 32 predicted right, then the last nop */
+    static const uint8_t trace[] = {0x02, 0x1f, 0x10, 0x05, 0x73, 0x00, 0x00,
+                                    0x00, 0x20, 0x01, 0x01, 0x04, 0x80, 0x00,
+                                    0x00, 0x04, 0x01, 0x0e, 0x02, 0x4f, 0x10};
+    static const char ini[] =
+        "[trace]\nformat=etrace-encap\n[source et.0]\ncore=rv64\niaddress_width_p=64\n"
+        "ecause_width_p=5\nbpred_size_p=4\n";
+    uint64_t insns = 0;
+    const struct tl_decode_sink sink = {.context = &insns, .items = add_up};
+    struct etrace_world w;
+    struct tl_decode *d;
+    struct tl_fail fail = {0};
+    tl_setup_init(&w.setup);
+    assert_int_equal(tl_setup_parse(&w.setup, ini, sizeof ini - 1, &fail), TL_OK);
+    assert_int_equal(tl_image_new(&w.image), TL_OK);
+    assert_int_equal(tl_image_add_bytes(w.image, 0x80000000,
+                                        (struct tl_bytes){program, sizeof program}, TL_SPACE_ANY,
+                                        NULL, &fail),
+                     TL_OK);
+    assert_int_equal(tl_image_freeze(w.image), TL_OK);
+    assert_int_equal(tl_decode_new(&d, &w.setup, w.image, &sink, &fail), TL_OK);
+    assert_int_equal(tl_decode_push(d, trace, sizeof trace), TL_OK);
+    assert_int_equal(tl_decode_finish(d), TL_OK);
+    assert_int_equal(insns, 33554624);
+    tl_decode_free(d);
+    tl_image_free(w.image);
+    tl_setup_fini(&w.setup);
 }
 
 /* ---- single packets --------------------------------------------------------------------- */
@@ -275,7 +361,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(payloads),     cmocka_unit_test(envelopes),
         cmocka_unit_test(every_option), cmocka_unit_test(another_program),
-        cmocka_unit_test(damage),
+        cmocka_unit_test(damage),       cmocka_unit_test(bogus_support),
+        cmocka_unit_test(large_count),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

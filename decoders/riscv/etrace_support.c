@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT */
+#include "riscv/etrace_support.h"
+
+#define CONFIRMED 64 /* packets that fit the program, so that the options are right */
+
+/* Does the encoder have what these options need, by its parameters? */
+static bool has_tables(const struct tl_etrace_params *p, unsigned options)
+{
+    return (!(options & TL_ETRACE_IMPLICIT_RETURN) || p->return_stack_size ||
+            p->call_counter_size) &&
+           (!(options & TL_ETRACE_TARGET_CACHE) || p->cache_size) &&
+           (!(options & TL_ETRACE_PREDICTION) || p->bpred_size);
+}
+
+static void take_options(struct tl_etrace_support *s, unsigned wanted, unsigned *options)
+{
+    if (wanted == *options)
+        return;
+    s->on_trial = s->fitted == CONFIRMED;
+    s->others = *options;
+    *options = wanted;
+    s->fitted = 0;
+}
+
+struct tl_etrace_verdict tl_etrace_support_settle(struct tl_etrace_support *s,
+                                                  const struct tl_etrace_params *params,
+                                                  const struct tl_bytes *next, unsigned *options)
+{
+    const bool old = params->unit == TL_ETRACE_ESP32; /* has none */
+    const unsigned wanted = old ? *options : tl_etrace_options(params, s->packet.ioptions);
+    s->waits = false;
+    if (next && (next->p[0] & 3) != 3)
+        return (struct tl_etrace_verdict){.is_contradicted =
+                                              wanted != *options || s->packet.qual_status};
+    if (!has_tables(params, wanted))
+        return (struct tl_etrace_verdict){.takes_status = true, .is_contradicted = true};
+    take_options(s, wanted, options);
+    s->no_data = params->unit == TL_ETRACE_REFERENCE && !s->packet.denable;
+    return (struct tl_etrace_verdict){.takes_status = true};
+}
+
+void tl_etrace_support_fits(struct tl_etrace_support *s)
+{
+    s->fitted += s->fitted < CONFIRMED;
+    s->on_trial &= s->fitted < CONFIRMED;
+}
+
+bool tl_etrace_support_misfits(struct tl_etrace_support *s, unsigned *options)
+{
+    if (!s->on_trial)
+        return false;
+    const unsigned now = *options;
+    *options = s->others;
+    s->others = now;
+    s->fitted = 0;
+    return s->size > 0;
+}
+
+/* Members that do not matter are saved as zero. */
+void tl_etrace_support_state(struct tl_etrace_support *s, struct tl_state *state)
+{
+    if (!s->waits)
+        s->packet = (struct tl_etrace_packet){0};
+    if (!s->on_trial)
+        s->others = 0;
+    if (!s->waits && !s->on_trial)
+        s->at = s->size = 0;
+    tl_state_bool(state, &s->waits);
+    tl_state_u8(state, &s->packet.qual_status, TL_ETRACE_ENDED_NTR);
+    tl_state_u32(state, &s->packet.ioptions);
+    tl_state_bool(state, &s->packet.denable);
+    tl_state_u64(state, &s->at);
+    tl_state_u32(state, &s->size);
+    tl_state_u8(state, &s->fitted, CONFIRMED);
+    tl_state_bool(state, &s->on_trial);
+    tl_state_u32(state, &s->others);
+    tl_state_bool(state, &s->no_data);
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Which support packets of E-Trace to believe. They set options that hold until the next one, and
+ * damaged bytes may look like one: so a support packet takes effect when a packet of format 3
+ * follows it, as the standard has it, if the encoder has what its options need. Options that change
+ * while the trace fits the program are on trial until it fits again: where it does not, those of
+ * before are tried. Not thread-safe.
+ */
+#ifndef TL_RISCV_ETRACE_SUPPORT_H
+#define TL_RISCV_ETRACE_SUPPORT_H
+
+#include "base/state.h"
+#include "riscv/etrace_packet.h"
+
+struct tl_etrace_support {
+    bool waits; /* `packet` is a support packet that has not taken effect */
+    struct tl_etrace_packet packet;
+    uint64_t at; /* its offset in the capture, and the bytes it has there; 0: reported */
+    uint32_t size;
+    uint8_t fitted;  /* packets that fitted the program, as far as they are counted */
+    bool on_trial;   /* the options are */
+    uint32_t others; /* options: those of before */
+    bool no_data;    /* the encoder says that there are no packets of data trace */
+};
+
+/* What to do about the support packet that waited. */
+struct tl_etrace_verdict {
+    bool takes_status;    /* its qual_status holds */
+    bool is_contradicted; /* report it */
+};
+
+/*
+ * A packet with the payload `next` follows the support packet that waits; NULL: the trace ends.
+ * Changes `*options`, those in force.
+ */
+struct tl_etrace_verdict tl_etrace_support_settle(struct tl_etrace_support *support,
+                                                  const struct tl_etrace_params *params,
+                                                  const struct tl_bytes *next, unsigned *options);
+
+/* A packet fitted the program, or did not: then `*options` may change, and if true is returned, the
+ * last support packet is to be reported. */
+void tl_etrace_support_fits(struct tl_etrace_support *support);
+bool tl_etrace_support_misfits(struct tl_etrace_support *support, unsigned *options);
+
+void tl_etrace_support_state(struct tl_etrace_support *support, struct tl_state *state);
+
+#endif
