@@ -154,6 +154,8 @@ static int adopt(struct server *s, const struct tl_serve_options *o, struct tl_f
     int rc = tl_serve_limits(o, fail);
     if (rc == TL_OK)
         rc = tl_serve_retention(o, fail);
+    if (rc == TL_OK)
+        rc = tl_serve_quotas(o, NULL, fail);
     if (rc == TL_OK && !o->tls_cert != !o->tls_key)
         rc = tl_fail_set(fail, TL_USAGE, "tls-cert and tls-key belong together");
     if (rc == TL_OK && !o->tokens != !s->options->tokens)
@@ -162,6 +164,9 @@ static int adopt(struct server *s, const struct tl_serve_options *o, struct tl_f
         return rc;
     const struct tl_net_options options = tl_serve_net_options(&s->where, o);
     rc = tl_net_reload(s->net, &options, fail);
+    if (rc < 0)
+        return rc;
+    rc = tl_serve_quotas(o, s->rpc, fail);
     if (rc < 0)
         return rc;
     tl_lake_set_min_free(s->lake, o->min_free_bytes);
@@ -362,6 +367,8 @@ int tl_serve(const struct tl_serve_options *options, const struct tl_serve_sourc
         rc = choose_certificate(&s, fail);
     if (rc == TL_OK)
         rc = tl_rpc_new(&s.rpc, s.lake, tl_assets, tl_assets_n, fail);
+    if (rc == TL_OK)
+        rc = tl_serve_quotas(options, s.rpc, fail);
     if (rc == TL_OK)
         rc = open_osd(&s, fail);
     if (rc == TL_OK) {

@@ -45,6 +45,7 @@ struct tl_serve_options {
     uint64_t max_inbound;
     uint64_t max_outbound;
     uint64_t max_guests;
+    struct tl_serve_list quota; /* as in rpc/quotas.h */
     /* Changed keys that take effect only after a restart, "listen, threads"; set by whoever
      * re-reads the options. NULL: none. */
     const char *restart;

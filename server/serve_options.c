@@ -3,6 +3,7 @@
 
 #include "base/lifetime.h"
 #include "rpc/raw.h"
+#include "rpc/rpc.h"
 
 #include <errno.h>
 #include <libgen.h>
@@ -218,6 +219,18 @@ int tl_serve_local(const struct tl_serve_options *o, const char *option, const c
                        option, address);
 }
 
+int tl_serve_quotas(const struct tl_serve_options *o, struct tl_rpc *rpc, struct tl_fail *fail)
+{
+    struct tl_quota_rule *const rules = calloc(o->quota.n + 1, sizeof *rules);
+    int rc = rules ? TL_OK : TL_NOMEM;
+    for (size_t i = 0; i < o->quota.n && rc == TL_OK; i++)
+        rc = tl_quota_rule_parse(&rules[i], o->quota.at[i], fail);
+    if (rc == TL_OK && rpc)
+        rc = tl_rpc_set_quotas(rpc, rules, o->quota.n);
+    free(rules);
+    return rc;
+}
+
 /* ---- checking ------------------------------------------------------------------------------- */
 
 static int check_raw(const struct tl_serve_options *o, const char *option, const char *text,
@@ -283,6 +296,8 @@ int tl_serve_check(const struct tl_serve_options *options, struct tl_fail *fail)
         rc = tl_serve_listeners(&net, options, fail);
     if (rc == TL_OK)
         rc = tl_serve_store(options, fail);
+    if (rc == TL_OK)
+        rc = tl_serve_quotas(options, NULL, fail);
     if (rc == TL_OK)
         rc = check_data(options->data, fail);
     if (rc == TL_OK)

@@ -44,4 +44,9 @@ TL_MUST_USE int tl_serve_journal(const struct tl_serve_options *o, struct tl_fai
 TL_MUST_USE int tl_serve_local(const struct tl_serve_options *o, const char *option,
                                const char *address, struct tl_fail *fail);
 
+struct tl_rpc;
+/* Set the quotas of rigs; `rpc` NULL: only check them. TL_USAGE, TL_NOMEM. */
+TL_MUST_USE int tl_serve_quotas(const struct tl_serve_options *o, struct tl_rpc *rpc,
+                                struct tl_fail *fail);
+
 #endif

@@ -16,7 +16,7 @@ struct config {
     struct tl_serve_options out;
     const char *file;
     bool check, rebuild_catalog;
-    struct tl_arg_list listen, listen_tls, raw, source;
+    struct tl_arg_list listen, listen_tls, raw, source, quota;
     uint64_t threads;
     char *kept[TL_ARG_LIST_MAX]; /* values from the file */
     size_t n_kept;
@@ -61,6 +61,7 @@ static void make_table(struct config *c, struct tl_arg table[static MAX_KEYS])
         {"max-http1", 0, TL_ARG_U64, &o->max_http1},
         {"max-streaming", 0, TL_ARG_U64, &o->max_streaming},
         {"max-message", 0, TL_ARG_SIZE, &o->max_message},
+        {"quota", 0, TL_ARG_LIST, &c->quota},
         {"max-guests", 0, TL_ARG_U64, &o->max_guests},
         {"max-inbound", 0, TL_ARG_SIZE, &o->max_inbound},
         {"max-outbound", 0, TL_ARG_SIZE, &o->max_outbound},
@@ -161,6 +162,7 @@ static int config_read(struct config **out, int argc, char **argv, struct tl_fai
     c->out.listen_tls = list_of(&c->listen_tls);
     c->out.raw = list_of(&c->raw);
     c->out.source = list_of(&c->source);
+    c->out.quota = list_of(&c->quota);
     c->out.decode_threads = c->threads > 4096 ? 4096 : (unsigned)c->threads;
     return status;
 }

@@ -16,7 +16,7 @@
 
 struct options {
     const char *file, *role, *name, *expires, *cert;
-    struct tl_arg_list rigs, labels;
+    struct tl_arg_list rigs, labels, quotas;
     bool json;
 };
 
@@ -83,6 +83,8 @@ static int add_words(struct tl_buf *line, const struct options *o, int64_t expir
         rc = tl_buf_printf(line, " rig=%s", o->rigs.v[i]);
     for (size_t i = 0; i < o->labels.n && rc >= 0; i++)
         rc = tl_buf_printf(line, " label=%s", o->labels.v[i]);
+    for (size_t i = 0; i < o->quotas.n && rc >= 0; i++)
+        rc = tl_buf_printf(line, " %s", o->quotas.v[i]);
     return rc < 0 ? rc : tl_buf_add(line, "", 1);
 }
 
@@ -99,6 +101,14 @@ static int check_words(const struct options *o)
     for (size_t i = 0; i < o->labels.n; i++)
         if (!is_word(o->labels.v[i]))
             return tl_cli_usage("token", "--label \"%s\" must be one word", o->labels.v[i]);
+    for (size_t i = 0; i < o->quotas.n; i++) {
+        struct tl_quota quota = {0};
+        if (!is_word(o->quotas.v[i]) || tl_quota_add(&quota, o->quotas.v[i]) < 0)
+            return tl_cli_usage("token",
+                                "--quota \"%s\": write bytes=200G, traces=1000, rate=50M or "
+                                "calls=100",
+                                o->quotas.v[i]);
+    }
     return TL_ARGS_GO;
 }
 
@@ -224,15 +234,11 @@ int tl_cmd_token(int argc, char **argv)
     } verbs[] = {{"add", add}, {"list", list}, {"revoke", revoke}};
     static struct options o; /* large because of its lists */
     const struct tl_arg args[] = {
-        {"tokens", 0, TL_ARG_TEXT, &o.file},
-        {"role", 0, TL_ARG_TEXT, &o.role},
-        {"name", 0, TL_ARG_TEXT, &o.name},
-        {"expires", 0, TL_ARG_TEXT, &o.expires},
-        {"rig", 0, TL_ARG_LIST, &o.rigs},
-        {"label", 0, TL_ARG_LIST, &o.labels},
-        {"cert", 0, TL_ARG_TEXT, &o.cert},
-        {"json", 0, TL_ARG_FLAG, &o.json},
-        {NULL, 0, 0, NULL},
+        {"tokens", 0, TL_ARG_TEXT, &o.file},  {"role", 0, TL_ARG_TEXT, &o.role},
+        {"name", 0, TL_ARG_TEXT, &o.name},    {"expires", 0, TL_ARG_TEXT, &o.expires},
+        {"rig", 0, TL_ARG_LIST, &o.rigs},     {"label", 0, TL_ARG_LIST, &o.labels},
+        {"quota", 0, TL_ARG_LIST, &o.quotas}, {"cert", 0, TL_ARG_TEXT, &o.cert},
+        {"json", 0, TL_ARG_FLAG, &o.json},    {NULL, 0, 0, NULL},
     };
     int first;
     o = (struct options){.file = getenv("TRACELAKE_TOKENS")};

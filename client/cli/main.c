@@ -108,6 +108,8 @@ static const struct tl_command commands[] = {
      "  --max-connections N    * total (default 4096)\n"
      "  --max-per-address N    * from one address or IPv6 /64 (default: a quarter of the total)\n"
      "  --max-http1 N          * over HTTP/1.1 (default 512)\n"
+     "  --quota RULE           * of a rig: rig=GLOB,bytes=200G,traces=1000,rate=50M; may be "
+     "repeated\n"
      "  --max-guests N         * requests without a valid token, an eighth of them from one "
      "address\n"
      "                         (default 1024)\n"
@@ -402,6 +404,8 @@ static const struct tl_command commands[] = {
      "  --expires WHEN      2027-01-31, or a time from now: 90d, 12h (default: never)\n"
      "  --rig GLOB          only traces of matching rigs; may be repeated\n"
      "  --label KEY=VALUE   only traces with this label; may be repeated\n"
+     "  --quota WORD        bytes=200G, traces=1000 (of its traces), rate=50M (pushed bytes a\n"
+     "                      second) or calls=100 (a second); may be repeated\n"
      "  --cert NAME         instead of a token: for clients with a certificate of this name (see\n"
      "                      'serve --tls-client-ca')\n"
      "  --json              print the list, or what 'add' created, as JSON\n"},

@@ -12,6 +12,13 @@ const struct tl_cancel *tl_cancel_set(const struct tl_cancel *cancel)
     return before;
 }
 
+int tl_cancel_rest(void)
+{
+    if (current && current->rest)
+        current->rest();
+    return tl_cancel_check();
+}
+
 int tl_cancel_check(void)
 {
     return current && current->asked(current->context) ? TL_CANCELLED : TL_OK;

@@ -17,6 +17,8 @@ struct tl_cancel {
      * be cheap. */
     bool (*asked)(void *context);
     void *context;
+    /* Lets others, who wait for this thread, work first for a short time. NULL: nobody waits. */
+    void (*rest)(void);
 };
 
 /*
@@ -27,5 +29,8 @@ const struct tl_cancel *tl_cancel_set(const struct tl_cancel *cancel);
 
 /* Returns TL_OK: continue; TL_CANCELLED: stop and return this error. */
 TL_MUST_USE int tl_cancel_check(void);
+/* The same between two parts of work that takes long as a whole. It may last some time: no lock may
+ * be held that others need. */
+TL_MUST_USE int tl_cancel_rest(void);
 
 #endif

@@ -440,7 +440,7 @@ static int audit_segment(const struct audit *audit, struct tl_log *log, const ch
             r = audit->each(audit->context, &damage);
         }
         if (r >= 0)
-            r = tl_cancel_check();
+            r = tl_cancel_rest();
     }
     tl_segment_walk_end(&walk);
     return r == TL_EOF ? TL_OK : r;
@@ -464,6 +464,8 @@ static int audit_packed(const struct audit *audit, struct tl_packed *packed, uin
         const struct tl_spool_damage damage = {packed->key, f->at, f->offset, f->n};
         if (r == TL_BAD)
             r = audit->each(audit->context, &damage);
+        if (r >= 0)
+            r = tl_cancel_rest();
     }
     const uint64_t last = tl_packed_end(packed);
     const struct tl_spool_damage damage = {packed->key, packed->size, last, end - last};

@@ -48,6 +48,7 @@ struct tl_grant tl_auth_by_digest(const struct tl_auth *auth,
     struct tl_grant grant = {.roles = found->roles,
                              .scope = tl_scope_get(found->scope),
                              .known = true,
+                             .holder = tl_holder_get(found->holder),
                              .expires = found->expires};
     memcpy(grant.digest, found->digest, sizeof grant.digest);
     return grant;

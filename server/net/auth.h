@@ -23,6 +23,7 @@ struct tl_grant {
     struct tl_scope *scope;          /* NULL: unrestricted. The receiver's reference */
     bool known;                      /* by its token or certificate: `digest` is set */
     uint8_t digest[TL_TOKEN_DIGEST]; /* of the line that grants it */
+    struct tl_holder *holder;        /* NULL: no quota. The receiver\'s reference */
     int64_t expires;                 /* s since 1970; 0: never */
 };
 

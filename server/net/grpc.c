@@ -5,6 +5,7 @@
 #include "base/pbfield.h"
 #include "net/gzip.h"
 #include "net/headscan.h"
+#include "net/pool.h"
 #include "net/stream.h"
 
 #include <stdio.h>
@@ -140,6 +141,11 @@ void *tl_call_context(struct tl_call *call)
 const struct tl_scope *tl_call_scope(struct tl_call *call)
 {
     return call->stream->scope;
+}
+
+struct tl_holder *tl_call_holder(struct tl_call *call)
+{
+    return call->stream->holder;
 }
 
 const char *tl_call_client(struct tl_call *call)
@@ -488,7 +494,7 @@ static void work(void *argument)
 {
     struct tl_stream *const stream = argument;
     struct tl_call call = {.stream = stream, .fail.offset = TL_NO_OFFSET};
-    const struct tl_cancel cancel = {tl_stream_unwanted, stream};
+    const struct tl_cancel cancel = {tl_stream_unwanted, stream, tl_pool_rest};
     const struct tl_cancel *const before = tl_cancel_set(&cancel);
     /* It may have waited for this thread until it was no longer wanted. */
     const int64_t begin = tl_monotonic_ns();
@@ -634,10 +640,7 @@ void tl_grpc_begin(struct tl_stream *stream)
         return;
     }
     if (stream->refused) {
-        char many[256];
-        refuse(stream, TL_GRPC_RESOURCE_EXHAUSTED,
-               tl_account_say(stream->account, TL_USE_GUESTS, "calls without a valid token", many,
-                              sizeof many));
+        refuse(stream, TL_GRPC_RESOURCE_EXHAUSTED, stream->why);
         return;
     }
     const char *why = stream->denial;

@@ -66,6 +66,8 @@ struct tl_method {
 void *tl_call_context(struct tl_call *call);
 /* The scope of the call's token, NULL: unrestricted. Borrowed. */
 const struct tl_scope *tl_call_scope(struct tl_call *call);
+/* The holder of the call's token, NULL: it has no quota. Borrowed. */
+struct tl_holder *tl_call_holder(struct tl_call *call);
 /* The client's address, "10.0.0.7:41234". Valid while the handler runs. */
 const char *tl_call_client(struct tl_call *call);
 /* Where a handler describes a failure. */

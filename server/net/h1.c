@@ -10,6 +10,7 @@
 #include "net/headscan.h"
 #include "net/http.h"
 #include "net/netint.h"
+#include "net/pool.h"
 
 #include "base/cancel.h"
 
@@ -65,7 +66,7 @@ struct exchange {
     bool begun;
     bool announced;             /* has a body */
     int refusal;                /* its status; 0: none */
-    unsigned over;              /* enum tl_use of which the client has its share; with 429 */
+    char *why;                  /* the sentence of a refusal with 429 */
     bool lasts;                 /* counted as a lasting call */
     unsigned role;              /* required by the route */
     struct tl_account *account; /* who is charged */
@@ -118,6 +119,8 @@ static void put_exchange(struct exchange *x)
     tl_buf_fini(&x->piece);
     tl_waiter_fini(&x->waiter);
     tl_waiter_fini(&x->done);
+    tl_holder_put(x->request.holder);
+    free(x->why);
     free(x->target);
     free(x);
 }
@@ -199,7 +202,7 @@ static bool unwanted(void *context)
 
 static void work(struct exchange *x)
 {
-    const struct tl_cancel cancel = {unwanted, x};
+    const struct tl_cancel cancel = {unwanted, x, tl_pool_rest};
     const struct tl_cancel *const before = tl_cancel_set(&cancel);
     if (unwanted(x)) /* while it waited for this thread */
         x->response.status = 503;
@@ -252,7 +255,7 @@ static ssize_t pull(void *context, uint64_t position, char *out, size_t max)
             return MHD_CONTENT_READER_END_WITH_ERROR;
         tl_buf_reset(&x->piece);
         x->piece_at = 0;
-        const struct tl_cancel cancel = {unwanted, x};
+        const struct tl_cancel cancel = {unwanted, x, tl_pool_rest};
         const struct tl_cancel *const before = tl_cancel_set(&cancel);
         x->last = x->response.produce(x->response.producer, &x->piece);
         tl_cancel_set(before);
@@ -319,6 +322,12 @@ static bool count_for_token(struct connection *c, struct tl_account *account)
     return true;
 }
 
+static bool asks_health(const struct exchange *x)
+{
+    const struct tl_route *const route = tl_http_route(x->h1->net, x->request.method, x->target);
+    return route && route->role == TL_ROLE_HEALTH;
+}
+
 static void identify(struct exchange *x, struct connection *from)
 {
     struct tl_net *const net = x->h1->net;
@@ -326,11 +335,17 @@ static void identify(struct exchange *x, struct connection *from)
     x->request.roles = grant.roles;
     x->request.scope = grant.scope;
     x->request.denial = grant.why;
+    x->request.holder = grant.holder;
     x->account = tl_caller_account(from->caller, &grant);
-    if (!x->refusal && !count_for_token(from, x->account)) {
-        x->refusal = 429;
-        x->over = TL_USE_HTTP1;
-    }
+    char why[256] = "";
+    if (x->refusal || asks_health(x))
+        return;
+    if (!count_for_token(from, x->account))
+        tl_account_say(x->account, TL_USE_HTTP1, "HTTP/1.1 connections", why, sizeof why);
+    else if (tl_holder_call(grant.holder, why, sizeof why))
+        return;
+    x->refusal = 429;
+    x->why = strdup(why);
 }
 
 /* The head is complete: identify the client, and decide whether the body is wanted. */
@@ -391,7 +406,7 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *connecti
     x->request.body = (struct tl_bytes){x->body.data.p, x->body.data.n};
     x->request.body_error = x->body.error;
     if (x->refusal == 429)
-        refuse_share(x, x->over, "HTTP/1.1 connections");
+        tl_http_refuse_for(x->h1->net, &x->response, x->why ? x->why : "limit");
     else if (x->refusal)
         tl_http_refuse(x->h1->net, &x->response, x->refusal);
     else

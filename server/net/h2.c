@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "net/h2.h"
 
+#include "net/auth.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -292,14 +294,23 @@ static void identify(struct tl_stream *stream)
     stream->roles = grant.roles;
     stream->scope = grant.scope;
     stream->denial = grant.why;
+    stream->holder = grant.holder;
     if (grant.known) {
         tl_account_put(stream->account);
         stream->account = tl_caller_account(stream->caller, &grant);
     }
-    if (!tl_net_is_guest(stream->net, &grant) || tl_asks_health(stream))
+    if (tl_asks_health(stream))
         return;
-    stream->guest = tl_account_take(stream->caller->account, TL_USE_GUESTS, 1);
-    stream->refused = !stream->guest;
+    char why[256];
+    stream->refused = !tl_holder_call(stream->holder, why, sizeof why);
+    if (tl_net_is_guest(stream->net, &grant)) {
+        stream->guest = tl_account_take(stream->caller->account, TL_USE_GUESTS, 1);
+        stream->refused = !stream->guest;
+        tl_account_say(stream->account, TL_USE_GUESTS, "requests without a valid token", why,
+                       sizeof why);
+    }
+    if (stream->refused)
+        stream->why = strdup(why);
 }
 
 static void dispatch(struct tl_stream *stream)

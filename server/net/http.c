@@ -159,7 +159,11 @@ static void fail_as(struct tl_http_response *response, int rc)
     else
         snprintf(text, sizeof text, "%s", fail->text);
     tl_utf8_clean(text); /* it may quote the request */
-    fail_with(response, tl_http_status_of(rc), tl_err_name(rc), text);
+    /* A handler knows which limit it is. */
+    const int status = response->status == 429 ? 429 : tl_http_status_of(rc);
+    fail_with(response, status, tl_err_name(rc), text);
+    if (status == 429)
+        (void)!tl_fields_add(&response->headers, "retry-after", "1");
 }
 
 /* ---- routing ---------------------------------------------------------------------------- */
@@ -564,14 +568,19 @@ void tl_http_refuse(struct tl_net *net, struct tl_http_response *response, int s
     count(net, status);
 }
 
+void tl_http_refuse_for(struct tl_net *net, struct tl_http_response *response, const char *why)
+{
+    fail_with(response, 429, "limit", why);
+    (void)!tl_fields_add(&response->headers, "retry-after", "1");
+    (void)!tl_fields_add(&response->headers, "x-content-type-options", "nosniff");
+    count(net, 429);
+}
+
 void tl_http_refuse_share(struct tl_net *net, struct tl_http_response *response,
                           const struct tl_account *account, unsigned use, const char *what)
 {
     char why[256];
-    fail_with(response, 429, "limit", tl_account_say(account, use, what, why, sizeof why));
-    (void)!tl_fields_add(&response->headers, "retry-after", "1");
-    (void)!tl_fields_add(&response->headers, "x-content-type-options", "nosniff");
-    count(net, 429);
+    tl_http_refuse_for(net, response, tl_account_say(account, use, what, why, sizeof why));
 }
 
 static void cut_range(const struct tl_http_request *request, struct tl_http_response *response)

@@ -32,6 +32,7 @@ struct tl_http_request {
     struct tl_waiter *waiter; /* for producers that wait for news; closed when the client is gone */
     unsigned roles;
     struct tl_scope *scope;         /* of the token; NULL: unrestricted. The request's reference */
+    struct tl_holder *holder;       /* of the token, if it has a quota; borrowed */
     const char *denial;             /* what is wrong with the token, NULL: no token, or nothing */
     const struct tl_caller *caller; /* borrowed */
     bool tls;
@@ -133,7 +134,9 @@ bool tl_http_run_at_once(struct tl_net *net, struct tl_http_request *request, co
                          struct tl_http_response *response);
 /* Fill the response to a request that no handler sees: `status` is one of net/headscan.h. */
 void tl_http_refuse(struct tl_net *net, struct tl_http_response *response, int status);
-/* The same with 429: this client has its share of `use`, which `what` names. */
+/* The same with 429 and this sentence. */
+void tl_http_refuse_for(struct tl_net *net, struct tl_http_response *response, const char *why);
+/* The same: this client has its share of `use`, which `what` names. */
 void tl_http_refuse_share(struct tl_net *net, struct tl_http_response *response,
                           const struct tl_account *account, unsigned use, const char *what);
 /* The route of a request, NULL: none. */

@@ -3,6 +3,7 @@
 #include "base/cancel.h"
 #include "net/grpc.h"
 #include "net/http.h"
+#include "net/pool.h"
 #include "net/scope.h"
 #include "net/stream.h"
 
@@ -39,7 +40,7 @@ static void make_head(struct exchange *x, struct tl_fields *head, size_t length,
 static void produce(void *argument)
 {
     struct exchange *const x = argument;
-    const struct tl_cancel cancel = {tl_stream_unwanted, x->stream};
+    const struct tl_cancel cancel = {tl_stream_unwanted, x->stream, tl_pool_rest};
     const struct tl_cancel *const before = tl_cancel_set(&cancel);
     struct tl_fields head = {0};
     int rc;
@@ -95,7 +96,7 @@ static void send_whole(struct exchange *x, bool body)
 static void work(void *argument)
 {
     struct exchange *const x = argument;
-    const struct tl_cancel cancel = {tl_stream_unwanted, x->stream};
+    const struct tl_cancel cancel = {tl_stream_unwanted, x->stream, tl_pool_rest};
     const struct tl_cancel *const before = tl_cancel_set(&cancel);
     if (tl_stream_unwanted(x->stream)) /* while it waited for this thread */
         x->response.status = 503;
@@ -156,7 +157,10 @@ void tl_http2_begin(struct tl_stream *stream)
         return;
     }
     if (stream->refused) {
-        refuse_share(stream, TL_USE_GUESTS, "requests without a valid token");
+        struct exchange refused = {.stream = stream};
+        tl_http_refuse_for(stream->net, &refused.response, stream->why ? stream->why : "limit");
+        send_whole(&refused, true);
+        tl_http_response_fini(&refused.response);
         return;
     }
     if (!strcmp(verb, "POST") && tl_grpc_find(&stream->net->app, path)) {
@@ -179,6 +183,7 @@ void tl_http2_begin(struct tl_stream *stream)
     x->request.roles = stream->roles;
     x->request.scope = tl_scope_get(stream->scope);
     x->request.denial = stream->denial;
+    x->request.holder = stream->holder;
     if (tl_account_within(stream->account, TL_USE_ANSWERS) &&
         tl_http_run_at_once(stream->net, &x->request, path, &x->response)) {
         send_whole(x, strcmp(verb, "HEAD") != 0);

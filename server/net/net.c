@@ -380,6 +380,7 @@ int tl_net_login(struct tl_net *net, const char *authorization, bool tls, struct
         const struct tl_grant grant = tl_auth_by_token(net->auth, authorization);
         rc = grant.roles ? tl_login_cookie(&net->logins, &grant, tls, headers) : TL_DENIED;
         tl_scope_put(grant.scope);
+        tl_holder_put(grant.holder);
     }
     pthread_rwlock_unlock(&net->credentials);
     return rc;

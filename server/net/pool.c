@@ -11,6 +11,8 @@
 #include <stdlib.h>
 
 #define IDLE_MS 10000
+#define TURN_NS (20 * TL_NS_PER_MS) /* for which a job keeps its thread although others wait */
+#define REST_MS 100 /* for which it rests at most: it may hold something that others need */
 #define STACK_BYTES                                                                                \
     (1u << 20) /* only touched pages count; decoders keep their state on the heap                  \
                 */
@@ -20,7 +22,7 @@ struct job {
     void (*run)(void *argument);
     void *argument;
     struct tl_account *account; /* a reference */
-    int64_t since;              /* by tl_monotonic_ns(): when it was queued */
+    int64_t since;              /* by tl_monotonic_ns(): when it was queued, or its turn began */
 };
 
 /* The waiting jobs of a client. */
@@ -39,8 +41,13 @@ struct tl_pool {
     unsigned queued;
     unsigned idle;
     unsigned threads;
+    unsigned resting; /* of them, those in tl_pool_rest() */
     bool stopping;
 };
+
+/* The job of this thread. */
+static _Thread_local struct tl_pool *here;
+static _Thread_local struct job *mine;
 
 static void set_limits(const struct tl_pool *pool, unsigned max_threads)
 {
@@ -147,8 +154,13 @@ static struct job *next_job_locked(struct tl_pool *pool)
 
 static void run_job(struct tl_pool *pool, struct job *job)
 {
-    tl_histogram_add(&pool->waits, (uint64_t)(tl_monotonic_ns() - job->since));
+    const int64_t now = tl_monotonic_ns();
+    tl_histogram_add(&pool->waits, (uint64_t)(now - job->since));
+    job->since = now;
+    here = pool;
+    mine = job;
     job->run(job->argument);
+    here = NULL;
     tl_account_release(job->account, TL_USE_THREADS + pool->options.number, 1);
     tl_account_release(job->account, TL_USE_CALLS + pool->options.number, 1);
     tl_account_put(job->account);
@@ -166,7 +178,9 @@ static void *worker(void *argument)
         pthread_mutex_lock(&pool->waiter.lock);
         pool->idle++;
         /* One thread more is free, which raises everybody's share. */
-        if (pool->queued)
+        if (pool->resting)
+            pthread_cond_broadcast(&pool->waiter.cond);
+        else if (pool->queued)
             pthread_cond_signal(&pool->waiter.cond);
     }
     pool->threads--;
@@ -197,16 +211,59 @@ static bool admit_locked(struct tl_pool *pool)
 {
     if (pool->queued < pool->idle)
         return true;
-    if (pool->threads < pool->options.max_threads && start_thread_locked(pool))
+    if (pool->threads - pool->resting < pool->options.max_threads && start_thread_locked(pool))
         return true;
     return pool->queued - pool->idle < pool->options.max_queue;
+}
+
+static bool others_wait_locked(const struct tl_pool *pool, const struct tl_party *party)
+{
+    for (const struct lane *lane = pool->lanes; lane; lane = lane->next)
+        if (lane->party != party)
+            return true;
+    return false;
+}
+
+static void rest_locked(struct tl_pool *pool, struct tl_account *account)
+{
+    const unsigned threads = TL_USE_THREADS + pool->options.number;
+    const int64_t until = tl_monotonic_ms() + REST_MS;
+    tl_account_release(account, threads, 1);
+    pool->resting++;
+    if (!pool->idle)
+        start_thread_locked(pool);
+    pthread_cond_broadcast(&pool->waiter.cond);
+    while (others_wait_locked(pool, tl_account_party(account)) &&
+           tl_waiter_wait_until_locked(&pool->waiter, until))
+        ;
+    bool again;
+    while (!(again = tl_account_try(account, threads, 1)) && !pool->stopping &&
+           tl_waiter_wait_until_locked(&pool->waiter, until))
+        ;
+    if (!again)
+        tl_account_charge(account, threads, 1);
+    pool->resting--;
+}
+
+void tl_pool_rest(void)
+{
+    struct tl_pool *const pool = here;
+    if (!pool || !pool->options.max_queue || tl_monotonic_ns() - mine->since < TURN_NS)
+        return;
+    pthread_mutex_lock(&pool->waiter.lock);
+    if (!pool->stopping && others_wait_locked(pool, tl_account_party(mine->account)))
+        rest_locked(pool, mine->account);
+    pthread_mutex_unlock(&pool->waiter.lock);
+    mine->since = tl_monotonic_ns();
 }
 
 static bool enqueue(struct tl_pool *pool, struct job *job)
 {
     pthread_mutex_lock(&pool->waiter.lock);
     const bool admitted = !pool->stopping && admit_locked(pool) && queue_locked(pool, job);
-    if (admitted)
+    if (admitted && pool->resting) /* who rests must not get the only signal */
+        pthread_cond_broadcast(&pool->waiter.cond);
+    else if (admitted)
         pthread_cond_signal(&pool->waiter.cond);
     pthread_mutex_unlock(&pool->waiter.lock);
     return admitted;

@@ -27,6 +27,13 @@ TL_MUST_USE int tl_pool_new(struct tl_pool **out, const struct tl_pool_options *
 TL_MUST_USE int tl_pool_run(struct tl_pool *pool, struct tl_account *account,
                             void (*job)(void *argument), void *argument);
 
+/*
+ * For struct tl_cancel: a job that has had its turn, some milliseconds, gives up its thread to
+ * those of other clients, if some wait, and goes on when it has its share again, or after a short
+ * time. On other threads it does nothing.
+ */
+void tl_pool_rest(void);
+
 /* Change the maximum number of threads; excess threads continue until they are idle. */
 void tl_pool_limit(struct tl_pool *pool, unsigned max_threads);
 /* Look again for a job that can run: its client has taken answers. */

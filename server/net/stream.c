@@ -2,6 +2,7 @@
 #include "net/stream.h"
 
 #include "net/grpc.h"
+#include "net/quota.h"
 #include "net/scope.h"
 #include "net/workers.h"
 
@@ -59,8 +60,10 @@ void tl_stream_put(struct tl_stream *stream)
     if (atomic_fetch_sub(&stream->refs, 1) != 1)
         return;
     tl_scope_put(stream->scope);
+    tl_holder_put(stream->holder);
     tl_body_fini(&stream->body);
     tl_fields_fini(&stream->request);
+    free(stream->why);
     tl_fields_fini(&stream->head);
     tl_fields_fini(&stream->trailers);
     free_chunks(stream->ready);

@@ -40,10 +40,12 @@ struct tl_stream {
     unsigned roles;
     struct tl_scope *scope; /* of the token; NULL: unrestricted */
     struct tl_caller *caller;
+    struct tl_holder *holder;   /* of the token, if it has a quota; NULL: none */
     const char *denial;         /* what is wrong with the token, NULL: none, or nothing */
     struct tl_account *account; /* who is charged */
     bool guest;                 /* counted as TL_USE_GUESTS of the caller's account */
-    bool refused;               /* there are too many guests */
+    bool refused;               /* there are too many guests, or too many calls a second: */
+    char *why;                  /* the sentence; NULL: out of memory */
     bool tls;
     bool is_grpc;
     bool gzip_in;        /* compressed messages are gzip */

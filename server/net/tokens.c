@@ -130,12 +130,34 @@ static int parse_word(struct tl_token *token, const char *word, struct tl_fail *
                    ? tl_fail_set(fail, TL_BAD, "\"%.40s\" is no date: write 2027-01-31T00:00:00Z",
                                  word + 8)
                    : TL_OK;
+    const int quota = tl_quota_add(&token->quota, word);
+    if (quota != TL_USAGE)
+        return quota == TL_OK
+                   ? TL_OK
+                   : tl_fail_set(
+                         fail, TL_BAD,
+                         "\"%.40s\" is no quota: write bytes=200G, traces=1000, rate=50M or "
+                         "calls=100",
+                         word);
     const int rc = tl_scope_add(&token->scope, word);
     return rc != TL_USAGE ? rc
                           : tl_fail_set(fail, TL_BAD,
                                         "\"%.40s\" is no scope: write rig=GLOB[,GLOB…] or "
                                         "label=KEY=VALUE",
                                         word);
+}
+
+static int add_holder(struct tl_token *token)
+{
+    char id[TL_TOKEN_ID + 1];
+    tl_token_id(token, id);
+    if (!tl_quota_any(&token->quota))
+        return TL_OK;
+    token->holder = tl_holder_new(*token->name   ? token->name
+                                  : *token->cert ? token->cert
+                                                 : id,
+                                  &token->quota);
+    return token->holder ? TL_OK : TL_NOMEM;
 }
 
 int tl_token_parse(struct tl_token *out, char *line, struct tl_fail *fail)
@@ -151,6 +173,8 @@ int tl_token_parse(struct tl_token *out, char *line, struct tl_fail *fail)
     int rc = parse_who(out, who, fail);
     for (const char *word; rc == TL_OK && (word = strtok_r(NULL, blank, &save));)
         rc = parse_word(out, word, fail);
+    if (rc == TL_OK)
+        rc = add_holder(out);
     if (rc < 0)
         tl_token_fini(out);
     return rc;
@@ -160,6 +184,8 @@ void tl_token_fini(struct tl_token *token)
 {
     tl_scope_put(token->scope);
     token->scope = NULL;
+    tl_holder_put(token->holder);
+    token->holder = NULL;
 }
 
 /* ---- the file ------------------------------------------------------------------------------- */

@@ -3,6 +3,7 @@
  * The file of access tokens. A line has the holder, role and restrictions:
  *
  *     WHO ROLE [name=NAME] [expires=2027-01-31T00:00:00Z] [rig=GLOB[,GLOB…]] [label=KEY=VALUE]…
+ *         [bytes=SIZE] [traces=N] [rate=SIZE] [calls=N]
  *
  * WHO is "sha256:" and the digest of a token in 64 hex digits; "cert:" and a name in a client's
  * certificate; or a token itself, 16 to 512 characters. ROLE is read, push or admin; push and admin
@@ -15,6 +16,7 @@
 
 #include "base/buf.h"
 #include "net/net.h"
+#include "net/quota.h"
 #include "net/scope.h"
 
 #include <stdbool.h>
@@ -33,6 +35,8 @@ struct tl_token {
     char name[64];                   /* "": none */
     int64_t expires;                 /* s since 1970; 0: never */
     struct tl_scope *scope;          /* NULL: unrestricted */
+    struct tl_quota quota;           /* net/quota.h */
+    struct tl_holder *holder;        /* NULL: without a quota */
 };
 
 /*

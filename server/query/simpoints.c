@@ -12,7 +12,10 @@
 #include <stdlib.h>
 
 #define INTERVALS_MAX 1000000
-#define PIECE_INSNS   (UINT64_C(4) << 20) /* minimum size of a piece of a sweep */
+#define REGIONS_MAX   200
+#define CHOICES_MAX                                                                                \
+    30000000 /* intervals times regions: each is compared with each, several times */
+#define PIECE_INSNS (UINT64_C(4) << 20) /* minimum size of a piece of a sweep */
 
 struct search {
     const struct tl_cut *cut;
@@ -152,6 +155,15 @@ static int check(const struct search *s, struct tl_fail *fail)
         return tl_fail_set(fail, TL_USAGE,
                            "there are more than %u such intervals: give a longer one",
                            INTERVALS_MAX);
+    if (s->request->most > REGIONS_MAX)
+        return tl_fail_set(fail, TL_USAGE, "there are at most %u regions, not %u", REGIONS_MAX,
+                           s->request->most);
+    if (((s->to - s->from) / interval + 1) * s->request->most > CHOICES_MAX)
+        return tl_fail_set(fail, TL_USAGE,
+                           "%llu intervals for %u regions are too many (at most %u times each "
+                           "other): give a longer interval, or fewer regions",
+                           (unsigned long long)((s->to - s->from) / interval + 1), s->request->most,
+                           CHOICES_MAX);
     if (tl_protocol_has(s->cut->lane->protocol, TL_TRAIT_SOFTWARE | TL_TRAIT_NOTES))
         return tl_fail_set(fail, TL_USAGE, "stream %.31s has no instructions", s->cut->lane->name);
     return TL_OK;

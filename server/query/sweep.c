@@ -56,7 +56,7 @@ int tl_sweep(struct tl_lake *lake, size_t n, tl_sweep_piece *piece, void *contex
     const bool offered = n > 1 && lake->crew && tl_crew_offer(lake->crew, &work) >= 0;
     int cancelled = TL_OK;
     tl_crew_enter(lake->crew);
-    while ((cancelled = tl_cancel_check()) >= 0 && do_piece(&s))
+    while ((cancelled = tl_cancel_rest()) >= 0 && do_piece(&s))
         ;
     tl_crew_exit(lake->crew);
     if (cancelled < 0) {

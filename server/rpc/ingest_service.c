@@ -23,6 +23,8 @@ struct push {
     uint64_t acked;        /* as last sent to the client */
     uint64_t next;         /* offset after the last appended byte */
     bool finished;
+    struct tl_quota_push quota;
+    int64_t pause_ms; /* for its rate */
 };
 
 /* Called by the spool's thread. */
@@ -69,6 +71,11 @@ static int step_open(struct push *push, const Tracelake__V1__Open *open)
         tl_scoped_push(push->rpc->lake, tl_call_scope(push->call), open->rig, open->trace, fail);
     if (rc < 0)
         return rc;
+    rc = tl_quota_begin(
+        &push->rpc->quotas, push->rpc->lake, open->rig, open->trace, tl_call_holder(push->call),
+        (struct tl_scope *)(uintptr_t)tl_call_scope(push->call), &push->quota, fail);
+    if (rc < 0)
+        return rc;
     /* Late requests of a rig that is gone must not take the trace from its next push. */
     rc = tl_cancel_check();
     if (rc < 0)
@@ -109,14 +116,20 @@ static int step_chunk(struct push *push, const struct tl_push_chunk *chunk,
                           bytes.n, crc, chunk->crc32c);
     if (bytes.n > UINT64_MAX - chunk->offset)
         return tl_fail_at(fail, TL_USAGE, chunk->offset, "a chunk ends behind 2^64");
-    const int rc =
-        message && bytes.n
-            ? tl_ingest_give(
-                  push->ingest, chunk->offset,
-                  &(struct tl_given){bytes, crc, tl_call_take_bytes(push->call, message)}, fail)
-            : tl_ingest_append(push->ingest, chunk->offset, bytes, fail);
-    if (rc == TL_OK && chunk->offset + bytes.n > push->next)
-        push->next = chunk->offset + bytes.n;
+    /* Bytes that are already there take nothing. */
+    const uint64_t end = chunk->offset + bytes.n;
+    const uint64_t more = end > push->next ? end - push->next : 0;
+    int rc = tl_quota_grow(&push->quota, push->rpc->lake, more, fail);
+    if (rc < 0)
+        return rc;
+    rc = message && bytes.n
+             ? tl_ingest_give(
+                   push->ingest, chunk->offset,
+                   &(struct tl_given){bytes, crc, tl_call_take_bytes(push->call, message)}, fail)
+             : tl_ingest_append(push->ingest, chunk->offset, bytes, fail);
+    if (rc == TL_OK && more)
+        push->next = end;
+    push->pause_ms = tl_quota_pause_ms(&push->quota, bytes.n);
     return rc;
 }
 
@@ -173,6 +186,14 @@ static int take_message(struct push *push, struct tl_call_bytes *message)
     return rc;
 }
 
+/* Keep to the rate of its quota: what is not read closes the rig's window. */
+static int pause_push(struct push *push)
+{
+    const int64_t ms = push->pause_ms;
+    push->pause_ms = 0;
+    return ms > 0 ? tl_waiter_sleep(tl_call_waiter(push->call), ms) : TL_OK;
+}
+
 static int push_loop(struct push *push)
 {
     for (;;) {
@@ -198,6 +219,9 @@ static int push_loop(struct push *push)
             if (rc < 0)
                 return rc;
         }
+        rc = pause_push(push);
+        if (rc < 0)
+            return rc;
     }
 }
 

@@ -66,6 +66,7 @@ int tl_rpc_new(struct tl_rpc **out, struct tl_lake *lake, const struct tl_asset 
     if (!rpc)
         return TL_NOMEM;
     rpc->lake = lake;
+    tl_quotas_init(&rpc->quotas);
     rpc->assets = assets;
     rpc->n_assets = n;
     int rc = join_tables(rpc);
@@ -79,11 +80,17 @@ int tl_rpc_new(struct tl_rpc **out, struct tl_lake *lake, const struct tl_asset 
         *out = rpc;
         return TL_OK;
     }
+    tl_quotas_fini(&rpc->quotas);
     tl_tilecache_free(rpc->tiles);
     tl_reflection_free(rpc->reflection);
     free(rpc->methods);
     free(rpc);
     return rc;
+}
+
+int tl_rpc_set_quotas(struct tl_rpc *rpc, const struct tl_quota_rule *rules, size_t n)
+{
+    return tl_quotas_set(&rpc->quotas, rules, n);
 }
 
 const struct tl_app *tl_rpc_app(const struct tl_rpc *rpc)
@@ -103,6 +110,7 @@ void tl_rpc_free(struct tl_rpc *rpc)
     if (!rpc)
         return;
     tl_hub_fini(&rpc->hub);
+    tl_quotas_fini(&rpc->quotas);
     tl_tilecache_free(rpc->tiles);
     tl_reflection_free(rpc->reflection);
     free(rpc->methods);

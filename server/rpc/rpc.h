@@ -8,6 +8,7 @@
 
 #include "lake.h"
 #include "net/net.h"
+#include "rpc/quotas.h"
 
 struct tl_asset; /* web/assets.h */
 struct tl_rpc;
@@ -20,6 +21,8 @@ const struct tl_app *tl_rpc_app(const struct tl_rpc *rpc);
 void tl_rpc_add_metrics(struct tl_rpc *rpc, int (*add)(void *context, struct tl_buf *out),
                         void *context);
 /* Free. Not while handlers run. Accepts NULL. */
+/* Replace the quotas of rigs (rpc/quotas.h). TL_NOMEM. */
+TL_MUST_USE int tl_rpc_set_quotas(struct tl_rpc *rpc, const struct tl_quota_rule *rules, size_t n);
 void tl_rpc_free(struct tl_rpc *rpc);
 
 /* Is it a valid name of a rig or trace: [A-Za-z0-9._-]{1,63}, and not only dots? */

@@ -6,6 +6,7 @@
 #include "net/grpc.h"
 #include "net/http.h"
 #include "rpc/hub.h"
+#include "rpc/quotas.h"
 #include "rpc/rpc.h"
 
 /* Unary replies are cut at about this size: most clients reject more than 4 MiB. */
@@ -14,6 +15,7 @@
 struct tl_rpc {
     struct tl_lake *lake;
     struct tl_hub hub;
+    struct tl_quotas quotas;
     const struct tl_asset *assets;
     size_t n_assets;
     struct tl_app app;

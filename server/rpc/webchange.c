@@ -67,6 +67,26 @@ static int respond_offset(struct tl_http_response *response, uint64_t durable, u
                                                          tl_webjson_u64(o, "epoch", epoch)));
 }
 
+/* Is there a quota for it, or for `n` bytes more? */
+static int check_quota(struct tl_http_request *request, struct tl_http_response *response,
+                       const char *rig, uint64_t n)
+{
+    struct tl_rpc *const rpc = request->context;
+    struct tl_fail *const fail = &response->fail;
+    struct tl_quota_push push;
+    int rc = tl_quota_begin(&rpc->quotas, rpc->lake, rig, request->part[0], request->holder,
+                            request->scope, &push, fail);
+    if (rc == TL_OK && n)
+        rc = tl_quota_now(&push, fail);
+    if (rc == TL_OK && n)
+        rc = tl_quota_grow(&push, rpc->lake, n, fail);
+    if (rc == TL_OK && n)
+        (void)tl_quota_pause_ms(&push, n);
+    if (rc == TL_LIMIT)
+        response->status = 429;
+    return rc;
+}
+
 /* Begin a capture: the body is its setup. */
 int tl_web_begin(struct tl_http_request *request, struct tl_http_response *response)
 {
@@ -88,6 +108,8 @@ int tl_web_begin(struct tl_http_request *request, struct tl_http_response *respo
         rc = tl_fail_set(fail, TL_USAGE, "names have 1 to 63 of A-Z a-z 0-9 . _ -");
     if (rc == TL_OK)
         rc = tl_scoped_push(lake, request->scope, wanted.rig, wanted.trace, fail);
+    if (rc == TL_OK)
+        rc = check_quota(request, response, wanted.rig, 0);
     if (rc == TL_OK)
         rc = tl_ingest_open(lake, &wanted, on_durable, NULL, &ingest, trace, &durable, fail);
     free(setup);
@@ -133,6 +155,8 @@ int tl_web_append(struct tl_http_request *request, struct tl_http_response *resp
     int rc = tl_lake_trace(lake, request->part[0], &list);
     if (rc == TL_OK)
         rc = tl_scoped_push(lake, request->scope, list.rows[0].rig, request->part[0], fail);
+    if (rc == TL_OK && request->body.n)
+        rc = check_quota(request, response, list.rows[0].rig, request->body.n);
     if (rc == TL_OK)
         rc = tl_lake_setup(lake, request->part[0], &setup, fail);
     if (rc == TL_OK)

@@ -44,6 +44,8 @@ static int metrics(struct tl_http_request *request, struct tl_http_response *res
         rc = tl_net_metrics(request->net, &response->body);
     if (rc == TL_OK)
         rc = tl_tilecache_metrics(rpc->tiles, &response->body);
+    if (rc == TL_OK)
+        rc = tl_quotas_metrics(&rpc->quotas, &response->body);
     if (rc == TL_OK && rpc->add_metrics)
         rc = rpc->add_metrics(rpc->metrics_context, &response->body);
     response->compress = true;

@@ -3,8 +3,7 @@
  * Checks every byte of a shard: the container's head and index against the private index, each
  * frame and item block by its checksum, the private index by its own.
  */
-#include "shard/view.h"
-
+#include "base/cancel.h"
 #include "base/crc32c.h"
 #include "shard/itemlog.h"
 #include "shard/sums.h"
@@ -112,6 +111,8 @@ static int check_contents(struct check *c, struct tl_view *view, struct tl_fail 
         } else if (r < 0 && fail) {
             *fail = why;
         }
+        if (r >= 0)
+            r = tl_cancel_rest();
     }
     tl_walk_fini(&walk);
     return r;

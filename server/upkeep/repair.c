@@ -355,7 +355,7 @@ static int check_image(struct checkup *c, const char *hash)
     struct tl_buf content = {0};
     char key[96], found[TL_HASH_TEXT];
     snprintf(key, sizeof(key), "i/%.64s", hash + 7);
-    int r = tl_cancel_check();
+    int r = tl_cancel_rest();
     if (r >= 0)
         r = tl_backend_get_all(c->lake->backend, key, &content, c->fail);
     const bool missing = r == TL_NOTFOUND;
@@ -459,7 +459,7 @@ static int repair_trace(struct checkup *c)
 
 static int check_trace(struct checkup *c, const char *id)
 {
-    int r = tl_cancel_check();
+    int r = tl_cancel_rest();
     if (r < 0)
         return r;
     c->trace = tl_lake_find_trace(c->lake, id);

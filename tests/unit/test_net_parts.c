@@ -387,6 +387,44 @@ static void test_pool_takes_turns(void **state)
     close_accounts(&shares, accounts, 4);
 }
 
+/* A job that takes long, but rests now and then, until another one has run. */
+static void work_until_other(void *argument)
+{
+    struct turn *const turn = argument;
+    while (!strchr(turn->turns->order, 'b')) {
+        usleep(1000);
+        tl_pool_rest();
+    }
+    turn->turns->order[atomic_fetch_add(&turn->turns->n, 1)] = turn->name;
+}
+
+/* There is one thread, and the job that has it lets that of another client run first. */
+static void test_pool_rests(void **state)
+{
+    struct tl_shares shares;
+    struct tl_account *accounts[2];
+    const struct tl_pool_options options = {"test", 1, 100, .shares = &shares};
+    struct tl_pool *pool = NULL;
+    struct turns turns = {.order = ""};
+    struct turn turn[2] = {{&turns, 'a'}, {&turns, 'b'}};
+    open_accounts(&shares, accounts, 2);
+    tl_waiter_init(&turns.gate);
+    assert_int_equal(tl_pool_new(&pool, &options), TL_OK);
+    assert_int_equal(tl_pool_run(pool, accounts[0], work_until_other, &turn[0]), TL_OK);
+    struct tl_pool_use use;
+    do
+        tl_pool_use(pool, &use);
+    while (use.queued);
+    assert_int_equal(tl_pool_run(pool, accounts[1], take_turn, &turn[1]), TL_OK);
+    while (atomic_load(&turns.n) < 2)
+        usleep(1000);
+    assert_string_equal(turns.order, "ba");
+    tl_pool_free(pool);
+    assert_int_equal(atomic_load(&shares.of[TL_USE_THREADS].used), 0);
+    tl_waiter_fini(&turns.gate);
+    close_accounts(&shares, accounts, 2);
+}
+
 /* A client that does not take its answers gets no more of them, until it does. */
 static void test_pool_waits_for_answers(void **state)
 {
@@ -530,6 +568,7 @@ int main(void)
         cmocka_unit_test(test_outq),
         cmocka_unit_test(test_pool),
         cmocka_unit_test(test_pool_takes_turns),
+        cmocka_unit_test(test_pool_rests),
         cmocka_unit_test(test_pool_waits_for_answers),
         cmocka_unit_test(test_shares),
         cmocka_unit_test(test_timeouts),
