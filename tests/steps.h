@@ -11,9 +11,10 @@
  *     struct steps steps = {0};
  *     steps_take(&steps, items, n);   // each batch of one stream's items, in order
  *     steps.impossible, steps.what    // how many, and the first
- *     steps_fini(&steps);
  *
- * Header only; not thread-safe. If memory runs out, the program ends.
+ * steps_demand() ends the program at an impossible step instead: for sinks of tests and fuzz
+ * targets, which get a struct steps, or steps_streams, beside what else they collect. Header only;
+ * not thread-safe. If memory runs out, the program ends.
  */
 #ifndef TL_TESTS_STEPS_H
 #define TL_TESTS_STEPS_H
@@ -25,16 +26,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Addresses that a trace gave: of some, only the lowest bits. */
+/* What supports the target of an indirect branch. */
 struct steps_given {
+    /* Addresses that the trace gave; of some, only the lowest bits. */
     struct {
         uint64_t address, mask;
     } * p;
     size_t n, cap;
+    uint64_t *calls; /* return addresses of calls, the newest last */
+    size_t n_calls, cap_calls;
 };
 
 struct steps {
-    const struct steps_given *given; /* borrowed; NULL: indirect branches may go anywhere */
+    struct steps_given *given; /* borrowed; NULL: indirect branches may go anywhere */
     uint64_t insns, impossible;
     char what[200]; /* the first impossible step */
     /* Where the last instruction goes, if nothing stands behind it. */
@@ -43,20 +47,12 @@ struct steps {
     bool predicted;
     bool nowhere; /* it cannot go on as it was told */
     uint64_t from, to;
-    uint64_t *calls; /* return addresses, the newest last; owned */
-    size_t n_calls, cap_calls;
 };
-
-static inline void steps_fini(struct steps *s)
-{
-    free(s->calls);
-    s->calls = NULL;
-    s->n_calls = s->cap_calls = 0;
-}
 
 static inline void steps_given_fini(struct steps_given *given)
 {
     free(given->p);
+    free(given->calls);
     *given = (struct steps_given){0};
 }
 
@@ -100,14 +96,14 @@ static inline void steps_fail(struct steps *s, uint64_t pc, uint64_t offset, con
 }
 
 /* Is there a call that returns to `pc`? It and those inside it have returned then. */
-static inline bool steps_returns(struct steps *s, uint64_t pc)
+static inline bool steps_returns(struct steps_given *given, uint64_t pc)
 {
-    size_t i = s->n_calls;
-    while (i > 0 && s->calls[i - 1] != pc)
+    size_t i = given->n_calls;
+    while (i > 0 && given->calls[i - 1] != pc)
         i--;
     if (i == 0)
         return false;
-    s->n_calls = i - 1;
+    given->n_calls = i - 1;
     return true;
 }
 
@@ -120,16 +116,16 @@ static inline void steps_arrive(struct steps *s, uint64_t pc, uint64_t offset)
         steps_fail(s, pc, offset, "it always branches, and was told not to");
     else if (!s->anywhere && pc != s->to)
         steps_fail(s, pc, offset, "another place");
-    else if (s->predicted && !(s->given && steps_is_given(s->given, pc)) && !steps_returns(s, pc) &&
-             s->given)
+    else if (s->predicted && s->given && !steps_is_given(s->given, pc) &&
+             !steps_returns(s->given, pc))
         steps_fail(s, pc, offset, "neither given nor behind a call");
 }
 
-static inline void steps_call(struct steps *s, uint64_t back)
+static inline void steps_call(struct steps_given *given, uint64_t back)
 {
-    if (tl_grow(&s->calls, &s->cap_calls, s->n_calls + 1, sizeof *s->calls) < 0)
+    if (tl_grow(&given->calls, &given->cap_calls, given->n_calls + 1, sizeof *given->calls) < 0)
         abort();
-    s->calls[s->n_calls++] = back;
+    given->calls[given->n_calls++] = back;
 }
 
 static inline uint64_t steps_wrap(uint8_t isa, uint64_t pc)
@@ -158,15 +154,16 @@ static inline void steps_block(struct steps *s, const struct tl_block *b, uint32
     s->to = direct && taken ? b->target : after;
     s->anywhere = (turns && !direct && taken) || (kind == TL_INSN_TRAP && tl_isa_is_x86(b->isa));
     s->predicted = s->anywhere && kind == TL_INSN_INDIRECT && !b->link;
-    if (turns && taken && b->link)
-        steps_call(s, after);
+    if (turns && taken && b->link && s->given)
+        steps_call(s->given, after);
 }
 
 /* Something stands behind the last instruction. `lost`: the flow was lost there. */
 static inline void steps_stop(struct steps *s, bool lost)
 {
     s->stands = false;
-    s->n_calls = lost ? 0 : s->n_calls;
+    if (lost && s->given)
+        s->given->n_calls = 0;
 }
 
 static inline void steps_take_one(struct steps *s, const struct tl_item *item)
@@ -181,15 +178,12 @@ static inline void steps_take_one(struct steps *s, const struct tl_item *item)
             steps_block(s, b, b->n, tl_path_taken(item->path[i]), item->offset);
         }
         break;
-    case TL_ITEM_TARGET:
-        s->anywhere = false;
-        s->to = item->value;
-        break;
     case TL_ITEM_GAP:
         steps_stop(s, item->sub != TL_GAP_OFF);
         break;
     case TL_ITEM_UNKNOWN:
     case TL_ITEM_BRANCH:
+    case TL_ITEM_TARGET:
     case TL_ITEM_EXCEPTION:
     case TL_ITEM_ERET:
     case TL_ITEM_TRACE_ON:
@@ -206,47 +200,7 @@ static inline void steps_take(struct steps *s, const struct tl_item *items, size
         steps_take_one(s, &items[i]);
 }
 
-/* ---- several streams --------------------------------------------------------------------------
- */
-
-struct steps_streams {
-    struct steps *p; /* by the stream's number; owned */
-    size_t n, cap;
-};
-
-static inline struct steps *steps_of(struct steps_streams *all, size_t stream)
-{
-    if (stream >= all->n) {
-        if (tl_grow(&all->p, &all->cap, stream + 1, sizeof *all->p) < 0)
-            abort();
-        memset(all->p + all->n, 0, (stream + 1 - all->n) * sizeof *all->p);
-        all->n = stream + 1;
-    }
-    return &all->p[stream];
-}
-
-/* The first impossible step of any stream; NULL: there is none. Sums up instructions. */
-static inline const char *steps_streams_end(struct steps_streams *all, uint64_t *insns)
-{
-    static char what[sizeof all->p->what];
-    bool any = false;
-    for (size_t i = 0; i < all->n; i++) {
-        if (insns)
-            *insns += all->p[i].insns;
-        if (all->p[i].impossible > 0 && !any)
-            memcpy(what, all->p[i].what, sizeof what);
-        any |= all->p[i].impossible > 0;
-        steps_fini(&all->p[i]);
-    }
-    free(all->p);
-    *all = (struct steps_streams){0};
-    return any ? what : NULL;
-}
-
-/* ---- fuzz targets ------------------------------------------------------------------------------
- */
-
-/* The same as steps_take(), and end the program at an impossible step. */
+/* The same, and end the program at an impossible step. */
 static inline void steps_demand(struct steps *s, const struct tl_item *items, size_t n)
 {
     steps_take(s, items, n);
@@ -254,6 +208,18 @@ static inline void steps_demand(struct steps *s, const struct tl_item *items, si
         return;
     fprintf(stderr, "impossible step: %s\n", s->what);
     abort();
+}
+
+/* Of several streams, by their number; those with higher ones are not checked. */
+struct steps_streams {
+    struct steps v[64];
+};
+
+static inline void steps_demand_of(struct steps_streams *all, size_t stream,
+                                   const struct tl_item *items, size_t n)
+{
+    if (stream < sizeof all->v / sizeof *all->v)
+        steps_demand(&all->v[stream], items, n);
 }
 
 #endif

@@ -5,6 +5,7 @@
 #define TL_CONFORMANCE_FLOW_TEXT_H
 
 #include "decode/decode.h"
+#include "steps.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -20,6 +21,7 @@ struct streams {
         struct tl_buf text;
     } v[STREAMS_MAX];
     size_t n;
+    struct steps_streams steps;
 };
 
 static inline struct tl_buf *stream_text(struct streams *s, const char *name)
@@ -47,6 +49,7 @@ static inline int on_items(void *context, const struct tl_decode_stream *stream,
                            const struct tl_item *items, size_t n)
 {
     struct tl_buf *text = stream_text(context, stream->name);
+    steps_demand_of(&((struct streams *)context)->steps, stream->index, items, n);
     return text ? tl_item_text(text, items, n) : TL_LIMIT;
 }
 

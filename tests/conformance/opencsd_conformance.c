@@ -16,6 +16,7 @@
 #include "etm4/packetizer.h"
 #include "opencsd.h"
 #include "sim/program_core.h"
+#include "steps.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -50,6 +51,7 @@ struct bench {
     uint64_t *syncs; /* offsets of Trace Info packets in the intact stream */
     size_t n_syncs, cap_syncs;
     struct events *ours, *theirs, *intact;
+    struct steps steps;                    /* of ours */
     uint64_t wanted, found, found_by_them; /* instructions of damaged streams */
     size_t crashes;
 };
@@ -72,6 +74,7 @@ static void add(struct events *e, char class, uint64_t a, uint64_t b, uint64_t o
 static int on_items(void *context, const struct tl_item *items, size_t n)
 {
     struct bench *b = context;
+    steps_demand(&b->steps, items, n);
     for (size_t i = 0; i < n; i++) {
         const struct tl_item *item = &items[i];
         if (item->kind == TL_ITEM_BLOCK)
@@ -98,6 +101,7 @@ static void decode_ours(struct bench *b)
     const struct tl_run run = {b->trace.p, b->trace.n, 0, NULL};
     struct tl_stream_decoder *d;
     b->ours->n = 0;
+    b->steps = (struct steps){0};
     if (tl_etm4_ops.create(&d, &b->source, b->image, &sink, NULL) < 0 ||
         d->ops->push(d, &run) < 0 || d->ops->finish(d) < 0)
         die("decoding failed");

@@ -5,12 +5,14 @@
  * must be the same whole and in chunks.
  */
 #include "fuzz/coresight.h"
+#include "steps.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 struct said {
     struct tl_buf text[IDS];
     uint64_t lost, losses;
+    struct steps_streams steps;
 };
 
 static int on_items(void *context, const struct tl_decode_stream *stream,
@@ -18,6 +20,7 @@ static int on_items(void *context, const struct tl_decode_stream *stream,
 {
     struct said *const s = context;
     require(stream->source != NULL && stream->source->id < IDS);
+    steps_demand_of(&s->steps, stream->index, items, n);
     return tl_item_text(&s->text[stream->source->id], items, n);
 }
 

@@ -3,6 +3,7 @@
  * bounded memory, with the same result for any chunking. The first byte is the chunk size. */
 #include "decode/ops.h"
 #include "osd/osdsw.h"
+#include "steps.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -32,9 +33,12 @@ static int on_stream(void *context, const struct tl_decode_stream *stream)
     return TL_OK;
 }
 
+static struct steps_streams steps; /* of the capture that is being decoded */
+
 static int on_items(void *context, const struct tl_decode_stream *stream,
                     const struct tl_item *items, size_t n)
 {
+    steps_demand_of(&steps, stream->index, items, n);
     struct digest *const d = context;
     struct tl_buf text = {0};
     if (stream->index >= d->streams || tl_item_text(&text, items, n) < 0)
@@ -73,6 +77,7 @@ static void decode(struct digest *d, const uint8_t *p, size_t n, size_t chunk)
         .context = d, .stream = on_stream, .items = on_items, .packet = on_packet, .loss = on_loss};
     struct tl_decode *decode;
     *d = (struct digest){0};
+    memset(&steps, 0, sizeof steps);
     if (tl_osd_ops.create(&decode, &setup, NULL, &sink, NULL) < 0)
         abort();
     for (size_t i = 0; i < n; i += chunk)

@@ -10,6 +10,7 @@
 #include "image/image.h"
 #include "sim/etm4_encoder_packets.h"
 #include "sim/program.h"
+#include "steps.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -62,11 +63,9 @@ static struct digest split(const struct tl_etm4_config *config, const uint8_t *p
     return digest;
 }
 
-static int ignore_items(void *context, const struct tl_item *items, size_t n)
+static int check_items(void *context, const struct tl_item *items, size_t n)
 {
-    (void)context;
-    (void)items;
-    (void)n;
+    steps_demand(context, items, n);
     return 0;
 }
 
@@ -102,8 +101,9 @@ static const struct tl_image *image(void)
 
 static void follow(const uint8_t *choose, const uint8_t *p, size_t n)
 {
+    struct steps steps = {0};
     const struct tl_stream_sink sink = {
-        .items = ignore_items, .loss = ignore_loss, .paths = choose[0] & 4};
+        .context = &steps, .items = check_items, .loss = ignore_loss, .paths = choose[0] & 4};
     struct tl_source source = {.protocol = choose[0] & 1 ? TL_PROTO_ETE : TL_PROTO_ETM4};
     struct tl_stream_decoder *decoder;
 

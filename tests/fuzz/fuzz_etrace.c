@@ -6,6 +6,7 @@
  */
 #include "decode/decode.h"
 #include "sim/riscv_run.h"
+#include "steps.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -53,12 +54,14 @@ static const struct tl_image *the_image(void)
 struct result {
     struct tl_buf text;
     uint64_t executed;
+    struct steps steps;
 };
 
 static int on_items(void *context, const struct tl_decode_stream *stream,
                     const struct tl_item *items, size_t n)
 {
     struct result *const r = context;
+    steps_demand(&r->steps, items, n);
     for (size_t i = 0; i < n; i++)
         r->executed += items[i].kind == TL_ITEM_BLOCK ? items[i].n : 0;
     return r->executed > EXECUTED_MAX ? TL_LIMIT : tl_item_text(&r->text, items, n);

@@ -6,6 +6,7 @@
 #include "decode/decode.h"
 #include "flow/item.h"
 #include "sim/riscv_run.h"
+#include "steps.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +20,8 @@ struct heard {
     uint64_t hash, items, lost;
 };
 
+static struct steps steps; /* of the trace that is being decoded */
+
 static void mix(struct heard *h, uint64_t value)
 {
     h->hash = (h->hash ^ value) * 0x9e3779b97f4a7c15u;
@@ -29,6 +32,7 @@ static int hear(void *context, const struct tl_decode_stream *stream, const stru
                 size_t n)
 {
     struct heard *const h = context;
+    steps_demand(&steps, items, n);
     for (size_t i = 0; i < n; i++) {
         if (h->items++ == ITEMS_MAX)
             return TL_LIMIT;
@@ -79,6 +83,7 @@ static int decode(const struct tl_setup *setup, const struct tl_image *image, bo
     struct tl_fail fail;
     int rc = TL_OK;
     *heard = (struct heard){0};
+    steps = (struct steps){0};
     if (tl_decode_new(&d, setup, image, &sink, &fail) < 0)
         abort();
     for (size_t at = 0; at < n && rc == TL_OK; at += chunk)
@@ -98,6 +103,7 @@ static struct tl_decode *begin(const struct tl_setup *setup, const struct tl_ima
     struct tl_decode *d;
     struct tl_fail fail;
     *heard = (struct heard){0};
+    steps = (struct steps){0};
     if (tl_decode_new(&d, setup, image, &sink, &fail) < 0)
         abort();
     return d;

@@ -9,6 +9,7 @@
 #include "decode/ops.h"
 #include "flow/callstack.h"
 #include "osd/osdsw.h"
+#include "steps.h"
 #include "stf/flow_writer.h"
 
 #include <stdio.h>
@@ -21,6 +22,7 @@ struct sinks {
     struct tl_stf_flow *stf;
     struct tl_callstack calls;
     uint64_t time[64]; /* by stream */
+    struct steps_streams steps;
 };
 
 static int on_frame(void *context, enum tl_frame_change change, const struct tl_frame *frame,
@@ -35,6 +37,7 @@ static int on_items(void *context, const struct tl_decode_stream *stream,
                     const struct tl_item *items, size_t n)
 {
     struct sinks *const s = context;
+    steps_demand_of(&s->steps, stream->index, items, n);
     struct tl_stf_flow_at at = {0};
     struct tl_buf text = {0};
     for (size_t i = 0; i < n; i++) {

@@ -7,6 +7,7 @@
 #include "decode/decode.h"
 #include "import/jitdump.h"
 #include "import/perf.h"
+#include "steps.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,7 @@ enum { STREAMS = 64 };
 struct result {
     struct tl_buf text[STREAMS]; /* by the stream's number */
     struct tl_buf losses;
+    struct steps_streams steps;
 };
 
 static void require(bool condition)
@@ -30,6 +32,7 @@ static int on_items(void *context, const struct tl_decode_stream *stream,
                     const struct tl_item *items, size_t n)
 {
     struct result *const r = context;
+    steps_demand_of(&r->steps, stream->index, items, n);
     return tl_item_text(&r->text[stream->index % STREAMS], items, n);
 }
 

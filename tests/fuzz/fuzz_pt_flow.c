@@ -8,6 +8,7 @@
 #include "pt/insn.h"
 #include "setup/setup.h"
 #include "sim/x86_program.h"
+#include "steps.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -44,8 +45,11 @@ static const struct tl_image *image_of(unsigned seed)
 
 /* ---- as a stream ----------------------------------------------------------------------------- */
 
+static struct steps steps; /* of the trace that is being decoded */
+
 static int add_text(void *context, const struct tl_item *items, size_t n)
 {
+    steps_demand(&steps, items, n);
     return tl_item_text(context, items, n);
 }
 
@@ -60,6 +64,7 @@ static void flow(struct tl_buf *text, const struct tl_source *source, const stru
 {
     const struct tl_stream_sink sink = {text, add_text, NULL, add_loss, false};
     struct tl_stream_decoder *d;
+    steps = (struct steps){0};
     require(tl_pt_ops.create(&d, source, image, &sink, NULL) == TL_OK);
     for (size_t at = 0; at < trace.n; at += chunk) {
         const size_t n = chunk < trace.n - at ? chunk : trace.n - at;

@@ -4,6 +4,7 @@
 #define TL_FUZZ_STREAM_H
 
 #include "decode/ops.h"
+#include "steps.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -13,10 +14,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 struct fuzz_result {
     struct tl_buf text;
     uint64_t lost;
+    struct steps steps;
 };
 
 static inline int fuzz_items(void *context, const struct tl_item *items, size_t n)
 {
+    steps_demand(&((struct fuzz_result *)context)->steps, items, n);
     return tl_item_text(&((struct fuzz_result *)context)->text, items, n);
 }
 

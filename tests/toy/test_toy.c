@@ -7,6 +7,7 @@
 #include "decode/kept.h"
 #include "decode/split.h"
 #include "image/image.h"
+#include "steps.h"
 #include "toy/toy_sim.h"
 #include "unit/hand_on.h"
 
@@ -62,6 +63,7 @@ struct seen {
     const struct toy_sim *sim;
     size_t n; /* bytes of the truth */
     uint64_t gaps, branches;
+    struct steps steps;
 };
 
 static int see(void *context, const struct tl_decode_stream *stream, const struct tl_item *items,
@@ -69,6 +71,7 @@ static int see(void *context, const struct tl_decode_stream *stream, const struc
 {
     struct seen *const seen = context;
     assert_string_equal(stream->name, "toy.3");
+    steps_demand(&seen->steps, items, n);
     for (size_t i = 0; i < n; i++) {
         seen->gaps += items[i].kind == TL_ITEM_GAP;
         seen->branches += tl_item_is_branch(&items[i]);

@@ -4,6 +4,7 @@
 #define TL_TESTS_DECODE_LOG_H
 
 #include "decode/decode.h"
+#include "steps.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,6 +19,7 @@ enum { STREAMS = 128 };
 struct log {
     struct tl_buf items[STREAMS], losses[STREAMS + 1];
     struct tl_buf offsets[STREAMS]; /* of the items */
+    struct steps_streams steps;
     bool paths, digests;
 };
 
@@ -61,6 +63,8 @@ static inline int on_items(void *context, const struct tl_decode_stream *stream,
     struct log *const log = context;
     struct tl_buf *const b = &log->items[stream->index % STREAMS];
     struct tl_buf *const at = &log->offsets[stream->index % STREAMS];
+    if (stream->protocol != TL_PROTO_STF) /* whose traces tell what they like */
+        steps_demand_of(&log->steps, stream->index, items, n);
     for (size_t i = 0; i < n; i++) {
         if (items[i].kind != TL_ITEM_PATH) {
             log_one(b, &items[i]);

@@ -15,6 +15,7 @@
 #include "sim/program_core.h"
 #include "sim/program_rng.h"
 #include "sim/tpiu_encoder.h"
+#include "steps.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -55,6 +56,7 @@ struct lane {
     size_t n, cap;
     struct sync *syncs;
     size_t n_syncs, cap_syncs;
+    struct steps steps;
     bool aligned; /* the last packet listed was an A-Sync, with no address after it yet */
     uint64_t aligned_at;
 };
@@ -126,6 +128,7 @@ static inline int on_items(void *context, const struct tl_decode_stream *stream,
                            const struct tl_item *items, size_t n)
 {
     struct outcome *const o = context;
+    steps_demand(&lane_of(o, stream)->steps, items, n);
     for (size_t i = 0; i < n; i++)
         take_item(o, lane_of(o, stream), &items[i]);
     return TL_OK;

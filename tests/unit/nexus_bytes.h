@@ -4,6 +4,7 @@
 #define TL_TESTS_NEXUS_BYTES_H
 
 #include "decode/decode.h"
+#include "steps.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -62,11 +63,13 @@ static inline void sync_at(struct trace *t, uint64_t icnt, uint64_t pc)
 
 struct said {
     struct tl_buf text, losses;
+    struct steps steps;
 };
 
 static inline int hear(void *context, const struct tl_decode_stream *stream,
                        const struct tl_item *items, size_t n)
 {
+    steps_demand(&((struct said *)context)->steps, items, n);
     return tl_item_text(&((struct said *)context)->text, items, n);
 }
 

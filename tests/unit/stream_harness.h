@@ -8,6 +8,7 @@
 
 #include "decode/ops.h"
 #include "frame/tpiu.h"
+#include "steps.h"
 #include "unit/data.h"
 
 #include <stdio.h>
@@ -19,11 +20,13 @@ struct stream_result {
     struct tl_buf packets;
     uint64_t lost;
     unsigned losses;
+    struct steps steps;
 };
 
 static inline int harness_items(void *context, const struct tl_item *items, size_t n)
 {
     struct stream_result *const r = context;
+    steps_demand(&r->steps, items, n);
     return tl_item_text(&r->text, items, n);
 }
 

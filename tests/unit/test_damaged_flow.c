@@ -116,7 +116,6 @@ static void listen(const struct hurt *h, const struct tl_image *image, bool path
 
 static void heard_fini(struct heard *h)
 {
-    steps_fini(&h->steps);
     steps_given_fini(&h->given);
     free(h->told);
 }

@@ -8,6 +8,7 @@
 #include "etm4/headers.h"
 #include "etm4/packetizer.h"
 #include "sim/etm4_encoder_packets.h"
+#include "steps.h"
 #include "unit/etm4_collect.h"
 
 #include <setjmp.h>
@@ -129,6 +130,7 @@ static void test_every_packet_at_every_chunking(void **state)
 
 struct said {
     struct tl_buf packets, items;
+    struct steps steps;
 };
 
 static int on_packet(void *context, const char *line)
@@ -138,6 +140,7 @@ static int on_packet(void *context, const char *line)
 
 static int on_items(void *context, const struct tl_item *items, size_t n)
 {
+    steps_demand(&((struct said *)context)->steps, items, n);
     return tl_item_text(&((struct said *)context)->items, items, n);
 }
 

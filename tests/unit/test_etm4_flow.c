@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Hand-made packets over a small A64 program, and the resulting flow text. */
 #include "etm4/flow.h"
+#include "steps.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,12 +27,14 @@ struct out {
     struct tl_buf text;
     size_t losses;
     char loss[128]; /* the last one */
+    struct steps steps;
 };
 
 static int on_items(void *context, const struct tl_item *items, size_t n)
 {
     struct out *out = context;
     assert_true(n > 0 && n <= 256);
+    steps_demand(&out->steps, items, n);
     return tl_item_text(&out->text, items, n);
 }
 

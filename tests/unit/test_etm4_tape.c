@@ -10,6 +10,7 @@
 #include "image/image.h"
 #include "sim/program_core.h"
 #include "sim/program_rng.h"
+#include "steps.h"
 #include "unit/framed.h"
 #include "unit/seed.h"
 
@@ -27,12 +28,14 @@ struct said {
     struct tl_buf text;
     uint64_t lost; /* sum of lost bytes and their offsets */
     struct tl_etm4_flow *flow;
+    struct steps steps;
 };
 
 static int take_items(void *context, const struct tl_item *items, size_t n)
 {
     struct said *const said = context;
     int rc = TL_OK;
+    steps_demand(&said->steps, items, n);
     for (size_t i = 0; rc == TL_OK && i < n; i++) {
         const bool is_path = items[i].kind == TL_ITEM_PATH;
         for (size_t k = 0; rc == TL_OK && k < (is_path ? items[i].n : 1); k++) {

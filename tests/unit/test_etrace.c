@@ -4,6 +4,7 @@
  * exactly what was executed, for any chunking; damaged, it is decoded to the end.
  */
 #include "decode/decode.h"
+#include "steps.h"
 #include "unit/etrace_world.h"
 
 #include <stdlib.h>
@@ -38,6 +39,7 @@ static void expected_text(const struct etrace_world *w, struct tl_buf *out)
 struct seen {
     struct tl_buf text;
     uint64_t faults;
+    struct steps steps;
 };
 
 static int see(void *context, const struct tl_decode_stream *stream, const struct tl_item *items,
@@ -45,6 +47,7 @@ static int see(void *context, const struct tl_decode_stream *stream, const struc
 {
     (void)stream;
     struct seen *const s = context;
+    steps_demand(&s->steps, items, n);
     for (size_t i = 0; i < n; i++) {
         const uint8_t kind = items[i].kind;
         const bool gap = kind == TL_ITEM_GAP && items[i].sub != TL_GAP_OFF;

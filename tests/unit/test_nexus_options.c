@@ -3,6 +3,7 @@
  * widths of addresses and counts, jump tables, depth of calls; and how the flow is found again. */
 #include "flow/block.h"
 #include "riscv/nexus_message.h"
+#include "steps.h"
 #include "unit/nexus_bytes.h"
 
 #include <inttypes.h>
@@ -172,12 +173,14 @@ static void no_table(void **state)
 
 struct tally {
     uint64_t insns, gaps, lost, losses;
+    struct steps steps;
 };
 
 static int add_up(void *context, const struct tl_decode_stream *stream, const struct tl_item *items,
                   size_t n)
 {
     struct tally *const tally = context;
+    steps_demand(&tally->steps, items, n);
     for (size_t i = 0; i < n; i++) {
         tally->insns += items[i].kind == TL_ITEM_BLOCK ? items[i].n : 0;
         tally->gaps += items[i].kind == TL_ITEM_GAP;

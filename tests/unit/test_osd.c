@@ -3,6 +3,7 @@
 #include "decode/ops.h"
 #include "osd/osdsw.h"
 #include "sim/osd_encoder.h"
+#include "steps.h"
 #include "unit/data.h"
 #include "unit/random.h"
 
@@ -19,6 +20,7 @@ struct written {
     unsigned streams;
     uint64_t lost;
     unsigned losses;
+    struct steps_streams steps;
 };
 
 static void written_fini(struct written *w)
@@ -44,6 +46,7 @@ static int on_items(void *context, const struct tl_decode_stream *stream,
 {
     struct written *const w = context;
     assert_true(stream->index < w->streams && n > 0);
+    steps_demand_of(&w->steps, stream->index, items, n);
     for (size_t i = 0; i < n; i++)
         assert_int_equal(tl_buf_add(&w->offsets[stream->index], &items[i].offset, 8), TL_OK);
     return tl_item_text(&w->text[stream->index], items, n);

@@ -5,6 +5,7 @@
 #include "flow/callstack.h"
 #include "sim/osd_encoder.h"
 #include "sim/small_elf.h"
+#include "steps.h"
 #include "stf/flow_writer.h"
 #include "stf/reader.h"
 #include "stf/record.h"
@@ -42,6 +43,7 @@ struct run {
     struct tl_callstack *calls;
     uint32_t deepest;
     unsigned pushes;
+    struct steps steps;
 };
 
 static int on_frame(void *context, enum tl_frame_change change, const struct tl_frame *frame,
@@ -60,6 +62,7 @@ static int on_items(void *context, const struct tl_decode_stream *stream,
     struct run *const r = context;
     struct tl_stf_flow_at at = {0};
     assert_string_equal(stream->name, "di.0.1");
+    steps_demand(&r->steps, items, n);
     assert_int_equal(tl_callstack_push(r->calls, items, n), TL_OK);
     assert_int_equal(tl_stf_flow_items(r->stf, items, n, UINT64_MAX, &at), TL_OK);
     return tl_item_text(&r->text, items, n);

@@ -7,6 +7,7 @@
 #include "decode/ops.h"
 #include "osd/osdsw.h"
 #include "sim/osd_encoder.h"
+#include "steps.h"
 #include "unit/random.h"
 
 #include <stddef.h>
@@ -311,6 +312,7 @@ static void play(struct stream *s, unsigned events, bool inbound)
 struct view {
     struct tl_buf packets;
     struct tl_buf text[STREAMS];
+    struct steps_streams steps;
     bool list;
 };
 
@@ -321,6 +323,7 @@ static int on_items(void *context, const struct tl_decode_stream *stream,
     const unsigned module = (unsigned)strtoul(stream->name + 5, NULL, 10);
     assert_memory_equal(stream->name, "di.0.", 5);
     assert_true(module < STREAMS);
+    steps_demand_of(&v->steps, stream->index, items, n);
     return tl_item_text(&v->text[module], items, n);
 }
 

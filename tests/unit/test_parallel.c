@@ -50,6 +50,9 @@ static int on_digested(void *context, const struct tl_decode_stream *stream, str
 {
     struct log *const log = context;
     assert_true(digest.n > 0);
+    if (stream->index < sizeof log->steps.v / sizeof *log->steps.v)
+        steps_stop(&log->steps.v[stream->index],
+                   false); /* after items that the check has not seen */
     while (digest.n > 0) {
         const size_t n = tl_le64(digest.p), n_at = tl_le64(digest.p + 8);
         struct tl_buf *const b = &log->items[stream->index % STREAMS];

@@ -8,6 +8,7 @@
 #include "perf/sideband.h"
 #include "perf/snapshot.h"
 #include "setup/setup.h"
+#include "steps.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,12 +24,14 @@
 struct processes {
     unsigned streams, before_any; /* of threads; those with code before their process is known */
     bool known[16];
+    struct steps_streams steps;
 };
 
 static int on_thread_items(void *context, const struct tl_decode_stream *stream,
                            const struct tl_item *items, size_t n)
 {
     struct processes *const p = context;
+    steps_demand_of(&p->steps, stream->index, items, n);
     if (strncmp(stream->name, "thread.", 7) != 0)
         return TL_OK;
     assert_true(stream->index < 16);

@@ -118,7 +118,6 @@ static void expect(const struct capture *c, const char *text)
         assert_string_equal((const char *)h.text.p, text);
         if (h.steps.impossible > 0)
             fail_msg("%s", h.steps.what);
-        steps_fini(&h.steps);
         tl_buf_fini(&h.text);
     }
 }

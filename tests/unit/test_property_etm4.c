@@ -5,6 +5,7 @@
 #include "image/image.h"
 #include "sim/program_core.h"
 #include "sim/program_rng.h"
+#include "steps.h"
 #include "unit/seed.h"
 
 #include <setjmp.h>
@@ -31,14 +32,15 @@ struct step {
     uint32_t vmid;
 };
 
-struct steps {
+struct trail {
     struct step *p;
     size_t n, cap;
     uint8_t el; /* now */
     uint32_t context_id, vmid;
+    struct steps steps;
 };
 
-static void add(struct steps *s, enum what what, uint64_t pc, uint32_t encoding, uint64_t value)
+static void add(struct trail *s, enum what what, uint64_t pc, uint32_t encoding, uint64_t value)
 {
     assert_int_equal(tl_grow(&s->p, &s->cap, s->n + 1, sizeof *s->p), 0);
     struct step *step = &s->p[s->n++];
@@ -56,7 +58,7 @@ static void add(struct steps *s, enum what what, uint64_t pc, uint32_t encoding,
 
 static int take_truth(void *context, const struct tl_sim_truth *truth)
 {
-    struct steps *s = context;
+    struct trail *s = context;
     switch (truth->kind) {
     case TL_SIM_TRUTH_INSN:
         add(s, INSN, truth->pc, truth->encoding, 0);
@@ -96,13 +98,13 @@ static int take_truth(void *context, const struct tl_sim_truth *truth)
     return 0;
 }
 
-static void take_block(struct steps *s, const struct tl_item *item)
+static void take_block(struct trail *s, const struct tl_item *item)
 {
     for (uint32_t i = 0; i < item->n; i++)
         add(s, INSN, item->block->pc + 4 * i, tl_le32(item->block->code + 4 * i), 0);
 }
 
-static void take_item(struct steps *s, const struct tl_item *item)
+static void take_item(struct trail *s, const struct tl_item *item)
 {
     switch (item->kind) {
     case TL_ITEM_BLOCK:
@@ -159,6 +161,7 @@ static void take_item(struct steps *s, const struct tl_item *item)
 
 static int take_items(void *context, const struct tl_item *items, size_t n)
 {
+    steps_demand(&((struct trail *)context)->steps, items, n);
     for (size_t i = 0; i < n; i++)
         take_item(context, &items[i]);
     return 0;
@@ -185,7 +188,7 @@ static struct tl_image *image_of(const struct tl_sim_program *program)
     return image;
 }
 
-static void decode(struct steps *out, const struct tl_sim_etm4_options *etm,
+static void decode(struct trail *out, const struct tl_sim_etm4_options *etm,
                    const struct tl_image *image, const struct tl_buf *trace, size_t chunk)
 {
     const struct tl_stream_sink sink = {
@@ -208,7 +211,7 @@ static void decode(struct steps *out, const struct tl_sim_etm4_options *etm,
 
 static const char *const names[] = {"I", "X", "R", "T", "Y", "V", "O", "G overflow", "S"};
 
-static void show(const char *who, const struct steps *s, size_t at)
+static void show(const char *who, const struct trail *s, size_t at)
 {
     for (size_t i = at > 6 ? at - 6 : 0; i < at + 3 && i < s->n; i++)
         print_message("%s %zu: %s %" PRIx64 " %08x %" PRIu64 " el%u %x %x\n", who, i,
@@ -216,7 +219,7 @@ static void show(const char *who, const struct steps *s, size_t at)
                       s->p[i].context_id, s->p[i].vmid);
 }
 
-static void compare(const struct steps *truth, const struct steps *ours, uint64_t seed)
+static void compare(const struct trail *truth, const struct trail *ours, uint64_t seed)
 {
     for (size_t i = 0; i < truth->n && i < ours->n; i++)
         if (memcmp(&truth->p[i], &ours->p[i], sizeof truth->p[i]) != 0) {
@@ -264,7 +267,7 @@ static size_t one(uint64_t seed, uint64_t insns)
     struct tl_sim_program program;
     struct tl_sim_core *core;
     struct tl_buf trace = {0};
-    struct steps truth = {0}, ours = {0};
+    struct trail truth = {0}, ours = {0};
 
     random_options(&options, &rng);
     const struct tl_sim_program_options shape = {.seed = tl_sim_rand(&rng),

@@ -4,6 +4,7 @@
  * that there were, whole and in chunks. Damaged trace ends, and gives the same for any chunking.
  */
 #include "decode/decode.h"
+#include "steps.h"
 #include "unit/nexus_world.h"
 
 #include <stdio.h>
@@ -17,6 +18,7 @@ struct said {
     struct tl_buf text;
     uint64_t lost;
     unsigned faults, wrong; /* gaps that mean that trace and program differ */
+    struct steps steps;
 };
 
 static int hear_items(void *context, const struct tl_decode_stream *stream,
@@ -24,6 +26,7 @@ static int hear_items(void *context, const struct tl_decode_stream *stream,
 {
     struct said *const said = context;
     assert_int_equal(strncmp(stream->name, "nt.", 3), 0);
+    steps_demand(&said->steps, items, n);
     for (size_t i = 0; i < n; i++)
         said->wrong += items[i].kind == TL_ITEM_GAP && items[i].sub != TL_GAP_OFF &&
                        items[i].sub != TL_GAP_OVERFLOW;

@@ -2,6 +2,7 @@
 /* Intel PT of simulated executions: the decoded result equals their truth, instruction by
  * instruction and as flow items, for any chunking. */
 #include "decode/ops.h"
+#include "steps.h"
 #include "unit/pt_said.h"
 
 static void insn_by_insn(void **state)
@@ -33,8 +34,11 @@ static void insn_by_insn(void **state)
 
 /* ---- flow items ------------------------------------------------------------------------------ */
 
+static struct steps steps; /* of the trace that is being decoded */
+
 static int add_text(void *context, const struct tl_item *items, size_t n)
 {
+    steps_demand(&steps, items, n);
     return tl_item_text(context, items, n);
 }
 
@@ -49,6 +53,7 @@ static void decode(struct tl_buf *text, const struct tl_source *source,
 {
     const struct tl_stream_sink sink = {text, add_text, NULL, add_loss, false};
     struct tl_stream_decoder *d;
+    steps = (struct steps){0};
     assert_int_equal(tl_pt_ops.create(&d, source, image, &sink, NULL), TL_OK);
     for (size_t at = 0; at < trace.n;) {
         size_t n = chunk ? 1 + next() % chunk : trace.n;

@@ -10,6 +10,7 @@
 #include "image/image.h"
 #include "sim/program_core.h"
 #include "sim/program_rng.h"
+#include "steps.h"
 #include "unit/etm4_collect.h"
 
 #include <setjmp.h>
@@ -29,8 +30,11 @@ static void add(struct packets *to, const struct tl_etm4_packet *packet)
     to->p[to->n++] = *packet;
 }
 
+static struct steps steps; /* of the flow that is being followed */
+
 static int on_items(void *context, const struct tl_item *items, size_t n)
 {
+    steps_demand(&steps, items, n);
     return tl_item_text(context, items, n);
 }
 
@@ -38,6 +42,7 @@ static void follow(const struct packets *packets, const struct tl_etm4_config *c
                    const struct tl_image *image, struct tl_buf *text)
 {
     struct tl_etm4_flow *flow;
+    steps = (struct steps){0};
     assert_int_equal(tl_etm4_flow_new(&flow, config, image, on_items, NULL, text), 0);
     assert_int_equal(tl_etm4_flow_push(flow, packets->p, packets->n), 0);
     assert_int_equal(tl_etm4_flow_flush(flow), 0);

@@ -7,6 +7,7 @@
 #include "decode/ops.h"
 #include "pt/insn.h"
 #include "sim/pt_flow_encoder.h"
+#include "steps.h"
 #include "unit/random.h"
 
 #include <stdio.h>
@@ -37,10 +38,12 @@ static struct tl_image *image_of(const struct tl_sim_x86_program *program, size_
  */
 struct result {
     struct tl_buf text, losses;
+    struct steps steps;
 };
 
 static int on_items(void *context, const struct tl_item *items, size_t n)
 {
+    steps_demand(&((struct result *)context)->steps, items, n);
     for (size_t i = 0; i < n; i++) {
         const bool path = items[i].kind == TL_ITEM_PATH;
         for (size_t k = 0; k < (path ? items[i].n : 1); k++) {
@@ -75,7 +78,7 @@ static struct tl_stream_decoder *decoder(const struct tl_image *image, struct re
 static void decode(const struct tl_image *image, struct tl_bytes in, size_t chunk, bool saved,
                    bool paths, struct tl_buf *out)
 {
-    struct result r = {{0}, {0}};
+    struct result r = {.text = {0}};
     struct tl_stream_decoder *d = decoder(image, &r, paths);
     for (size_t at = 0; at < in.n;) {
         const size_t some = chunk < in.n - at ? 1 + next() % chunk : in.n - at;
