@@ -163,6 +163,7 @@ extern const struct tl_stream_ops tl_etm4_ops; /* ETMv4 and ETE */
 extern const struct tl_stream_ops tl_itm_ops;
 extern const struct tl_stream_ops tl_stm_ops;
 extern const struct tl_stream_ops tl_pt_ops;
-extern const struct tl_stream_ops tl_nexus_stream_ops; /* N-Trace and SiFive's dialect */
+extern const struct tl_stream_ops tl_nexus_stream_ops;  /* N-Trace and SiFive's dialect */
+extern const struct tl_stream_ops tl_etrace_stream_ops; /* E-Trace in another container */
 
 #endif

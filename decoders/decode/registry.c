@@ -59,7 +59,8 @@
     "time_width_p notime_p context_width_p nocontext_p return_stack_size_p call_counter_size_p "   \
     "bpred_size_p cache_size_p f0s_width_p sijump_p impdef_width_p itype_width_p blocks_p "        \
     "retires_p taken_branches_p ctype_width_p arch_p bypass_p notimestamp_p "                      \
-    "encoder_mode_width_p ioptions_width_p ioptions utvec stvec mtvec vstvec jvt " TRACE_CONTROL
+    "encoder_mode_width_p ioptions_width_p ioptions utvec stvec mtvec vstvec jvt "                 \
+    "ts_bytes type_bits " TRACE_CONTROL
 
 const struct tl_format tl_formats[] = {
     [TL_PROTO_NONE] = {"none", "", TL_TRAIT_BLOCKS},
@@ -93,8 +94,8 @@ const struct tl_format tl_formats[] = {
     [TL_PROTO_NEXUS_SIFIVE] = {"nexus-sifive", "SiFive's Nexus messages", FOLLOWED, "nt",
                                TL_CONTAINER_NEXUS, &tl_nexus_stream_ops, TL_ISA_RV64,
                                NEXUS_REGISTERS},
-    [TL_PROTO_E_TRACE] = {"e-trace", "RISC-V E-Trace 2.0", FOLLOWED, .isa = TL_ISA_RV64,
-                          .registers = ETRACE_REGISTERS},
+    [TL_PROTO_E_TRACE] = {"e-trace", "RISC-V E-Trace 2.0", FOLLOWED, .ops = &tl_etrace_stream_ops,
+                          .isa = TL_ISA_RV64, .registers = ETRACE_REGISTERS},
     [TL_PROTO_ETRACE_ENCAP] = {"etrace-encap", "RISC-V packet encapsulation 1.0.0", 0, "et",
                                TL_CONTAINER_ETRACE},
     [TL_PROTO_ETRACE_SMI] = {"etrace-smi", "Siemens' messages with E-Trace", 0, "et",

@@ -68,13 +68,17 @@ static void overlay(struct tl_source *to, const struct tl_source *from)
             break; /* no more space */
 }
 
+void tl_perf_source_overlay(const struct tl_perf_decode *d, struct tl_source *source)
+{
+    for (size_t i = 0; i < d->setup->n_sources; i++)
+        if (!strcmp(d->setup->sources[i].name, source->name))
+            overlay(source, &d->setup->sources[i]);
+}
+
 int tl_perf_stream_announce(struct tl_perf_stream *s)
 {
-    const struct tl_setup *const setup = s->owner->setup;
     const struct tl_decode_sink *const sink = &s->owner->sink;
-    for (size_t i = 0; i < setup->n_sources; i++)
-        if (!strcmp(setup->sources[i].name, s->name))
-            overlay(&s->source, &setup->sources[i]);
+    tl_perf_source_overlay(s->owner, &s->source);
     s->out.stream.protocol = (enum tl_protocol)s->source.protocol;
     s->out.stream.isa = tl_source_isa(s->out.stream.protocol, &s->source);
     return sink->stream ? sink->stream(sink->context, &s->out.stream) : TL_OK;
@@ -241,7 +245,7 @@ static int go_on(struct tl_perf_decode *d, bool last)
         take_setup(d);
     if (rc < 0)
         return rc;
-    if (d->info.kind == TL_PERF_TRACE_CORESIGHT)
+    if (d->info.kind == TL_PERF_TRACE_CORESIGHT || d->info.kind == TL_PERF_TRACE_RISCV)
         return tl_perf_cs_continue(d, last);
     return d->info.kind == TL_PERF_TRACE_PT ? tl_perf_pt_continue(d, last) : TL_OK;
 }

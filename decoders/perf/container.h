@@ -133,6 +133,9 @@ struct tl_perf_decode {
 struct tl_perf_stream *tl_perf_stream_of(struct tl_perf_decode *d, const char *name);
 /* Announce the stream to the sink, after applying the setup, which overrides the file. */
 TL_MUST_USE int tl_perf_stream_announce(struct tl_perf_stream *s);
+
+/* Complete a source by the one of the same name in the setup. */
+void tl_perf_source_overlay(const struct tl_perf_decode *decode, struct tl_source *source);
 /*
  * Create the stream's decoder. If the source cannot be decoded, that is reported and *out is NULL.
  */

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * AUX areas of CoreSight. Each AUX record corresponds to one enabling of the sink: trace units and
- * formatter restart there, so the bytes it covers are decoded as a separate capture by the
- * CoreSight container. The streams belong to the file: a trace ID is one stream, regardless of the
- * area that contains its bytes.
+ * AUX areas of CoreSight, and of RISC-V trace in the same way. Each AUX record corresponds to one
+ * enabling of the sink: trace units and formatter restart there, so the bytes it covers are decoded
+ * as a separate capture by the CoreSight container. The streams belong to the file: a trace ID is
+ * one stream, regardless of the area that contains its bytes.
  *
  * Enablings are decoded in order of the records' times, which are those of their ends. Memory is
  * looked up as of that time, or according to the trace's timestamps if these are comparable; until
  * the first one in the enabling, as of that one.
  */
 #include "perf/container.h"
+#include "perf/riscv_setup.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -274,10 +275,11 @@ static int decode_enabling(struct tl_perf_area_state *a, const struct tl_perf_fi
     struct tl_decode *decode = NULL;
     struct tl_fail fail = {0};
     a->truncated = f->flags & TL_PERF_AUX_TRUNCATED;
-    int rc = make_setup(d, f, &setup);
+    int rc = d->info.kind == TL_PERF_TRACE_RISCV ? tl_perf_riscv_setup(d, bytes, &setup)
+                                                 : make_setup(d, f, &setup);
     if (rc == TL_OK)
         rc = set_times(d, f, &setup, bytes);
-    if (rc == TL_OK && setup.n_sources == 0)
+    if (rc == TL_OK && setup.n_sources == 0 && d->info.kind != TL_PERF_TRACE_RISCV)
         rc = tl_perf_report_loss(d, NULL, "no trace unit is known for this AUX record", f->record,
                                  n, true);
     else if (rc == TL_OK)

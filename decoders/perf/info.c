@@ -164,11 +164,39 @@ static int read_units(struct tl_perf_info *info, bool swap, struct tl_bytes w)
     return TL_OK;
 }
 
+/* {PMU type << 32 | n, n times {cpu, k, k registers}}, or nothing but a PMU type. */
+static int read_encoders(struct tl_perf_info *info, bool swap, struct tl_bytes w)
+{
+    const size_t there = w.n / 8;
+    if (there < 1)
+        return TL_BAD;
+    const uint64_t first = word(swap, w, 0);
+    info->pmu = (uint32_t)(there == 1 ? first : first >> 32);
+    uint64_t n = there == 1 ? 0 : first & UINT32_MAX;
+    n = n < MAX_UNITS ? n : MAX_UNITS;
+    for (size_t at = 1; n > 0; n--) {
+        struct tl_perf_unit unit = {.cpu = (uint32_t)word(swap, w, at)};
+        const uint64_t reported = word(swap, w, at + 1);
+        if (there - at < 2 || reported > there - at - 2)
+            return TL_BAD;
+        for (size_t k = 0; k < reported && k < TL_PERF_REGS; k++)
+            unit.regs[unit.n_regs++] = word(swap, w, at + 2 + k);
+        at += 2 + (size_t)reported;
+        unit.protocol = unit.regs[TL_PERF_FORMAT] == 1 ? TL_PROTO_N_TRACE : TL_PROTO_E_TRACE;
+        unit.id = unit.regs[TL_PERF_SRC_ID] & 0x7f;
+        if (tl_grow(&info->units, &info->cap_units, info->n_units + 1, sizeof *info->units) < 0)
+            return TL_NOMEM;
+        info->units[info->n_units++] = unit;
+    }
+    return TL_OK;
+}
+
 int tl_perf_info_read(struct tl_perf_info *info, bool swap, struct tl_bytes body,
                       struct tl_fail *fail)
 {
-    static const char *const others[] = {"?",       "Intel PT",      "Intel BTS",    "CoreSight",
-                                         "Arm SPE", "s390 sampling", "HiSilicon PTT"};
+    static const char *const others[] = {
+        "?",       "Intel PT",      "Intel BTS",     "CoreSight",
+        "Arm SPE", "s390 sampling", "HiSilicon PTT", "PowerPC VPA DTL"};
     if (body.n < INFO_HEADER)
         return tl_fail_set(fail, TL_BAD, "AUXTRACE_INFO is too short");
     const uint32_t kind = tl_perf_u32(swap, body.p);
@@ -179,10 +207,13 @@ int tl_perf_info_read(struct tl_perf_info *info, bool swap, struct tl_bytes body
         rc = read_pt(info, swap, words);
     else if (kind == TL_PERF_TRACE_CORESIGHT)
         rc = read_units(info, swap, words);
+    else if (kind == TL_PERF_TRACE_RISCV)
+        rc = read_encoders(info, swap, words);
     else
-        return tl_fail_set(fail, TL_UNSUPPORTED,
-                           "the trace is of kind %u (%s); Intel PT and CoreSight can be decoded",
-                           kind, others[kind < sizeof others / sizeof *others ? kind : 0]);
+        return tl_fail_set(
+            fail, TL_UNSUPPORTED,
+            "the trace is of kind %u (%s); Intel PT, CoreSight and RISC-V can be decoded", kind,
+            others[kind < sizeof others / sizeof *others ? kind : 0]);
     if (rc == TL_BAD)
         tl_fail_set(fail, TL_BAD, "AUXTRACE_INFO is shorter than its own header says");
     if (rc == TL_OK)
@@ -276,10 +307,32 @@ void tl_perf_info_unit(const struct tl_perf_unit *unit, struct tl_source *source
         set(source, "TRCDEVARCH", unit->regs[7]);
 }
 
+void tl_perf_info_encoder(const struct tl_perf_unit *unit, bool framed, struct tl_source *source)
+{
+    const bool nexus = unit->protocol == TL_PROTO_N_TRACE;
+    const uint16_t id = framed ? unit->id : unit->regs[TL_PERF_SRC_ID] & 0xfff;
+    source->protocol = unit->protocol;
+    source->id = id;
+    snprintf(source->name, sizeof source->name, framed ? "cs.%02x" : nexus ? "nt.%u" : "et.%u", id);
+    set(source, "trTeSrcBits", unit->regs[TL_PERF_SRC_BITS]);
+    set(source, "trTeInhibitSrc", unit->regs[TL_PERF_INHIBIT_SRC]);
+}
+
+/* Does an encoder tell the context, which is the thread? */
+static bool tells_context(const struct tl_perf_info *info)
+{
+    bool any = info->n_units == 0;
+    for (size_t i = 0; i < info->n_units; i++)
+        any |= info->units[i].regs[TL_PERF_CONTEXTS] != 0;
+    return any;
+}
+
 enum tl_perf_context tl_perf_info_context(const struct tl_perf_info *info)
 {
     enum { CID = 1 << 6, VMID = 1 << 7, VMIDOPT = 1 << 15 };
     uint64_t config = 0;
+    if (info->kind == TL_PERF_TRACE_RISCV)
+        return tells_context(info) ? TL_PERF_CONTEXT_ID : TL_PERF_CONTEXT_NONE;
     if (info->kind != TL_PERF_TRACE_CORESIGHT)
         return TL_PERF_CONTEXT_ID;
     for (size_t i = 0; i < info->n_units; i++)
@@ -317,7 +370,7 @@ bool tl_perf_info_is_timed(const struct tl_perf_info *info, const struct tl_perf
 bool tl_perf_info_has_stamps(const struct tl_perf_info *info)
 {
     bool any = false;
-    for (size_t i = 0; i < info->n_units; i++)
+    for (size_t i = 0; i < info->n_units && info->kind == TL_PERF_TRACE_CORESIGHT; i++)
         any |= has_stamps(&info->units[i]);
     return any;
 }

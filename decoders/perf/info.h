@@ -3,7 +3,8 @@
  * Trace unit parameters in perf.data: AUXTRACE_INFO, and the relation of trace ticks to perf's
  * time. Converted to the registers that the stream decoders need. Plain data; not thread-safe.
  *
- * Source: tools/perf/util/intel-pt.h, cs-etm.h (headers of the information record).
+ * Source: tools/perf/util/intel-pt.h, cs-etm.h (headers of the information record); for RISC-V the
+ * two series proposed for Linux, rvtrace, which are told apart by the record's size.
  */
 #ifndef TL_PERF_INFO_H
 #define TL_PERF_INFO_H
@@ -15,12 +16,22 @@ enum tl_perf_trace { /* kind of an AUXTRACE_INFO */
                      TL_PERF_TRACE_NONE,
                      TL_PERF_TRACE_PT = 1,
                      TL_PERF_TRACE_BTS = 2,
-                     TL_PERF_TRACE_CORESIGHT = 3
+                     TL_PERF_TRACE_CORESIGHT = 3,
+                     TL_PERF_TRACE_RISCV = 8
 };
 
 #define TL_PERF_REGS 16
 
-/* A CoreSight trace unit. */
+/* Registers of a RISC-V trace encoder: fields of the Trace Control Interface. */
+enum tl_perf_riscv {
+    TL_PERF_FORMAT,
+    TL_PERF_CONTEXTS,
+    TL_PERF_INHIBIT_SRC,
+    TL_PERF_SRC_BITS,
+    TL_PERF_SRC_ID
+};
+
+/* A CoreSight trace unit, or a RISC-V trace encoder. */
 struct tl_perf_unit {
     uint8_t protocol; /* enum tl_protocol; NONE: not supported */
     uint32_t cpu;
@@ -45,7 +56,7 @@ struct tl_perf_info {
     bool per_cpu;
     /* Context switches: 0: none, 1: by a tracepoint, 2: SWITCH, 3: SWITCH_CPU_WIDE. */
     uint8_t switches;
-    /* CoreSight. */
+    /* CoreSight and RISC-V; of RISC-V there may be none, then only the setup says what it is. */
     struct tl_perf_unit *units;
     size_t n_units, cap_units;
 };
@@ -81,6 +92,9 @@ void tl_perf_info_unit(const struct tl_perf_unit *unit, struct tl_source *source
  * configured to trace, the context ID, or the VMID if Linux runs at EL2. */
 enum tl_perf_context { TL_PERF_CONTEXT_ID, TL_PERF_CONTEXT_VMID, TL_PERF_CONTEXT_NONE };
 enum tl_perf_context tl_perf_info_context(const struct tl_perf_info *info);
+
+/* Fill in the source of a RISC-V encoder: "nt.SRC", "et.SRC", or in CoreSight frames "cs.ID". */
+void tl_perf_info_encoder(const struct tl_perf_unit *unit, bool framed, struct tl_source *source);
 
 /* Can the trace's time be compared with the records'? Intel PT: if it has TSC; CoreSight: if
  * timestamps are the virtual counter and TIME_CONV gives its relation. */

@@ -12,13 +12,19 @@ void tl_etrace_deframe_init(struct tl_etrace_deframe *d, const struct tl_etrace_
         .envelope = *envelope, .sink = *sink, .searching = true, .fresh = true};
 }
 
+/* Offset in the capture of byte `at` of the buffer. */
+static uint64_t place_of(const struct tl_etrace_deframe *d, size_t at)
+{
+    return d->sink.place ? d->sink.place(d->sink.context, d->at + at) : d->at + at;
+}
+
 /* The frame at byte `at`, if it ends before byte `end`. */
 static int read_at(const struct tl_etrace_deframe *d, size_t at, size_t end,
                    struct tl_etrace_frame *out)
 {
     const struct tl_bytes in = {d->buffer + at, end - at};
     const int rc = tl_etrace_frame_read(out, &d->envelope, in);
-    out->offset = d->at + at;
+    out->offset = place_of(d, at);
     return rc;
 }
 
@@ -116,7 +122,7 @@ static int process(struct tl_etrace_deframe *d, bool last)
             if (skip < 0)
                 break;
             if (d->lost == 0)
-                d->lost_at = d->at + at;
+                d->lost_at = place_of(d, at);
             d->lost += (unsigned)skip;
             at += (size_t)skip;
             d->searching = !found;
@@ -138,7 +144,7 @@ static int process(struct tl_etrace_deframe *d, bool last)
     }
     if (rc >= 0 && last && at < d->n) {
         if (d->lost == 0)
-            d->lost_at = d->at + at;
+            d->lost_at = place_of(d, at);
         d->lost += d->n - at;
         at = d->n;
     }

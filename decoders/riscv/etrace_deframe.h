@@ -30,6 +30,9 @@ struct tl_etrace_deframe_sink {
     int (*frame)(void *context, const struct tl_etrace_frame *frame);
     /* Bytes that are no frames, or with `bytes` 0 an unknown number of frames that are missing. */
     int (*loss)(void *context, const char *reason, uint64_t offset, uint64_t bytes);
+    /* Offset in the capture of byte `at` of what was pushed, of those in the buffer; NULL: the
+     * same. */
+    uint64_t (*place)(void *context, uint64_t at);
 };
 
 struct tl_etrace_deframe {

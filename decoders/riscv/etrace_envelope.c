@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "riscv/etrace_envelope.h"
 
+#include "riscv/source.h"
+
 #include <string.h>
 
 #define RECORD 40u /* bytes */
@@ -24,6 +26,22 @@ int tl_etrace_envelope(struct tl_etrace_envelope *out, const struct tl_setup *se
     for (size_t i = 0; i < setup->n_sources; i++)
         if (out->wrapping == TL_ETRACE_ENCAP && !strcmp(setup->sources[i].type, "pulp"))
             out->wrapping = TL_ETRACE_RECORDS;
+    return TL_OK;
+}
+
+int tl_etrace_source_envelope(struct tl_etrace_envelope *out, const struct tl_source *source,
+                              struct tl_fail *fail)
+{
+    const uint64_t src = tl_riscv_src_bits(source), ts = tl_source_reg(source, "ts_bytes", 0),
+                   type = tl_source_reg(source, "type_bits", 0);
+    if (src > 16 || ts > 8 || type > 8)
+        return tl_fail_set(fail, TL_UNSUPPORTED,
+                           "source %s: trTeSrcBits is at most 16, ts_bytes and type_bits 8",
+                           source->name);
+    *out = (struct tl_etrace_envelope){.wrapping = TL_ETRACE_ENCAP,
+                                       .src_bits = (uint8_t)src,
+                                       .ts_bytes = (uint8_t)ts,
+                                       .type_bits = (uint8_t)type};
     return TL_OK;
 }
 

@@ -54,6 +54,10 @@ struct tl_etrace_frame {
 TL_MUST_USE int tl_etrace_envelope(struct tl_etrace_envelope *out, const struct tl_setup *setup,
                                    struct tl_fail *fail);
 
+/* The standard's envelope, of a source of another container: its widths are keys of the source. */
+TL_MUST_USE int tl_etrace_source_envelope(struct tl_etrace_envelope *out,
+                                          const struct tl_source *source, struct tl_fail *fail);
+
 /*
  * Read the frame that `in` begins with. Returns its size, or TL_AGAIN: more bytes are needed.
  * `out->payload` points into `out`.

@@ -4,8 +4,10 @@
  * exactly what was executed, for any chunking; damaged, it is decoded to the end.
  */
 #include "decode/decode.h"
+#include "sim/tpiu_encoder.h"
 #include "steps.h"
 #include "unit/etrace_world.h"
+#include "unit/nexus_bytes.h"
 
 #include <stdlib.h>
 
@@ -277,6 +279,37 @@ static void large_count(void **state)
     tl_setup_fini(&w.setup);
 }
 
+/* In CoreSight frames, among bytes of another source: the trace ID is the source, and envelopes
+ * have their own widths. Offsets are those of the capture. */
+static void in_frames(void **state)
+{
+    (void)state;
+    /* nop; jr a0; nop; nop */
+    static const uint8_t program[] = {0x01, 0x00, 0x02, 0x85, 0x01, 0x00, 0x01, 0x00};
+    /* start with a timestamp, the jump to the nop behind it, null packets, the end */
+    static const uint8_t packets[] = {0x85, 0x2a, 0x73, 0x00, 0x00, 0x00, 0x20,
+                                      0x01, 0x0a, 0x00, 0x80, 0x01, 0x4f};
+    static const uint8_t idle[] = {0xff, 0xff};
+    struct tl_tpiu_encoder e;
+    struct trace t = {0};
+    tl_tpiu_encoder_init(&e, TL_TPIU_ALIGNED, 3);
+    for (size_t i = 0; i < sizeof packets; i++) {
+        assert_int_equal(tl_tpiu_encoder_add(&e, 0x10, packets + i, 1), TL_OK);
+        assert_int_equal(tl_tpiu_encoder_add(&e, 0x20, idle, i % 3), TL_OK);
+    }
+    assert_int_equal(tl_tpiu_encoder_flush(&e), TL_OK);
+    memcpy(t.p, e.out.p, e.out.n);
+    t.n = e.out.n;
+    check_with("[trace]\nformat=tpiu\n[source cs.10]\nprotocol=e-trace\ncore=rv64\n"
+               "iaddress_width_p=64\necause_width_p=5\nts_bytes=1\n"
+               "[source cs.20]\nprotocol=n-trace\n",
+               (struct tl_bytes){program, sizeof program}, 0x80000000, false, &t,
+               "M m.rv64\nI 0000000080000000 0001\nT 42\nI 0000000080000002 8502\n"
+               "I 0000000080000004 0001\nG off\n",
+               "");
+    tl_buf_fini(&e.out);
+}
+
 /* ---- single packets --------------------------------------------------------------------- */
 
 static void reads_as(const struct tl_etrace_params *p, unsigned options, const char *bytes,
@@ -365,7 +398,7 @@ int main(void)
         cmocka_unit_test(payloads),     cmocka_unit_test(envelopes),
         cmocka_unit_test(every_option), cmocka_unit_test(another_program),
         cmocka_unit_test(damage),       cmocka_unit_test(bogus_support),
-        cmocka_unit_test(large_count),
+        cmocka_unit_test(large_count),  cmocka_unit_test(in_frames),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
