@@ -16,7 +16,7 @@ RUN apt-get update && apt-get install -y --no-install-recommends \
     gcc g++ libc6-dev cmake ninja-build pkg-config ca-certificates nodejs npm libtinfo-dev \
     libmicrohttpd-dev libprotobuf-c-dev protobuf-c-compiler protobuf-compiler libnghttp2-dev \
     libzstd-dev libssl-dev libuv1-dev libsqlite3-dev libelf-dev libdw-dev libcjson-dev \
-    libzmq3-dev librados-dev zlib1g-dev liblzma-dev \
+    libzmq3-dev librados-dev libiberty-dev zlib1g-dev liblzma-dev \
     && cd /tmp && apt-get download llvm-14-dev && dpkg-deb -x llvm-14-dev_*.deb /llvm \
     && rm -rf llvm-14-dev_*.deb /var/lib/apt/lists/*
 WORKDIR /src

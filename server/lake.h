@@ -420,11 +420,12 @@ struct tl_find_request {
 };
 #define TL_FIND_TOGETHER 256
 
+#define TL_HIT_TEXT 160
 struct tl_hit {
     struct tl_position at;
     uint64_t pc;
     char stream[32];
-    char text[96]; /* description, e.g. "exception irq 14" */
+    char text[TL_HIT_TEXT]; /* description, e.g. "exception irq 14" */
     /* Number of the hit among those at its position, from 1, in search direction: `skip` of a
      * request that continues after it, with its stream and position as `near` and `at`. */
     uint64_t nth;
@@ -436,7 +437,8 @@ struct tl_found {
     uint64_t total;  /* number of all hits, if `count` was set */
     uint64_t before; /* number of hits before hits[0], if `count` was set */
     enum tl_find_kind kind;
-    char what[128]; /* description of the query: "calls of main" */
+    char what[128];     /* description of the query: "calls of main" */
+    uint64_t functions; /* SYMBOL, CALL: number of functions that the text names */
 };
 /*
  * Find hits, in order. With all streams: by time, followed by those of streams without time, stream

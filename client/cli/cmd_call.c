@@ -93,11 +93,9 @@ int tl_cmd_call(int argc, char **argv)
     uint64_t insn = UINT64_MAX, depth = TRACELAKE_INNERMOST;
     bool raw = false;
     const struct tl_arg args[] = {
-        {"insn", 0, TL_ARG_U64, &insn},
-        {"depth", 0, TL_ARG_U64, &depth},
-        {"json", 0, TL_ARG_FLAG, &raw},
-        TL_REMOTE_ARGS(remote),
-        {0},
+        {"insn", 0, TL_ARG_U64, &insn}, {"depth", 0, TL_ARG_U64, &depth},
+        {"json", 0, TL_ARG_FLAG, &raw}, TL_NAMES_ARG(remote),
+        TL_REMOTE_ARGS(remote),         {0},
     };
     int first;
     struct tl_remote_name name;

@@ -233,6 +233,7 @@ int tl_cmd_coverage(int argc, char **argv)
                                   {"time", 0, TL_ARG_RANGE, &o.of.time},
                                   {"context", 0, TL_ARG_TEXT, &o.of.contexts},
                                   {"output", 'o', TL_ARG_TEXT, &o.out},
+                                  TL_NAMES_ARG(o.remote),
                                   TL_REMOTE_ARGS(o.remote),
                                   {0}};
     static const char *const forms[] = {"text", "lcov", "json"};

@@ -5,6 +5,7 @@
  */
 #include "base/crew.h"
 #include "base/processors.h"
+#include "base/spelling.h"
 #include "cli/args.h"
 #include "cli/captures.h"
 #include "cli/cli.h"
@@ -41,7 +42,7 @@ struct options {
     struct tl_code_places places;
     char **rest; /* [n_rest] options of the tool named by --like */
     int n_rest;
-    bool text, disasm, source;
+    bool text, disasm, source, mangled;
     bool packets, raw_bytes;
     bool json;
     uint64_t chunk;   /* bytes per push: must not affect results; varied by tests */
@@ -525,6 +526,7 @@ static int parse_options(int argc, char **argv, struct options *o)
         {"disasm", 0, TL_ARG_FLAG, &o->disasm},
         {"symbols", 0, TL_ARG_LIST, &o->symbols},
         {"source", 0, TL_ARG_FLAG, &o->source},
+        {"mangled", 0, TL_ARG_FLAG, &o->mangled},
         {"packets", 0, TL_ARG_FLAG, &o->packets},
         {"raw-bytes", 0, TL_ARG_FLAG, &o->raw_bytes},
         {"json", 0, TL_ARG_FLAG, &o->json},
@@ -539,6 +541,7 @@ static int parse_options(int argc, char **argv, struct options *o)
     const int status = tl_args_parse(argc, argv, args, &first);
     if (status != TL_ARGS_GO)
         return status;
+    tl_spelling_set_mangled(o->mangled);
     if (o->chunk == 0)
         return tl_cli_usage("decode", "--chunk 0: give a number of bytes");
     if (o->threads == 0 || o->threads > TL_CREW_MAX)

@@ -138,6 +138,7 @@ int tl_cmd_diff(int argc, char **argv)
         {"limit", 0, TL_ARG_U64, &o.limit},
         {"exit-code", 0, TL_ARG_FLAG, &o.exit_code},
         {"json", 0, TL_ARG_FLAG, &o.json},
+        TL_NAMES_ARG(remote),
         TL_REMOTE_ARGS(remote),
         {0},
     };

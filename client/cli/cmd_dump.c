@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* `tracelake dump`: the records of an STF file as text, one per line. */
+#include "base/spelling.h"
 #include "cli/args.h"
 #include "cli/cli.h"
 #include "out/codetext.h"
@@ -147,7 +148,7 @@ int tl_cmd_dump(int argc, char **argv)
     uint64_t from = 0;
     uint64_t to = UINT64_MAX;
     const char *out = NULL, *form = NULL, *symbols = NULL;
-    bool disasm = false, json = false;
+    bool disasm = false, json = false, mangled = false;
     struct tl_export_options options = {.interval = 10000000};
     struct tl_image *image = NULL;
     struct tl_fail fail = {.offset = TL_NO_OFFSET};
@@ -156,13 +157,15 @@ int tl_cmd_dump(int argc, char **argv)
         {"format", 0, TL_ARG_TEXT, &form},   {"interval", 0, TL_ARG_COUNT, &options.interval},
         {"disasm", 0, TL_ARG_FLAG, &disasm}, {"symbols", 0, TL_ARG_TEXT, &symbols},
         {"image", 0, TL_ARG_TEXT, &symbols}, {"output", 'o', TL_ARG_TEXT, &out},
-        {"json", 0, TL_ARG_FLAG, &json},     {NULL, 0, TL_ARG_FLAG, NULL}};
+        {"json", 0, TL_ARG_FLAG, &json},     {"mangled", 0, TL_ARG_FLAG, &mangled},
+        {NULL, 0, TL_ARG_FLAG, NULL}};
     int first;
     int status = tl_args_parse(argc, argv, args, &first);
     if (status != TL_ARGS_GO)
         return status;
     if (argc - first != 1)
         return tl_cli_usage("dump", "one file is wanted");
+    tl_spelling_set_mangled(mangled);
     if (from > to)
         return tl_cli_usage("dump", "--from is after --to");
     if (disasm && !form)

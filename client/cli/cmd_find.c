@@ -64,6 +64,8 @@ static void print_json(const struct tracelake_found *found, bool counted)
     printf("],\"more\":%s", found->more ? "true" : "false");
     if (found->more)
         tl_print_json_member("skip", found->skip);
+    if (found->functions)
+        tl_print_json_member("functions", found->functions);
     if (counted) {
         tl_print_json_member("total", found->total);
         tl_print_json_member("before", found->before);
@@ -105,6 +107,11 @@ static int run(struct tracelake *lake, struct tl_remote_name *name, struct trace
     if (query->count && !json)
         printf("# %" PRIu64 " in all, %" PRIu64 " in front of these: %s\n", found->total,
                found->before, found->what);
+    else if (found->functions > 1 && !json) {
+        fputs("# ", stdout);
+        tl_print_plain(stdout, found->what, 0);
+        putchar('\n');
+    }
     if (found->more && found->n && !json)
         say_more(found, query);
     tracelake_found_free(found);
@@ -186,6 +193,7 @@ int tl_cmd_find(int argc, char **argv)
         {"insn", 0, TL_ARG_RANGE, &insn},
         {"limit", 0, TL_ARG_U64, &query.limit},
         {"json", 0, TL_ARG_FLAG, &json},
+        TL_NAMES_ARG(remote),
         TL_REMOTE_ARGS(remote),
         {0},
     };

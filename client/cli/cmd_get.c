@@ -357,6 +357,7 @@ int tl_cmd_get(int argc, char **argv)
         {"format", 0, TL_ARG_TEXT, &o.form},
         {"interval", 0, TL_ARG_COUNT, &o.interval},
         TL_WHERE_ARGS(o.where),
+        TL_NAMES_ARG(o.remote),
         TL_REMOTE_ARGS(o.remote),
         {0},
     };

@@ -207,6 +207,7 @@ int tl_cmd_profile(int argc, char **argv)
                                   {"build-id", 0, TL_ARG_TEXT, &o.build_id},
                                   {"output", 'o', TL_ARG_TEXT, &o.out},
                                   {"json", 0, TL_ARG_FLAG, &json},
+                                  TL_NAMES_ARG(o.remote),
                                   TL_REMOTE_ARGS(o.remote),
                                   {0}};
     int first;

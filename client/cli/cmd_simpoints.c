@@ -286,6 +286,7 @@ int tl_cmd_simpoints(int argc, char **argv)
                                   {"output", 'o', TL_ARG_TEXT, &o.out},
                                   {"save", 0, TL_ARG_TEXT, &o.save},
                                   {"json", 0, TL_ARG_FLAG, &o.json},
+                                  TL_NAMES_ARG(o.remote),
                                   TL_REMOTE_ARGS(o.remote),
                                   {0}};
     struct tl_remote_name name;

@@ -121,9 +121,13 @@ int tl_cmd_stats(int argc, char **argv)
     struct tl_arg_range insn = {0, TRACELAKE_END, false};
     bool raw = false, tree = false, callers = false;
     const struct tl_arg args[] = {
-        {"tree", 0, TL_ARG_FLAG, &tree},  {"callers", 0, TL_ARG_FLAG, &callers},
-        {"insn", 0, TL_ARG_RANGE, &insn}, {"json", 0, TL_ARG_FLAG, &raw},
-        TL_REMOTE_ARGS(remote),           {0},
+        {"tree", 0, TL_ARG_FLAG, &tree},
+        {"callers", 0, TL_ARG_FLAG, &callers},
+        {"insn", 0, TL_ARG_RANGE, &insn},
+        {"json", 0, TL_ARG_FLAG, &raw},
+        TL_NAMES_ARG(remote),
+        TL_REMOTE_ARGS(remote),
+        {0},
     };
     int first;
     struct tl_remote_name name;

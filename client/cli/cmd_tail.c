@@ -200,6 +200,7 @@ int tl_cmd_tail(int argc, char **argv)
         {"json", 0, TL_ARG_FLAG, &o.json},
         {"lines", 0, TL_ARG_FLAG, &o.lines},
         TL_ANNOTATE_ARGS(o.annotate),
+        TL_NAMES_ARG(o.remote),
         TL_REMOTE_ARGS(o.remote),
         {0},
     };

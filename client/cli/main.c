@@ -27,6 +27,8 @@
     "  --insecure          accept any certificate\n"                                               \
     "  --timeout SECONDS   give up after this long without progress (default 60)\n"
 
+#define NAMES "  --mangled           name C++ and Rust functions as in their files, not demangled\n"
+
 #define RANGE                                                                                      \
     "  --insn A:B          instructions A to B-1 (A: to the end, :B from the start)\n"             \
     "  --time A:B          the same by time (ns, or ticks where the clock is not known)\n"         \
@@ -164,7 +166,8 @@ static const struct tl_command commands[] = {
      "  --text              flow text: executed instructions and events, one per line\n"
      "  --disasm            … each instruction with its assembly text and function\n"
      "  --symbols ELF[@BIAS]   … functions by this file's symbols (default: by the images')\n"
-     "  --source            … and its source line, by the debug information of the same files\n"
+     "  --source            … and its source line, by the debug information of the same "
+     "files\n" NAMES
      "  --packets           trace packets, one per line; with --text each is followed by its "
      "elements\n"
      "                      as '  STREAM ELEMENT', all streams in the order of the capture\n"
@@ -281,7 +284,7 @@ static const struct tl_command commands[] = {
      "  --to-symbol F | --to-pc ADDR | --to-event KIND   where it ends, the next time\n"
      "  --count N           instructions\n"
      "  --warm-up N         also include N instructions before it\n"
-     "  --region NAME       a region named by 'simpoints --save'\n" CONNECTION},
+     "  --region NAME       a region named by 'simpoints --save'\n" NAMES CONNECTION},
 #endif
 #ifdef TL_HAVE_RAW
     {"raw", tl_cmd_raw, "get the rig's bytes back, exactly as sent",
@@ -302,8 +305,10 @@ static const struct tl_command commands[] = {
      "range, an event, a mnemonic; or with its kind: call:…, pc:…, event:…, op:…, opcode:…,\n"
      "process:… (where a process of this name starts running)\n"
      "  --pc ADDR[:ADDR]    executions of an address (hexadecimal), or of a range (end excluded)\n"
-     "  --symbol S          where execution enters a function, including by a return\n"
+     "  --symbol S          where execution enters a function, including by a return; if several\n"
+     "                      have this name, any of them\n"
      "  --call NAME         calls of a function: its name, part of it, or a pattern (*, ?)\n"
+     "                      Names of C++ and Rust: mangled or not, with or without arguments\n"
      "  --event KIND        exception, gap, event (hardware), software, mode, context, return,\n"
      "                      trace-on, note; or gaps for one reason: overflow, sync, bad-packet,\n"
      "                      no-image, no-path, discard, off, transport. Several with commas\n"
@@ -316,13 +321,14 @@ static const struct tl_command commands[] = {
      "  --before PLACE      … or before it, nearest first\n"
      "  --count             also count all hits\n"
      "  --limit N           maximum number of hits printed (default 100, 0: the server's limit)\n"
-     "  --json              as JSON\n" CONNECTION},
+     "  --json              as JSON\n" NAMES CONNECTION},
 #endif
 #ifdef TL_HAVE_STATS
     {"stats", tl_cmd_stats, "instruction mix, hottest functions, events",
      "usage: tracelake stats TRACE/STREAM [--insn A:B] [--tree | --callers] [--json]\n"
      "  --tree              instead: the call tree, with instruction counts\n"
-     "  --callers           the same bottom-up: under each function its callers\n" CONNECTION},
+     "  --callers           the same bottom-up: under each function its callers\n" NAMES
+         CONNECTION},
 #ifdef TL_HAVE_PROFILE
     {"profile", tl_cmd_profile, "execution counts, for compilers and profile viewers",
      "usage: tracelake profile TRACE[/STREAM]… [--as FORM] [--insn A:B | --time A:B] [-o FILE]\n"
@@ -337,7 +343,7 @@ static const struct tl_command commands[] = {
      "  --size N            size of the program in memory: other code is left out\n"
      "  --build-id HEX      build ID of the program, for autofdo\n"
      "  --json              call stacks as the server stores them, one object per trace\n"
-     "Several traces are added up. Without STREAM: all streams.\n" CONNECTION},
+     "Several traces are added up. Without STREAM: all streams.\n" NAMES CONNECTION},
 #endif
 #ifdef TL_HAVE_COVERAGE
     {"coverage", tl_cmd_coverage, "which parts of the program were executed",
@@ -346,7 +352,7 @@ static const struct tl_command commands[] = {
      "Functions, instructions, branches both ways and, where the images have debug information,\n"
      "source lines. Without STREAM: all streams together. Several traces are added up.\n"
      "  --context N[,N…]    only code run with these context IDs\n"
-     "  --json              the same as --as json\n" CONNECTION},
+     "  --json              the same as --as json\n" NAMES CONNECTION},
 #endif
     {"diff", tl_cmd_diff, "where two runs diverge, and differences by function",
      "usage: tracelake diff TRACE/STREAM[@A:B] TRACE/STREAM[@A:B] [--calls] [--limit N] [--json]\n"
@@ -355,13 +361,13 @@ static const struct tl_command commands[] = {
      "symbols, at the same address. A:B are instructions.\n"
      "  --calls             compare the functions called, not every instruction\n"
      "  --limit N           maximum number of differences printed (default 100)\n"
-     "  --exit-code         exit status 1 if they differ\n" CONNECTION},
+     "  --exit-code         exit status 1 if they differ\n" NAMES CONNECTION},
     {"call", tl_cmd_call, "details of a call",
      "usage: tracelake call TRACE/STREAM --insn N [--depth N] [--json]\n"
      "The call active at an instruction: its duration, its caller, its number among the calls of "
      "the\n"
      "function, and their durations.\n"
-     "  --depth N           0 is the outermost one (default: the innermost)\n" CONNECTION},
+     "  --depth N           0 is the outermost one (default: the innermost)\n" NAMES CONNECTION},
 #endif
 #ifdef TL_HAVE_TAIL
     {"tail", tl_cmd_tail, "follow a live stream",
@@ -373,7 +379,7 @@ static const struct tl_command commands[] = {
      "  --source            … and its source line, by the same file's debug information\n"
      "  --lines             output of programs by software trace, line by line: TIME SOURCE "
      "CHANNEL TEXT\n"
-     "  --json              JSON documents instead of flow text\n" CONNECTION},
+     "  --json              JSON documents instead of flow text\n" NAMES CONNECTION},
 #endif
 #ifdef TL_HAVE_STORE
     {"store", tl_cmd_store, "copy traces between stores",
@@ -419,7 +425,7 @@ static const struct tl_command commands[] = {
      "vectors\n"
      "                      of --interval N instructions), pc (one address per line) or disasm\n"
      "  --disasm            the same as --format disasm: number, address, encoding, text\n"
-     "  --symbols ELF[@BIAS]   … and the function, by this file's symbols; same as --image\n"
+     "  --symbols ELF[@BIAS]   … and the function, by this file's symbols; same as --image\n" NAMES
      "  -o OUT              write to this file\n"
      "  --json              records as JSON, one object per line\n"},
 #endif
@@ -463,7 +469,7 @@ static const struct tl_command commands[] = {
      "                      regions.yaml, which describes them\n"
      "  --save NAME         store the regions on the server as NAME.1, NAME.2 … for\n"
      "                      'tracelake get TRACE --region NAME.1'\n"
-     "  --json              print them as JSON\n" CONNECTION},
+     "  --json              print them as JSON\n" NAMES CONNECTION},
 #endif
     {"completion", tl_cmd_completion, "print a completion script for a shell",
      "usage: tracelake completion bash|zsh|fish\n"

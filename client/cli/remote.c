@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/remote.h"
 
+#include "base/spelling.h"
 #include "cli/plain.h"
 #include "cli/progress.h"
 
@@ -64,6 +65,8 @@ int tl_remote_try(struct tracelake **out, const struct tl_remote *remote,
     if (remote->patience_ms)
         options.timeout_ms = options.connect_ms = remote->patience_ms;
     choose_trust(remote, &options);
+    options.mangled = remote->mangled;
+    tl_spelling_set_mangled(remote->mangled); /* for names from files given here */
     if (!url)
         url = "http://127.0.0.1:7070";
     if (token) {

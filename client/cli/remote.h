@@ -16,6 +16,7 @@ struct tl_remote {
     const char *key;
     bool insecure;
     uint64_t timeout; /* s, 0: the library's default */
+    bool mangled;     /* functions are named as in their files */
     int patience_ms;  /* replaces it, and failures are not reported; 0: not used */
 };
 
@@ -27,6 +28,12 @@ struct tl_remote {
         {"key", 0, TL_ARG_TEXT, &(r).key}, {"insecure", 0, TL_ARG_FLAG, &(r).insecure},            \
     {                                                                                              \
         "timeout", 0, TL_ARG_U64, &(r).timeout                                                     \
+    }
+
+/* The option of commands that name functions. */
+#define TL_NAMES_ARG(r)                                                                            \
+    {                                                                                              \
+        "mangled", 0, TL_ARG_FLAG, &(r).mangled                                                    \
     }
 
 /* Connect, or report why not: TL_ARGS_GO, or the exit status to return. */

@@ -3,11 +3,13 @@
 
 #include "cli/cli.h"
 #include "cli/progress.h"
+#include "image/names.h"
 #include "out/codetext.h"
 #include "stf/file.h"
 #include "stf/insns.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- addresses ------------------------------------------------------------------------------ */
@@ -16,21 +18,26 @@ static int address_of(const struct tl_slice_where *where, const char *symbol, ui
 {
     struct tl_fail fail = {.offset = TL_NO_OFFSET};
     struct tl_image *image;
-    size_t n = 0, i = 0;
+    size_t n = 0, found = 0;
     if (!where->symbols)
         return tl_cli_usage("slice", "where is %.80s? Give the program's ELF, --symbols FILE",
                             symbol);
     if (tl_codetext_symbols(&where->symbols, 1, &image, &fail) < 0)
         return tl_cli_fail(where->symbols, &fail);
     const struct tl_symbol *const symbols = tl_image_symbols(image, &n);
-    while (i < n && strcmp(symbols[i].name, symbol) != 0)
-        i++;
-    if (i < n)
-        *pc = symbols[i].address;
-    else
+    uint8_t *const wanted = calloc(n + 1, 1);
+    if (wanted)
+        found = tl_image_named(image, symbol, strlen(symbol), TL_NAMING_WHOLE, wanted);
+    for (size_t i = 0; i < n && found == 1; i++)
+        if (wanted[i])
+            *pc = symbols[i].address;
+    if (found == 0)
         tl_cli_warn(where->symbols, "has no symbol \"%.80s\"", symbol);
+    else if (found > 1)
+        tl_cli_warn(where->symbols, "has %zu functions \"%.80s\": give an address", found, symbol);
+    free(wanted);
     tl_image_free(image);
-    return i < n ? TL_ARGS_GO : TL_CLI_BAD;
+    return found == 1 ? TL_ARGS_GO : TL_CLI_BAD;
 }
 
 /* The given address; `*given`: there is one. */

@@ -104,6 +104,7 @@ struct tracelake_options {
     int timeout_ms;          /* time limit of each call without any progress, 0: 60,000; -1: none */
     const char *certfile;    /* https: PEM file of the client certificate; NULL: none */
     const char *keyfile; /* PEM file of the client certificate's key; NULL: it is in `certfile` */
+    bool mangled;        /* C++ and Rust functions are named as in their files, not demangled */
 };
 
 /*

@@ -75,6 +75,7 @@ struct tracelake_found {
     char what[160];  /* description of the query: "calls of main" */
     uint64_t skip;   /* if there are more: `skip` for the next query, with the last hit's stream and
                         instruction as `near` and `at` */
+    uint64_t functions; /* SYMBOL, CALL: number of functions that the text names */
 };
 
 /* Search. Free `*out` with tracelake_found_free(). */

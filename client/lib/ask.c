@@ -24,13 +24,16 @@ static int submit(struct tl_ask *ask, struct tracelake_error *error)
         header("te", "trailers"),
         header("content-type", "application/grpc+proto"),
         header("user-agent", "tracelake/" TL_VERSION),
-        header("authorization", ask->lake->authorization ? ask->lake->authorization : ""),
+        {0},
+        {0},
     };
-    size_t n = sizeof headers / sizeof headers[0];
-    if (!ask->lake->authorization)
-        n--;
-    else
-        headers[n - 1].flags = NGHTTP2_NV_FLAG_NO_INDEX;
+    size_t n = sizeof headers / sizeof headers[0] - 2;
+    if (ask->lake->mangled)
+        headers[n++] = header("tracelake-names", "mangled");
+    if (ask->lake->authorization) {
+        headers[n] = header("authorization", ask->lake->authorization);
+        headers[n++].flags = NGHTTP2_NV_FLAG_NO_INDEX;
+    }
     return tl_mux_submit(ask->mux, headers, n, &ask->io, error);
 }
 

@@ -18,6 +18,7 @@ struct tracelake {
     size_t at, address;  /* the place of the last connection, which is tried first */
     bool heard;          /* an answer has arrived on this connection */
     char *authorization; /* "Bearer …" or NULL */
+    bool mangled;        /* names of functions are wanted as in the files */
     char *cafile;
     char *certfile;
     char *keyfile;

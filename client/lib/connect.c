@@ -76,6 +76,7 @@ static int keep(char **out, const char *text)
 static int take_options(struct tracelake *lake, const struct tracelake_options *options,
                         struct tracelake_error *error)
 {
+    lake->mangled = options->mangled;
     lake->timeout_ms = options->timeout_ms ? options->timeout_ms : 60000;
     lake->wire.connect_ms = options->connect_ms > 0 ? options->connect_ms : 10000;
     /* Probe the link after a twelfth of the time limit of calls: after 5 s, of 60. */

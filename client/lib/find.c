@@ -48,6 +48,7 @@ static int copy_hits(const Tracelake__V1__FindReply *reply, struct tracelake_fou
     found->total = reply->total;
     found->before = reply->before;
     found->skip = reply->skip;
+    found->functions = reply->functions;
     snprintf(found->what, sizeof found->what, "%s", reply->what);
     return TRACELAKE_OK;
 }

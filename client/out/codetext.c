@@ -3,6 +3,7 @@
 
 #include "base/args.h"
 #include "cli/plain.h"
+#include "image/names.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -35,12 +36,14 @@ void tl_codetext_insn(struct tl_codetext *t, enum tl_isa isa, uint64_t pc, struc
 
 int tl_codetext_place(const struct tl_image *image, uint64_t pc, struct tl_buf *out)
 {
-    const struct tl_symbol *const symbol = image ? tl_image_symbol_at(image, pc) : NULL;
-    if (!symbol)
+    size_t n;
+    const int64_t i = image ? tl_image_symbol_index(image, pc) : -1;
+    if (i < 0)
         return TL_OK;
+    const struct tl_symbol *const symbol = &tl_image_symbols(image, &n)[i];
     int r = tl_buf_add(out, " <", 2);
     if (r == TL_OK)
-        r = tl_plain_append(out, symbol->name);
+        r = tl_plain_append(out, tl_image_symbol_name(image, (size_t)i));
     if (r == TL_OK && symbol->address != pc)
         r = tl_buf_printf(out, "+0x%llx", (unsigned long long)(pc - symbol->address));
     return r == TL_OK ? tl_buf_add(out, ">", 1) : r;

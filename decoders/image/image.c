@@ -78,7 +78,11 @@ void tl_image_free(struct tl_image *image)
     for (size_t i = 0; i < image->n_files; i++)
         free(image->files[i].v);
     free(image->files);
+    for (size_t i = 0; image->symbols.demangled && i < image->symbols.n; i++)
+        free(atomic_load(&image->symbols.demangled[i]));
+    free(image->symbols.demangled);
     free(image->symbols.v);
+    free(image->symbols.aliases);
     free(image);
 }
 
@@ -188,8 +192,9 @@ static int add_functions(struct tl_image *image, const struct tl_image_part *par
                          unsigned space, struct tl_fail *fail)
 {
     for (size_t i = 0; i < part->n_symbols; i++) {
-        const struct tl_part_symbol *const s = &part->symbols[i];
-        if (tl_symbols_add(image, address + s->offset, s->size, space, s->name) < 0)
+        struct tl_part_symbol s = part->symbols[i];
+        s.offset += address;
+        if (tl_symbols_add(image, space, &s) < 0)
             return tl_fail_set(fail, TL_NOMEM, "%s: out of memory for symbols", part->name);
     }
     return TL_OK;

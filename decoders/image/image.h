@@ -60,11 +60,13 @@ struct tl_image_span {
 
 struct tl_symbol {
     uint64_t address;
-    uint64_t size;    /* bytes; if the file has 0, extended to the next symbol */
-    const char *name; /* owned by the image; C++ and Rust names are mangled as in the file */
+    uint64_t size;    /* bytes; if the file has 0, up to the next symbol or its section's end */
+    const char *name; /* owned by the image; as in the file: see image/names.h */
     uint32_t layer;   /* private: layer of the context it is bound to */
     uint32_t file;    /* private: the file it is from */
+    uint64_t room;    /* private: the size it can have */
     uint8_t space;    /* private: address spaces */
+    uint8_t rank;     /* private: among names for one address the lowest is used */
     struct tl_image_span span; /* private: validity period */
 };
 

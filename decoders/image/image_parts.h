@@ -5,6 +5,7 @@
 
 #include "image/image.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -21,10 +22,12 @@ struct tl_region {
 
 /* A function in a file or a part of it. */
 struct tl_part_symbol {
-    uint64_t offset; /* in the part or the file */
-    uint64_t size;
+    uint64_t offset;  /* in the part or the file; or its address */
+    uint64_t size;    /* 0: not known */
+    uint64_t room;    /* the size it can have: up to the end of its section and file */
     const char *name; /* owned by the image */
     uint32_t order;   /* index in the file's symbol table */
+    uint8_t rank;     /* among names for the same address the lowest is used */
 };
 
 /* The functions of a file parts of which are mapped. */
@@ -59,10 +62,21 @@ struct tl_extents {
     size_t cap;
 };
 
+/* Another name for the address of a symbol. */
+struct tl_alias {
+    const char *name; /* owned by the image */
+    uint32_t symbol;
+};
+
 struct tl_symbols {
     struct tl_symbol *v; /* sorted by address once frozen */
     size_t n;
     size_t cap;
+    struct tl_alias *aliases; /* once frozen */
+    size_t n_aliases, cap_aliases;
+    /* For each symbol its demangled name, from when it was first asked for; NULL: no symbol is
+     * mangled. Changes in a frozen image, from NULL to a name. */
+    _Atomic(char *) *demangled;
 };
 
 /* Everything bound to one context. */
@@ -154,9 +168,10 @@ TL_MUST_USE int tl_image_resolve(struct tl_image *image);
 struct tl_bytes tl_version_at(const struct tl_image *image, const struct tl_version *version,
                               unsigned space, uint64_t address);
 
-/* Add a symbol with the current layer and period; `name` must live as long as the image. */
-TL_MUST_USE int tl_symbols_add(struct tl_image *image, uint64_t address, uint64_t size,
-                               unsigned space, const char *name);
+/* Add a symbol, at address `offset`, with the current layer and period; its name must live as long
+ * as the image. */
+TL_MUST_USE int tl_symbols_add(struct tl_image *image, unsigned space,
+                               const struct tl_part_symbol *symbol);
 
 /* Add to `part` the functions that an ELF file has within it. A file that is not ELF has none.
  * Returns TL_NOMEM. */

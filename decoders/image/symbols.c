@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/buf.h"
+#include "image/demangle.h"
 #include "image/image_parts.h"
 
 #include <stdlib.h>
@@ -7,8 +8,7 @@
 #define NESTING 8    /* number of symbols before an address that are checked for covering it */
 #define FAR     4096 /* limit including symbols of other times */
 
-int tl_symbols_add(struct tl_image *image, uint64_t address, uint64_t size, unsigned space,
-                   const char *name)
+int tl_symbols_add(struct tl_image *image, unsigned space, const struct tl_part_symbol *symbol)
 {
     struct tl_symbols *const symbols = &image->symbols;
     if (image->span.from >= image->span.until)
@@ -16,9 +16,11 @@ int tl_symbols_add(struct tl_image *image, uint64_t address, uint64_t size, unsi
     if (symbols->n == UINT32_MAX ||
         tl_grow(&symbols->v, &symbols->cap, symbols->n + 1, sizeof *symbols->v) < 0)
         return TL_NOMEM;
-    symbols->v[symbols->n++] = (struct tl_symbol){.address = address,
-                                                  .size = size,
-                                                  .name = name,
+    symbols->v[symbols->n++] = (struct tl_symbol){.address = symbol->offset,
+                                                  .size = symbol->size,
+                                                  .room = symbol->room,
+                                                  .rank = symbol->rank,
+                                                  .name = symbol->name,
                                                   .layer = (uint32_t)image->layer,
                                                   .file = (uint32_t)image->n_owned,
                                                   .space = (uint8_t)space,
@@ -39,8 +41,9 @@ static int by_address(const void *a, const void *b)
     differ = differ ? differ : order(x->span.from, y->span.from);
     differ = differ ? differ : order(x->span.until, y->span.until);
     differ = differ ? differ : order(y->file, x->file); /* the last one added takes precedence */
-    /* One with a size is more likely the real function. */
-    differ = differ ? differ : order(x->size == 0, y->size == 0);
+    differ = differ ? differ : order(x->rank, y->rank);
+    /* Leading underscores are for names that are not meant for users. */
+    differ = differ ? differ : order(strspn(x->name, "_"), strspn(y->name, "_"));
     return differ ? differ : strcmp(x->name, y->name); /* only to make the result deterministic */
 }
 
@@ -50,8 +53,17 @@ static bool are_together(const struct tl_symbol *a, const struct tl_symbol *b)
            a->span.until == b->span.until;
 }
 
-/* Keep one symbol per address, layer, period and space. */
-static void keep_one(struct tl_symbols *symbols)
+static int add_alias(struct tl_symbols *symbols, const char *name, size_t symbol)
+{
+    if (tl_grow(&symbols->aliases, &symbols->cap_aliases, symbols->n_aliases + 1,
+                sizeof *symbols->aliases) < 0)
+        return TL_NOMEM;
+    symbols->aliases[symbols->n_aliases++] = (struct tl_alias){name, (uint32_t)symbol};
+    return TL_OK;
+}
+
+/* Keep one symbol per address, layer, period and space; the others become aliases. */
+static int keep_one(struct tl_symbols *symbols)
 {
     size_t kept = 0;
     unsigned taken = 0; /* spaces of the symbols at this address */
@@ -65,25 +77,29 @@ static void keep_one(struct tl_symbols *symbols)
             last->space |= s.space;
         else if (s.space)
             symbols->v[kept++] = s;
+        else if (strcmp(s.name, last->name) != 0 && add_alias(symbols, s.name, kept - 1) < 0)
+            return TL_NOMEM;
     }
     symbols->n = kept;
+    return TL_OK;
 }
 
-/* A symbol without a size ends where the next symbol of the same time begins. */
+/* A symbol without a size ends where the next symbol of the same time begins, or with its section.
+ */
 static void make_up_sizes(struct tl_image *image, const struct tl_layer *layer)
 {
     for (size_t i = 0; i < layer->n_symbols; i++) {
         struct tl_symbol *const s = &image->symbols.v[layer->symbols[i]];
-        if (s->size > UINT64_MAX - s->address)
-            s->size = UINT64_MAX - s->address;
         for (size_t k = i + 1; s->size == 0 && k < layer->n_symbols && k - i < FAR; k++) {
             const struct tl_symbol *const after = &image->symbols.v[layer->symbols[k]];
             if (after->address > s->address && after->span.from == s->span.from &&
                 after->span.until == s->span.until)
                 s->size = after->address - s->address;
         }
-        if (s->size == 0)
-            s->size = 1;
+        if (s->size == 0 || s->size > s->room)
+            s->size = s->room;
+        if (s->size > UINT64_MAX - s->address)
+            s->size = UINT64_MAX - s->address;
     }
 }
 
@@ -93,9 +109,16 @@ int tl_symbols_sort(struct tl_image *image)
     if (symbols->n == 0)
         return TL_OK;
     qsort(symbols->v, symbols->n, sizeof *symbols->v, by_address);
-    keep_one(symbols);
-    for (size_t i = 0; i < symbols->n; i++)
+    if (keep_one(symbols) < 0)
+        return TL_NOMEM;
+    bool mangled = false;
+    for (size_t i = 0; i < symbols->n; i++) {
         image->layers[symbols->v[i].layer].n_symbols++;
+        mangled |= tl_is_mangled(symbols->v[i].name);
+    }
+    symbols->demangled = mangled ? calloc(symbols->n, sizeof *symbols->demangled) : NULL;
+    if (mangled && !symbols->demangled)
+        return TL_NOMEM;
     for (size_t i = 0; i < image->n_layers; i++) {
         struct tl_layer *const layer = &image->layers[i];
         layer->symbols = layer->n_symbols ? calloc(layer->n_symbols, sizeof *layer->symbols) : NULL;

@@ -158,3 +158,9 @@ int tl_query_parse(struct tl_fields *out, const char *text, size_t n)
     }
     return TL_OK;
 }
+
+bool tl_names_mangled(const struct tl_fields *headers)
+{
+    const char *const names = tl_fields_get(headers, "tracelake-names");
+    return names && strcasecmp(names, "mangled") == 0;
+}

@@ -52,6 +52,10 @@ static inline const char *tl_fields_value(const struct tl_fields *fields, size_t
  */
 bool tl_list_has(const char *list, const char *token);
 
+/* Does a request with these header fields want names of functions as in the files? Its field
+ * `Tracelake-Names: mangled` says so. */
+bool tl_names_mangled(const struct tl_fields *headers);
+
 /*
  * Parse `n` bytes of a percent-encoded query string into name=value pairs. TL_BAD: an invalid
  * escape or a NUL. TL_LIMIT: more than 64 pairs.

@@ -3,6 +3,7 @@
 
 #include "base/cancel.h"
 #include "base/pbfield.h"
+#include "base/spelling.h"
 #include "net/gzip.h"
 #include "net/headscan.h"
 #include "net/pool.h"
@@ -496,6 +497,7 @@ static void work(void *argument)
     struct tl_call call = {.stream = stream, .fail.offset = TL_NO_OFFSET};
     const struct tl_cancel cancel = {tl_stream_unwanted, stream, tl_pool_rest};
     const struct tl_cancel *const before = tl_cancel_set(&cancel);
+    const bool spelled = tl_spelling_set_mangled(tl_names_mangled(&stream->request));
     /* It may have waited for this thread until it was no longer wanted. */
     const int64_t begin = tl_monotonic_ns();
     const int rc = tl_stream_unwanted(stream) ? TL_CANCELLED : run(&call);
@@ -505,6 +507,7 @@ static void work(void *argument)
     const char *text = NULL;
     char located[sizeof call.fail.text + 48];
     tl_cancel_set(before);
+    tl_spelling_set_mangled(spelled);
     if (tl_stream_expired(stream)) {
         finish(stream, call.headed, TL_GRPC_DEADLINE_EXCEEDED, expired_text);
         tl_stream_put(stream);

@@ -13,6 +13,7 @@
 #include "net/pool.h"
 
 #include "base/cancel.h"
+#include "base/spelling.h"
 
 #include <microhttpd.h>
 #include <poll.h>
@@ -257,7 +258,9 @@ static ssize_t pull(void *context, uint64_t position, char *out, size_t max)
         x->piece_at = 0;
         const struct tl_cancel cancel = {unwanted, x, tl_pool_rest};
         const struct tl_cancel *const before = tl_cancel_set(&cancel);
+        const bool spelled = tl_spelling_set_mangled(tl_names_mangled(&x->headers));
         x->last = x->response.produce(x->response.producer, &x->piece);
+        tl_spelling_set_mangled(spelled);
         tl_cancel_set(before);
         hold(x, x->piece.cap);
     }

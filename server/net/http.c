@@ -2,6 +2,7 @@
 #include "net/http.h"
 
 #include "base/args.h"
+#include "base/spelling.h"
 #include "base/utf8.h"
 #include "net/address.h"
 #include "net/gzip.h"
@@ -528,8 +529,10 @@ static bool run_route(struct tl_net *net, struct tl_http_request *request, const
     response->fail.offset = TL_NO_OFFSET;
     const int64_t begin = tl_monotonic_ns();
     int rc = check_request(net, request, route, &response->fail);
+    const bool spelled = tl_spelling_set_mangled(tl_names_mangled(request->headers));
     if (rc == TL_OK)
         rc = (request->at_once ? route->run_at_once : route->run)(request, response);
+    tl_spelling_set_mangled(spelled);
     if (request->at_once && rc == TL_AGAIN)
         return false;
     tl_histogram_add(&net->route_times[route - net->app.routes],

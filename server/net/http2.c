@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* HTTP requests over an HTTP/2 stream. */
 #include "base/cancel.h"
+#include "base/spelling.h"
 #include "net/grpc.h"
 #include "net/http.h"
 #include "net/pool.h"
@@ -42,6 +43,7 @@ static void produce(void *argument)
     struct exchange *const x = argument;
     const struct tl_cancel cancel = {tl_stream_unwanted, x->stream, tl_pool_rest};
     const struct tl_cancel *const before = tl_cancel_set(&cancel);
+    const bool spelled = tl_spelling_set_mangled(tl_names_mangled(&x->stream->request));
     struct tl_fields head = {0};
     int rc;
     make_head(x, &head, 0, false);
@@ -58,6 +60,7 @@ static void produce(void *argument)
         }
         tl_buf_fini(&piece);
     } while (rc == TL_OK);
+    tl_spelling_set_mangled(spelled);
     tl_cancel_set(before);
     if (rc == TL_EOF)
         tl_stream_end(x->stream, NULL);

@@ -9,6 +9,7 @@
  */
 #include "base/cancel.h"
 #include "base/hash.h"
+#include "image/names.h"
 #include "query/code.h"
 #include "query/debuginfo.h"
 
@@ -502,8 +503,10 @@ static int report(struct covering *c)
         struct function *const f = &c->functions[i];
         const struct tl_symbol *const s =
             &tl_image_symbols(f->source->image, &(size_t){0})[f->symbol];
-        out->functions[out->n_functions++] = (struct tl_coverage_function){
-            .name = s->name, .pc = s->address, .file = TL_COVERAGE_NOWHERE};
+        out->functions[out->n_functions++] =
+            (struct tl_coverage_function){.name = tl_image_symbol_name(f->source->image, f->symbol),
+                                          .pc = s->address,
+                                          .file = TL_COVERAGE_NOWHERE};
         if (!f->cells)
             r = decode(c, f, add_cell);
         for (size_t k = 0; k < f->n_cells && r >= 0; k++)

@@ -523,6 +523,7 @@ int tl_lake_find(struct tl_lake *lake, const struct tl_find_request *request, st
             r = count_lane(&s, i, out, fail);
         out->kind = s.sought.kind;
         memcpy(out->what, s.sought.what, sizeof out->what);
+        out->functions = s.sought.functions;
         tl_sought_fini(&s.sought);
     }
     for (size_t i = 0; i < s.n_cuts; i++)

@@ -2,6 +2,9 @@
 /* Parsing of search queries. */
 #include "query/seek.h"
 
+#include "base/hash.h"
+#include "image/names.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <stdarg.h>
@@ -20,17 +23,58 @@ static void say(struct tl_sought *s, const char *format, ...)
 
 void tl_sought_fini(struct tl_sought *s)
 {
+    free(s->own);
+    free(s->ranges);
     free(s->symbols);
     free(s->wanted);
 }
 
 /* ---- addresses and encodings ---------------------------------------------------------------- */
 
+static int by_begin(const void *a, const void *b)
+{
+    const struct tl_sought_range *const x = a, *const y = b;
+    if (x->from != y->from)
+        return x->from < y->from ? -1 : 1;
+    return (x->to > y->to) - (x->to < y->to);
+}
+
+/* Make room for ranges, of which there are none then. */
+static int begin_ranges(struct tl_sought *s, size_t n)
+{
+    free(s->ranges);
+    s->n_ranges = 0;
+    s->ranges = calloc(n, sizeof *s->ranges);
+    return s->ranges ? TL_OK : TL_NOMEM;
+}
+
+static void add_range(struct tl_sought *s, uint64_t from, uint64_t size)
+{
+    const uint64_t to = size < UINT64_MAX - from ? from + size : UINT64_MAX;
+    s->ranges[s->n_ranges++] = (struct tl_sought_range){from, to};
+}
+
+static void end_ranges(struct tl_sought *s)
+{
+    size_t n = 0;
+    s->pc_to = 0;
+    qsort(s->ranges, s->n_ranges, sizeof *s->ranges, by_begin);
+    for (size_t i = 0; i < s->n_ranges; i++) {
+        if (n == 0 || by_begin(&s->ranges[n - 1], &s->ranges[i]) != 0)
+            s->ranges[n++] = s->ranges[i];
+        s->pc_to = s->ranges[i].to > s->pc_to ? s->ranges[i].to : s->pc_to;
+    }
+    s->n_ranges = n;
+    s->pc_from = s->ranges[0].from;
+}
+
 static int want_pc(struct tl_sought *s, uint64_t from, uint64_t to)
 {
+    if (begin_ranges(s, 1) < 0)
+        return TL_NOMEM;
+    add_range(s, from, to > from ? to - from : 1);
+    end_ranges(s);
     s->kind = TL_FIND_PC;
-    s->pc_from = from;
-    s->pc_to = to > from ? to : from == UINT64_MAX ? from : from + 1;
     if (s->pc_to - s->pc_from == 1)
         say(s, "address 0x%llx", (unsigned long long)from);
     else
@@ -66,46 +110,102 @@ static int want_mnemonic(struct tl_sought *s, const char *text, struct tl_fail *
 
 /* ---- functions ------------------------------------------------------------------------------ */
 
-static const struct tl_symbol *find_symbol(const struct tl_sought *s, const char *name, size_t size)
-{
-    size_t n = 0;
-    const struct tl_symbol *const symbols = s->image ? tl_image_symbols(s->image, &n) : NULL;
-    for (size_t i = 0; i < n; i++)
-        if (strncmp(symbols[i].name, name, size) == 0 && symbols[i].name[size] == '\0')
-            return &symbols[i];
-    return NULL;
-}
-
 static int no_symbol(const char *name, struct tl_fail *fail)
 {
-    return tl_fail_set(fail, TL_NOTFOUND, "the trace's images have no symbol \"%.80s\"", name);
+    char text[100];
+    return tl_fail_set(fail, TL_NOTFOUND, "the trace's images have no symbol \"%s\"",
+                       tl_name_fit(name, text, sizeof text));
+}
+
+/* Mark the symbols that a text of `n` bytes names. TL_NOTFOUND: none. */
+static int mark_named(struct tl_sought *s, const char *name, size_t n, enum tl_naming naming)
+{
+    if (!s->image)
+        return TL_NOTFOUND;
+    tl_image_symbols(s->image, &s->n_symbols);
+    free(s->symbols);
+    s->symbols = calloc(s->n_symbols + 1, 1);
+    if (!s->symbols)
+        return TL_NOMEM;
+    return tl_image_named(s->image, name, n, naming, s->symbols) ? TL_OK : TL_NOTFOUND;
+}
+
+/* A file that is mapped several times has its symbols each time: the name's place in memory and
+ * the offset in a page tell which function it is. */
+static uint64_t identity(const struct tl_symbol *symbol)
+{
+    enum { PAGE = 4096 };
+    return tl_mix64(tl_mix64((uintptr_t)symbol->name + symbol->address % PAGE) + symbol->size);
+}
+
+static int by_number(const void *a, const void *b)
+{
+    const uint64_t *const x = a, *const y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+/* Count the different functions among the marked symbols. */
+static int count_functions(struct tl_sought *s)
+{
+    size_t n = 0, all;
+    const struct tl_symbol *const symbols = tl_image_symbols(s->image, &all);
+    uint64_t *const seen = malloc((s->n_symbols + 1) * sizeof *seen);
+    if (!seen)
+        return TL_NOMEM;
+    for (size_t i = 0; i < s->n_symbols; i++)
+        if (s->symbols[i])
+            seen[n++] = identity(&symbols[i]);
+    qsort(seen, n, sizeof *seen, by_number);
+    s->functions = n > 0;
+    for (size_t i = 1; i < n; i++)
+        s->functions += seen[i] != seen[i - 1];
+    free(seen);
+    return TL_OK;
+}
+
+/* Describe what is wanted: one function by its own name, several by what was asked for. */
+static void say_functions(struct tl_sought *s, const char *before, const char *name)
+{
+    char text[100];
+    size_t one = 0;
+    while (one < s->n_symbols && !s->symbols[one])
+        one++;
+    if (s->functions == 1)
+        say(s, "%s%s", before, tl_name_fit(tl_image_symbol_name(s->image, one), text, sizeof text));
+    else
+        say(s, "%s%zu functions: %s", before, s->functions,
+            tl_name_fit(name, text, sizeof text - 20));
+}
+
+/* The ranges of the marked symbols: all of each, or the byte at an offset. */
+static int want_marked(struct tl_sought *s, bool whole, uint64_t offset)
+{
+    size_t n;
+    const struct tl_symbol *const symbols = tl_image_symbols(s->image, &n);
+    if (begin_ranges(s, n) < 0)
+        return TL_NOMEM;
+    for (size_t i = 0; i < n; i++)
+        if (s->symbols[i])
+            add_range(s, symbols[i].address + offset,
+                      whole && symbols[i].size ? symbols[i].size : 1);
+    end_ranges(s);
+    return TL_OK;
 }
 
 static int want_symbol(struct tl_sought *s, const char *name, struct tl_fail *fail)
 {
-    const struct tl_symbol *const symbol = find_symbol(s, name, strlen(name));
-    if (!symbol)
+    int r = mark_named(s, name, strlen(name), TL_NAMING_WHOLE);
+    if (r == TL_NOTFOUND)
         return no_symbol(name, fail);
+    if (r >= 0)
+        r = want_marked(s, true, 0);
+    if (r >= 0)
+        r = count_functions(s);
+    if (r < 0)
+        return r;
     s->kind = TL_FIND_SYMBOL;
-    s->text = symbol->name;
-    s->pc_from = symbol->address;
-    s->pc_to = symbol->address + (symbol->size ? symbol->size : 1);
-    say(s, "%.80s", name);
+    say_functions(s, "", name);
     return TL_OK;
-}
-
-enum fit { FIT_EXACT, FIT_PATTERN, FIT_PART };
-
-static bool name_fits(const char *name, const char *text, enum fit fit)
-{
-    switch (fit) {
-    case FIT_EXACT:
-        return strcmp(name, text) == 0;
-    case FIT_PATTERN:
-        return tl_text_fits(text, name);
-    default:
-        return strcasestr(name, text) != NULL;
-    }
 }
 
 /* Include other names for the same address: the flow uses one of them. */
@@ -121,27 +221,20 @@ static void want_aliases(struct tl_sought *s, const struct tl_symbol *symbols)
             s->symbols[i - 1] = 1;
 }
 
-/* Calls of the function of this name; otherwise of all that match it or contain it; TL_NOTFOUND. */
+/* Calls of the functions of this name; otherwise of all that match it or contain it;
+ * TL_NOTFOUND. */
 static int want_calls(struct tl_sought *s, const char *name, struct tl_fail *fail)
 {
-    size_t n = 0, named = 0;
-    const struct tl_symbol *const symbols = s->image ? tl_image_symbols(s->image, &n) : NULL;
-    enum fit fit = find_symbol(s, name, strlen(name)) ? FIT_EXACT
-                   : strpbrk(name, "*?")              ? FIT_PATTERN
-                                                      : FIT_PART;
-    if (!s->symbols && !(s->symbols = calloc(n + 1, 1)))
-        return TL_NOMEM;
-    s->n_symbols = n;
-    const char *one = name;
-    for (size_t i = 0; *name && i < n; i++)
-        if (name_fits(symbols[i].name, name, fit)) {
-            s->symbols[i] = 1;
-            one = symbols[i].name;
-            named++;
-        }
-    if (named == 0)
+    size_t n = 0;
+    int r = mark_named(s, name, strlen(name), TL_NAMING_PARTS);
+    if (r == TL_NOTFOUND)
         return no_symbol(name, fail);
-    want_aliases(s, symbols);
+    if (r >= 0)
+        r = count_functions(s);
+    if (r < 0)
+        return r;
+    say_functions(s, "calls of ", name);
+    want_aliases(s, tl_image_symbols(s->image, &n));
     free(s->wanted);
     if (!(s->wanted = calloc(n, sizeof *s->wanted)))
         return TL_NOMEM;
@@ -150,10 +243,6 @@ static int want_calls(struct tl_sought *s, const char *name, struct tl_fail *fai
         if (s->symbols[i])
             s->wanted[s->n_wanted++] = (uint32_t)i;
     s->kind = TL_FIND_CALL;
-    if (named == 1)
-        say(s, "calls of %.80s", one);
-    else
-        say(s, "calls of %zu functions: %.60s", named, name);
     return TL_OK;
 }
 
@@ -268,17 +357,28 @@ static bool is_address(const char *text, uint64_t *from, uint64_t *to)
 }
 
 /* Parse "main+0x10". */
-static bool is_offset(const struct tl_sought *s, const char *text, uint64_t *pc)
+static bool is_offset(const char *text, size_t *n, uint64_t *offset)
 {
     const char *const plus = strrchr(text, '+');
     const char *end;
-    uint64_t offset;
-    const struct tl_symbol *const symbol =
-        plus ? find_symbol(s, text, (size_t)(plus - text)) : NULL;
-    if (!symbol || !read_hex(plus + 1, &end, &offset) || *end != '\0')
-        return false;
-    *pc = symbol->address + offset;
-    return true;
+    *n = plus ? (size_t)(plus - text) : 0;
+    return *n > 0 && read_hex(plus + 1, &end, offset) && *end == '\0';
+}
+
+/* The addresses at this offset in the functions of a name of `n` bytes. TL_NOTFOUND. */
+static int want_offset(struct tl_sought *s, const char *text, size_t n, uint64_t offset)
+{
+    int r = mark_named(s, text, n, TL_NAMING_WHOLE);
+    if (r >= 0)
+        r = want_marked(s, false, offset);
+    if (r < 0)
+        return r;
+    s->kind = TL_FIND_PC;
+    if (s->n_ranges == 1)
+        say(s, "address 0x%llx", (unsigned long long)s->pc_from);
+    else
+        say(s, "%zu addresses: %.90s", s->n_ranges, text);
+    return TL_OK;
 }
 
 static const struct prefix {
@@ -292,7 +392,8 @@ static const struct prefix {
 static int want_text(struct tl_sought *s, const struct tl_setup *setup, const char *text,
                      struct tl_fail *fail)
 {
-    uint64_t from, to;
+    uint64_t from, to, offset;
+    size_t n_name;
     for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
         const size_t n = strlen(prefixes[i].name);
         if (strncmp(text, prefixes[i].name, n) == 0)
@@ -302,8 +403,11 @@ static int want_text(struct tl_sought *s, const struct tl_setup *setup, const ch
         text += 3;
     if (is_event(s, text))
         return want_event(s, text, fail);
-    if (is_offset(s, text, &from))
-        return want_pc(s, from, from + 1);
+    if (is_offset(text, &n_name, &offset)) {
+        const int r = want_offset(s, text, n_name, offset);
+        if (r != TL_NOTFOUND)
+            return r;
+    }
     if (strncasecmp(text, "0x", 2) != 0) {
         const int r = want_calls(s, text, fail);
         if (r != TL_NOTFOUND)
@@ -335,7 +439,9 @@ int tl_sought_init(struct tl_sought *s, struct tl_gen *gen, const struct tl_find
                    image->span.until;
     }
     s->fixed = changes ? NULL : s->image;
-    snprintf(s->own, sizeof s->own, "%s", request->text ? request->text : "");
+    s->own = strndup(request->text ? request->text : "", TL_DEMANGLED);
+    if (!s->own)
+        return TL_NOMEM;
     switch (request->kind) {
     case TL_FIND_PC:
         return want_pc(s, request->pc_from, request->pc_to);

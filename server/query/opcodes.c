@@ -2,10 +2,10 @@
 #include "query/opcodes.h"
 
 #include "base/hash.h"
+#include "base/pattern.h"
 #include "shard/codeset.h"
 
 #include <ctype.h>
-#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -63,11 +63,6 @@ void tl_encoding_text(enum tl_isa isa, struct tl_bytes code, char out[static 33]
     else
         for (size_t i = 0; i < code.n && i < 16; i++)
             p += snprintf(p, 3, "%02x", code.p[i]);
-}
-
-bool tl_text_fits(const char *pattern, const char *text)
-{
-    return fnmatch(pattern, text, FNM_CASEFOLD) == 0;
 }
 
 static bool encoding_fits(const struct tl_opcodes *o, enum tl_isa isa, struct tl_bytes code)

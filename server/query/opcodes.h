@@ -31,8 +31,6 @@ struct tl_opcodes {
 };
 
 void tl_opcodes_fini(struct tl_opcodes *o);
-/* Does the text match `pattern`, with * for any characters and ? for one? Ignores case. */
-bool tl_text_fits(const char *pattern, const char *text);
 
 /* Is it the wanted instruction? TL_UNSUPPORTED: there is no disassembler. */
 TL_MUST_USE int tl_opcodes_match(struct tl_opcodes *o, enum tl_isa isa, uint64_t pc,

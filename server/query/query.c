@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "query/query.h"
 
+#include "image/names.h"
+
 #include <stdio.h>
+#include <string.h>
 
 void tl_block_walk_begin(struct tl_block_walk *walk, const struct tl_item *item)
 {
@@ -36,22 +39,24 @@ char *tl_function_text(const struct tl_image *image, const struct tl_flow_now *n
                        char *out, size_t size)
 {
     size_t n = 0;
+    char offset[20] = "";
     const int64_t i = tl_flow_now_symbol(now, image, pc);
     const struct tl_symbol *const symbol = i < 0 ? NULL : tl_image_symbols(image, &n) + i;
+    out[0] = '\0';
     if (!symbol)
-        out[0] = '\0';
-    else if (symbol->address == pc)
-        snprintf(out, size, "%s", symbol->name);
-    else
-        snprintf(out, size, "%s+0x%llx", symbol->name, (unsigned long long)(pc - symbol->address));
-    return out;
+        return out;
+    if (symbol->address != pc)
+        snprintf(offset, sizeof offset, "+0x%llx", (unsigned long long)(pc - symbol->address));
+    tl_name_fit(tl_image_symbol_name(image, (size_t)i), out, size - strlen(offset));
+    return strcat(out, offset);
 }
 
 const char *tl_function_name(const struct tl_image *image, uint32_t function)
 {
     size_t n = 0;
-    const struct tl_symbol *symbols = image ? tl_image_symbols(image, &n) : NULL;
-    return function < n ? symbols[function].name : "";
+    if (image)
+        tl_image_symbols(image, &n);
+    return function < n ? tl_image_symbol_name(image, function) : "";
 }
 
 const char *tl_item_kind_name(unsigned kind)

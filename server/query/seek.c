@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "query/seek.h"
 
+#include "base/pattern.h"
+#include "image/names.h"
 #include "shard/stackmark.h"
 
 #include <stdio.h>
@@ -36,38 +38,56 @@ void tl_seek_fini(struct tl_seek *s)
 
 /* ---- addresses ------------------------------------------------------------------------------ */
 
-static bool is_in(const struct tl_seek *s, uint64_t pc)
+/* Is the range that of a wanted symbol, rather than another context's at the same address? */
+static bool is_wanted(const struct tl_seek *s, const struct tl_sought_range *range)
 {
     const struct tl_sought *const w = s->sought;
-    size_t n = 0;
-    if (pc < w->pc_from || pc >= w->pc_to)
-        return false;
     if (w->kind != TL_FIND_SYMBOL)
         return true;
-    /* Is it the wanted symbol, rather than another context's at the same address? */
-    const int64_t i = tl_flow_now_symbol(&s->now, w->image, w->pc_from);
-    return i >= 0 && !strcmp(tl_image_symbols(w->image, &n)[i].name, w->text);
+    const int64_t i = tl_flow_now_symbol(&s->now, w->image, range->from);
+    return i >= 0 && w->symbols[i];
+}
+
+/* The number of the wanted range that has `pc`; 0: none. */
+static size_t is_in(const struct tl_seek *s, uint64_t pc)
+{
+    enum { NESTED = 16 }; /* ranges that begin before `pc` and are looked at */
+    const struct tl_sought *const w = s->sought;
+    size_t low = 0, high = w->n_ranges;
+    if (pc < w->pc_from || pc >= w->pc_to)
+        return 0;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (w->ranges[middle].from <= pc)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    for (size_t i = low, looked = 0; i > 0 && looked < NESTED; i--, looked++)
+        if (pc < w->ranges[i - 1].to && is_wanted(s, &w->ranges[i - 1]))
+            return i;
+    return 0;
 }
 
 static int hit(struct tl_seek *s, uint64_t position, uint64_t pc)
 {
-    char text[96] = "";
+    char text[TL_HIT_TEXT] = "";
     if (!s->count)
         tl_function_text(s->sought->image, &s->now, pc, text, sizeof text);
     return s->sink(s->context, position, pc, text);
 }
 
-static int was_inside(struct tl_seek *s, uint64_t position, struct tl_fail *fail);
+static int was_inside(struct tl_seek *s, uint64_t position, size_t in, struct tl_fail *fail);
 
 /* `after`: the position of what follows. */
 static int at_address(struct tl_seek *s, uint64_t position, uint64_t pc, uint64_t after,
                       struct tl_fail *fail)
 {
-    const bool in = is_in(s, pc);
-    int was = s->inside && position == s->after;
+    const size_t in = is_in(s, pc);
+    int was = s->inside == in && position == s->after;
     if (in && s->sought->kind == TL_FIND_SYMBOL && position == s->range->from &&
         position != s->after && position > s->range->first)
-        was = was_inside(s, position, fail);
+        was = was_inside(s, position, in, fail);
     s->inside = in;
     s->after = after;
     if (was < 0)
@@ -142,7 +162,7 @@ static bool is_switch_to(const char *note, const char *process)
 
 static int report_event(struct tl_seek *s, const struct tl_item *item, uint64_t position)
 {
-    char text[96] = "";
+    char text[TL_HIT_TEXT] = "";
     const struct tl_sought *const w = s->sought;
     if (!(w->kinds & 1u << item->kind) ||
         (w->gap >= 0 && (item->kind != TL_ITEM_GAP || item->sub != w->gap)) ||
@@ -172,20 +192,33 @@ static int seek_event(struct tl_seek *s, const struct tl_item *item, uint64_t po
     return r < 0 ? r : report_event(s, &gap, position);
 }
 
+/* "CALLED from CALLER"; where both do not fit, the caller is shortened first. */
+static void call_text(char text[static TL_HIT_TEXT], const char *called, const char *from)
+{
+    static const char between[] = " from ";
+    enum { CALLER = 48 }; /* room that is kept for it */
+    const size_t n_from = strlen(from), kept = n_from < CALLER ? n_from + 1 : CALLER;
+    tl_name_fit(called, text, TL_HIT_TEXT - sizeof between - kept);
+    const size_t n = strlen(text);
+    if (!n_from)
+        return;
+    memcpy(text + n, between, sizeof between - 1);
+    tl_name_fit(from, text + n + sizeof between - 1, TL_HIT_TEXT - n - (sizeof between - 1));
+}
+
 static int on_frame(void *context, enum tl_frame_change change, const struct tl_frame *frame,
                     uint32_t depth, uint64_t insn)
 {
     struct tl_seek *const s = context;
     const struct tl_sought *const w = s->sought;
-    char text[96] = "";
+    char text[TL_HIT_TEXT] = "";
     if (change != TL_FRAME_PUSH || !tl_frame_is_call(frame) || frame->function >= w->n_symbols ||
         !w->symbols[frame->function] || insn < s->range->from || insn >= s->chunk_end)
         return TL_OK;
     if (!s->count) {
         const char *const from =
             depth > 0 ? tl_function_name(w->image, s->calls->frames[depth - 1].function) : "";
-        snprintf(text, sizeof text, "%.*s%s%.*s", 60, tl_function_name(w->image, frame->function),
-                 *from ? " from " : "", 28, from);
+        call_text(text, tl_function_name(w->image, frame->function), from);
     }
     return s->sink(s->context, insn, frame->pc, text);
 }
@@ -257,7 +290,10 @@ static bool promising(struct tl_seek *s, const struct tl_view *view, const struc
     case TL_FIND_OPCODE:
         return tl_opcodes_promising(&s->opcodes, w->fixed, &view->index, c);
     default:
-        return tl_shard_has_code(&view->index, c, w->pc_from, w->pc_to - 1);
+        for (size_t i = 0; i < w->n_ranges; i++)
+            if (tl_shard_has_code(&view->index, c, w->ranges[i].from, w->ranges[i].to - 1))
+                return true;
+        return false;
     }
 }
 
@@ -310,8 +346,8 @@ static int walk_chunk(struct tl_seek *s, struct tl_walk *walk, struct tl_view *v
     return tl_walk_chunk(walk, view, chunk, &walked, fail);
 }
 
-/* Was the instruction before `position` in the address range? */
-static int was_inside(struct tl_seek *s, uint64_t position, struct tl_fail *fail)
+/* Was the instruction before `position` in the same wanted range? */
+static int was_inside(struct tl_seek *s, uint64_t position, size_t in, struct tl_fail *fail)
 {
     const struct tl_seek_range range = {.from = position - 1, .to = position};
     const size_t shard = tl_cut_shard_at(s->cut, position - 1);
@@ -325,9 +361,9 @@ static int was_inside(struct tl_seek *s, uint64_t position, struct tl_fail *fail
                    fail);
     for (size_t i = 0; i < s->before.n && r == TL_OK; i++)
         if (s->before.items[i].kind == TL_ITEM_BLOCK)
-            r = is_in(s, s->before.items[i].block->pc);
+            r = is_in(s, s->before.items[i].block->pc) == in;
         else if (s->before.items[i].kind == TL_ITEM_UNKNOWN)
-            r = is_in(s, tl_item_address(&s->before.items[i]));
+            r = is_in(s, tl_item_address(&s->before.items[i])) == in;
     tl_view_put(view);
     return r;
 }

@@ -16,16 +16,21 @@ struct tl_sought {
     enum tl_find_kind kind; /* never TL_FIND_TEXT */
     const struct tl_image *image;
     const struct tl_image *fixed; /* the same, if its memory never changes; otherwise NULL */
-    const char *text;             /* borrowed from the request, without quotes and prefixes */
-    char own[128];
-    uint64_t pc_from, pc_to; /* PC, SYMBOL: [from, to) */
+    const char *text;             /* in `own`, without quotes and prefixes */
+    char *own;                    /* copy of the request's text */
+    struct tl_sought_range {      /* PC, SYMBOL: [from, to), in order of `from`, all different */
+        uint64_t from, to;
+    } * ranges;
+    size_t n_ranges;
+    uint64_t pc_from, pc_to; /* all of them are within this one */
     uint32_t kinds;          /* EVENT: bit set of item kinds */
     int gap;                 /* EVENT: only this enum tl_gap; -1: any */
     const char *process;     /* EVENT: only notes that a process of this name runs; NULL: all */
-    uint8_t *symbols;        /* CALL: for each symbol of the image, whether it is wanted */
+    uint8_t *symbols;        /* CALL, SYMBOL: for each symbol of the image, whether it is wanted */
     size_t n_symbols;        /* size of `symbols` */
     uint32_t *wanted;        /* the wanted symbols, in order of address */
     size_t n_wanted;
+    size_t functions; /* CALL, SYMBOL: how many functions are wanted */
     char what[128];
 };
 
@@ -69,7 +74,7 @@ struct tl_seek {
     struct tl_walk walk, before;
     struct tl_buf line;
     struct tl_flow_now now;
-    bool inside;    /* the last instruction examined was in the address range */
+    size_t inside;  /* number of the range that the last examined instruction was in; 0: none */
     uint64_t after; /* the position after it */
     const struct tl_seek_range *range;
     uint64_t chunk_end; /* CALL: no hits at or after this position in this walk */

@@ -6,6 +6,7 @@
  */
 #include "builder/insn_stats.h"
 #include "builder/recount.h"
+#include "image/names.h"
 #include "query/losses.h"
 #include "query/query.h"
 
@@ -191,7 +192,7 @@ static int add_functions(const struct counting *s, struct tl_stats *out)
     for (size_t k = 0; k < n && k < TOP_FUNCTIONS; k++) {
         const size_t i = ranked[k].i;
         out->functions[out->n_functions++] = (struct tl_stats_function){
-            .name = i < symbols ? symbol[i].name : NULL,
+            .name = i < symbols ? tl_image_symbol_name(s->image, i) : NULL,
             .pc = i < symbols ? symbol[i].address : 0,
             .insns = s->functions[i].insns,
             .calls = s->functions[i].calls,
@@ -365,6 +366,6 @@ int tl_lake_functions(struct tl_lake *lake, const char *id, struct tl_functions 
     if (!out->p)
         return tl_fail_set(fail, TL_NOMEM, "no memory");
     for (size_t i = 0; i < out->n; i++)
-        out->p[i] = (struct tl_function){symbols[i].name, symbols[i].address};
+        out->p[i] = (struct tl_function){tl_image_symbol_name(image, i), symbols[i].address};
     return TL_OK;
 }

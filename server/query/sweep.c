@@ -3,11 +3,13 @@
 
 #include "base/cancel.h"
 #include "base/crew.h"
+#include "base/spelling.h"
 
 struct sweep {
     size_t n;
     tl_sweep_piece *piece;
     void *context;
+    bool mangled; /* spelling of names, for the threads of the crew too */
     pthread_mutex_t lock;
     /* Guarded by the lock: */
     size_t next;
@@ -36,7 +38,9 @@ static bool do_piece(void *context)
     const unsigned worker = (unsigned)__builtin_ctzll(~s->workers);
     s->workers |= UINT64_C(1) << worker;
     pthread_mutex_unlock(&s->lock);
+    const bool spelled = tl_spelling_set_mangled(s->mangled);
     const int r = s->piece(s->context, worker, i, &fail);
+    tl_spelling_set_mangled(spelled);
     pthread_mutex_lock(&s->lock);
     s->workers &= ~(UINT64_C(1) << worker);
     if (r < 0 && s->result >= 0) {
@@ -50,8 +54,11 @@ static bool do_piece(void *context)
 int tl_sweep(struct tl_lake *lake, size_t n, tl_sweep_piece *piece, void *context,
              struct tl_fail *fail)
 {
-    struct sweep s = {
-        .n = n, .piece = piece, .context = context, .lock = PTHREAD_MUTEX_INITIALIZER};
+    struct sweep s = {.n = n,
+                      .piece = piece,
+                      .context = context,
+                      .mangled = tl_spelling_is_mangled(),
+                      .lock = PTHREAD_MUTEX_INITIALIZER};
     struct tl_crew_work work = {.piece = do_piece, .context = &s};
     const bool offered = n > 1 && lake->crew && tl_crew_offer(lake->crew, &work) >= 0;
     int cancelled = TL_OK;

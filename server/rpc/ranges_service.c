@@ -264,6 +264,7 @@ static int send_hits(struct tl_call *call, struct tl_found *found)
         reply.skip = found->hits[reply.n_hits - 1].nth;
     reply.total = found->total;
     reply.before = found->before;
+    reply.functions = found->functions;
     reply.what = found->what;
     tl_utf8_clean(found->what);
     if (rc == TL_OK)

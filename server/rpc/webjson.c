@@ -241,6 +241,8 @@ cJSON *tl_webjson_found(const struct tl_found *found, bool counted)
     cJSON *const o = cJSON_CreateObject();
     bool ok = tl_webjson_text(o, "what", found->what);
     cJSON *const rows = cJSON_AddArrayToObject(o, "hits");
+    if (ok && found->functions > 0)
+        ok = tl_webjson_u64(o, "functions", found->functions);
     ok = ok && cJSON_AddBoolToObject(o, "more", found->more);
     if (ok && found->more && found->n > 0)
         ok = tl_webjson_u64(o, "skip", found->hits[found->n - 1].nth);

@@ -75,6 +75,84 @@ def second_thread(lab):
         check(executed == sorted([caller, 'helper']), executed)
 
 
+def small_elf(path, names):
+    """The program of tests/fuzz/corpus/perf/two-threads.data, its three functions with these names."""
+    code = bytearray(0x108)
+    code[0:9] = bytes.fromhex('e802000000ebf990c3')
+    code[0x100:0x107] = bytes.fromhex('e802ffffffebf9')
+    strings, symbols = b'\0', bytes(24)
+    for name, (at, size) in zip(names, ((0, 7), (0x100, 7), (7, 2))):
+        symbols += struct.pack('<IBBHQQ', len(strings), 0x12, 0, 1, 0x401000 + at, size)
+        strings += name.encode() + b'\0'
+    text, table, texts = 0x1000, 0x1110, 0x1110 + len(symbols)
+    sections = (texts + len(strings) + 7) // 8 * 8
+    raw = bytearray(sections) + b''.join(struct.pack('<IIQQQQIIQQ', *row) for row in (
+        (0,) * 10, (0, 1, 6, 0x401000, text, len(code), 0, 0, 16, 0),
+        (0, 2, 0, 0, table, len(symbols), 3, 1, 8, 24), (0, 3, 0, 0, texts, len(strings), 0, 0, 1, 0)))
+    raw[:64] = struct.pack('<16sHHIQQQIHHHHHH', b'\x7fELF\2\1\1', 2, 62, 1, 0x401000, 64, sections, 0, 64, 56, 1, 64, 4, 0)
+    raw[64:120] = struct.pack('<IIQQQQQQ', 1, 5, text, 0x401000, 0x401000, len(code), len(code), 0x1000)
+    raw[text:text + len(code)] = code
+    raw[table:table + len(symbols)] = symbols
+    raw[texts:texts + len(strings)] = strings
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, 'wb') as f:
+        f.write(raw)
+
+
+@test
+def names_of_functions(lab):
+    """C++ and Rust names are demangled everywhere, found by either spelling; several functions of one name."""
+    mangled = ['_ZN3app5firstEi', '_RNvC3app6second', '_ZN3geo6helperIiEEvT_']
+    plain = ['app::first(int)', 'app::second', 'void geo::helper<int>(int)']
+    path = os.path.join(lab.dir, 'two.data')
+    with open(os.path.join(os.path.dirname(HERE), 'fuzz', 'corpus', 'perf', 'two-threads.data'), 'rb') as f:
+        capture = f.read()[1:]
+    with open(path, 'wb') as f:
+        f.write(capture)
+    for folder, names in ('cpp', mangled), ('same', ['turn', 'turn', 'helper']):
+        small_elf(os.path.join(lab.dir, folder, 'opt', 'demo', 'two.elf'), names)
+    lab.start()
+    for trace in 'cpp', 'same':
+        lab.run('push', '--trace', trace, '--symfs', os.path.join(lab.dir, trace), path)
+    stream = 'cpp/thread.77.two'
+    for option, names in ([], plain), (['--mangled'], mangled):
+        first, second, helper = names
+        shown = lab.run('decode', '--symfs', os.path.join(lab.dir, 'cpp'), '--text', '--disasm', *option, path).text()
+        check(all('<%s>' % name in shown for name in names), option, 'decode')
+        for asked in 'geo::helper', 'geo::helper<int>', plain[2], mangled[2], 'geo::h*', 'o::help':
+            found = json.loads(lab.run('find', stream, '--call', asked, '--count', '--json', *option).text())
+            check(found['total'] == 12 and found['functions'] == 1, asked, found['total'])
+            check(found['hits'][0]['text'] == '%s from %s' % (helper, first), found['hits'][0])
+            check(found['what'] == 'calls of ' + helper, found['what'])
+        for asked in 'app::first', plain[0], mangled[0]:
+            found = json.loads(lab.run('find', stream, '--symbol', asked, '--count', '--json', *option).text())
+            check(found['functions'] == 1 and found['total'] > 0 and found['what'] == first, asked, found['what'])
+        folded = lab.run('profile', stream, '--as', 'folded', *option).text()
+        check(folded == '%s 24\n%s;%s 24\n' % (first, first, helper), folded)
+        for command, count in ('stats', 'insns'), ('coverage', 'executed'):
+            said = lab.run(command, stream, '--json', *option).text()
+            known = {f['name'] for f in json.loads(said)['functions'] if f[count]}
+            check(known == {first, helper}, command, known)
+        at = json.loads(lab.run('call', stream, '--insn', '1', '--json', *option).text())
+        check(at['name'] == helper, at)
+        assembly = lab.run('get', stream, '--lines', *option).text() + lab.run('get', stream, '--text', '--disasm',
+            '--symbols', os.path.join(lab.dir, 'cpp', 'opt', 'demo', 'two.elf'), *option).text()
+        check('<%s>' % helper in assembly, assembly[:500])
+        request = urllib.request.Request(lab.url + '/api/v1/traces/cpp/functions',
+                                         headers={'Tracelake-Names': 'mangled'} if option else {})
+        with urllib.request.urlopen(request, timeout=60) as reply:
+            check({f['name'] for f in json.load(reply)} == set(names), 'functions')
+    lab.run('find', stream, '--symbol', 'geo::nobody', status=3)
+    found = lab.run('find', 'same/pt.0', '--symbol', 'turn').text()
+    check('# 2 functions: turn' in found, found)
+    begins = {line.split()[3] for line in found.splitlines() if not line.startswith('#')}
+    check({'0000000000401000', '0000000000401100'} <= begins, begins)
+    both = json.loads(lab.run('find', 'same/pt.0', '--symbol', 'turn', '--count', '--json').text())
+    check(both['functions'] == 2 and both['what'] == '2 functions: turn', both['what'])
+    found = lab.run('find', 'same/pt.0', 'turn+0x5').text()
+    check({'0000000000401005', '0000000000401105'} == {l.split()[3] for l in found.splitlines() if l[0] != '#'}, found)
+
+
 @test
 def perf_file(lab):
     """A file: its format is detected from its first bytes; its processes, their code, who ran, and its bytes."""

@@ -5,6 +5,7 @@
  */
 #include "flow/block.h"
 #include "image/image.h"
+#include "image/names.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -63,7 +64,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     size_t n;
     const struct tl_symbol *const symbols = tl_image_symbols(image, &n);
     for (size_t i = 0; i < n && i < 16; i++) {
-        require(symbols[i].name != NULL);
+        require(symbols[i].name != NULL && tl_image_symbol_name(image, i) != NULL);
         walk(image, view, symbols[i].address);
     }
     walk(image, view, 0x1000);

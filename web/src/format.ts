@@ -91,3 +91,51 @@ export function shortAddress(pc: string): string {
   const digits = pc.replace(/^0x/, "");
   return digits.length > 8 ? `…${digits.slice(-8)}` : `0x${digits}`;
 }
+
+/** The end of the bracket that opens at `at`; the end of the name if it does not close. */
+function bracketEnd(name: string, at: number): number {
+  let depth = 0;
+  for (let i = at; i < name.length; i++) {
+    const c = name[i]!;
+    if ("<([{".includes(c)) depth++;
+    else if (">)]}".includes(c) && !(c === ">" && name[i - 1] === "-") && --depth === 0) return i + 1;
+  }
+  return name.length;
+}
+
+const OPERATOR = /operator(\(\)|[<>=!+\-*/%^&|~,]+)/y;
+
+/** Replace what is in each outer bracket of this kind by "…": "a<b<c>>(d)" as "a<…>(d)". */
+function elided(name: string, open: string): string {
+  let out = "";
+  for (let i = 0; i < name.length;) {
+    OPERATOR.lastIndex = i;
+    const operator = /\w/.test(name[i - 1] ?? "") ? undefined : OPERATOR.exec(name)?.[0];
+    if (operator !== undefined) {
+      out += operator;
+      i += operator.length;
+    } else if (name[i] === open) {
+      const end = bracketEnd(name, i);
+      out += end - i <= 2 ? name.slice(i, end) : `${open}…${open === "<" ? ">" : ")"}`;
+      i = end;
+    } else {
+      out += name[i++];
+    }
+  }
+  return out;
+}
+
+/**
+ * A name of C++ or Rust, and shorter forms of it, longest first: without template arguments, without
+ * arguments, without what the function is in.
+ */
+export function shorterNames(name: string): string[] {
+  const names = [name];
+  if (!/[<(:]/.test(name)) return names;
+  const templates = elided(name, "<");
+  const bare = elided(templates, "(");
+  const parts = bare.split("::");
+  for (const shorter of [templates, bare, parts[parts.length - 1]!])
+    if (shorter !== "" && shorter.length < names[names.length - 1]!.length) names.push(shorter);
+  return names;
+}

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import { follow } from "../src/follow.ts";
-import { bytes, duration, exactTime, grouped, percent, short } from "../src/format.ts";
+import { bytes, duration, exactTime, grouped, percent, short, shorterNames } from "../src/format.ts";
 import { BINDINGS, GROUPS, match, shownKeys } from "../src/keys.ts";
 import { Lru } from "../src/lru.ts";
 import { executed, extentOf, privilegeName, readFound, readFunctions, readInsns, readStats, readTrace, unitName } from "../src/model.ts";
@@ -14,6 +14,20 @@ import type { View } from "../src/scale.ts";
 import { Swatches } from "../src/swatches.ts";
 import { distance, nearNames, parseSearch, suggestions } from "../src/search.ts";
 import { poles } from "../src/timeline/flags.ts";
+
+test("names of C++ and Rust become shorter", () => {
+  assert.deepEqual(shorterNames("main"), ["main"]);
+  assert.deepEqual(shorterNames("std::map<int, std::pair<a, b> >::find(int const&)"), [
+    "std::map<int, std::pair<a, b> >::find(int const&)", "std::map<…>::find(int const&)", "std::map<…>::find(…)",
+    "find(…)",
+  ]);
+  assert.deepEqual(shorterNames("a::operator<<(b<c>)"), [
+    "a::operator<<(b<c>)", "a::operator<<(…)", "operator<<(…)",
+  ]);
+  assert.deepEqual(shorterNames("core::fmt::write"), ["core::fmt::write", "write"]);
+  assert.deepEqual(shorterNames("f()"), ["f()"]);
+  assert.deepEqual(shorterNames("((<<"), ["((<<", "(…)"]);
+});
 
 test("LRU forgets what was not used for longest", () => {
   const dropped: string[] = [];

@@ -5,7 +5,7 @@ import type { InsnCache } from "../insns.ts";
 import type { Slice } from "../model.ts";
 import type { View } from "../scale.ts";
 import type { Colours } from "./colours.ts";
-import { fitted, SANS, setFont } from "./labels.ts";
+import { fittedName, SANS, setFont } from "./labels.ts";
 import { STACK_ROW, type LaneBox } from "./layout.ts";
 
 export interface InlinedRun {
@@ -61,7 +61,7 @@ export function drawInlined(
     ctx.strokeStyle = colours.named_(run.fn).css;
     ctx.setLineDash([3, 2]);
     ctx.strokeRect(x0 + 0.5, y + 0.5, Math.max(1, x1 - x0 - 2), STACK_ROW - 3);
-    const text = fitted(ctx, run.fn, x1 - Math.max(0, x0) - 9);
+    const text = fittedName(ctx, run.fn, x1 - Math.max(0, x0) - 9);
     if (text === "") continue;
     ctx.fillStyle = colours.named.ink.css;
     ctx.fillText(text, Math.max(0, x0) + 4, y + (STACK_ROW - 1) / 2 + 0.5);

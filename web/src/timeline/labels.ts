@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Text and exact rectangles over the painted lanes, in CSS pixels.
-import { shortAddress } from "../format.ts";
+import { shortAddress, shorterNames } from "../format.ts";
 import type { InsnCache } from "../insns.ts";
 import type { Slice } from "../model.ts";
 import type { View } from "../scale.ts";
@@ -43,6 +43,13 @@ export function fitted(ctx: CanvasRenderingContext2D, text: string, room: number
   if (width <= room) return text;
   const letters = Math.floor((room / width) * text.length) - 1;
   return letters >= 3 ? `${text.slice(0, letters)}…` : "";
+}
+
+/** The longest form of a function's name that fits into `room` pixels, or the shortest one, cut. */
+export function fittedName(ctx: CanvasRenderingContext2D, name: string, room: number): string {
+  if (measured(ctx, name) <= room) return name;
+  const names = shorterNames(name);
+  return names.find((one) => measured(ctx, one) <= room) ?? fitted(ctx, names[names.length - 1]!, room);
 }
 
 export interface Run {
@@ -119,7 +126,7 @@ export function drawRuns(
       ctx.fillRect(Math.round(run.x0), top + box.fn.y, 1, box.fn.h);
     }
     if (x1 - x0 < LEAST_LABEL) continue;
-    const text = fitted(ctx, nameOf(run.fn - 1), x1 - x0 - 10);
+    const text = fittedName(ctx, nameOf(run.fn - 1), x1 - x0 - 10);
     if (text === "") continue;
     ctx.fillStyle = colours.label;
     ctx.fillText(text, x0 + 5, y);

@@ -5,7 +5,7 @@
 import type { Slice } from "../model.ts";
 import type { View } from "../scale.ts";
 import type { Colours } from "./colours.ts";
-import { fitted, LEAST_LABEL, SANS, setFont } from "./labels.ts";
+import { fittedName, LEAST_LABEL, SANS, setFont } from "./labels.ts";
 import { STACK_ROW, type LaneBox } from "./layout.ts";
 
 const rowsOf = new WeakMap<readonly Slice[], readonly (readonly Slice[])[]>();
@@ -101,7 +101,7 @@ export class Stacks {
       const first = Math.max(0, x0 - left);
       const room = Math.min(x1 - left, width) - first;
       if (room < LEAST_LABEL) continue;
-      const text = fitted(ctx, name, room - 9);
+      const text = fittedName(ctx, name, room - 9);
       if (text !== "") ctx.fillText(text, first + 4, y + row * STACK_ROW + (STACK_ROW - 1) / 2 + 0.5);
     }
   }

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Demangled names are kept by symbol, since the same few names are shown again and again; a search
+ * by name demangles all of them once.
+ */
+#include "image/names.h"
+
+#include "base/pattern.h"
+#include "base/spelling.h"
+#include "image/image_parts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The demangled name, or the name itself. */
+static const char *demangled(const struct tl_image *image, size_t symbol)
+{
+    const char *const raw = image->symbols.v[symbol].name;
+    if (!image->symbols.demangled || !tl_is_mangled(raw))
+        return raw;
+    _Atomic(char *) *const kept = &image->symbols.demangled[symbol];
+    char *name = atomic_load_explicit(kept, memory_order_acquire);
+    if (name)
+        return name;
+    char text[TL_DEMANGLED], *none = NULL;
+    const size_t n = tl_demangle(raw, text);
+    char *const copy = strdup(n ? text : raw);
+    if (!copy)
+        return raw;
+    if (atomic_compare_exchange_strong(kept, &none, copy))
+        return copy;
+    free(copy); /* another thread was faster */
+    return none;
+}
+
+const char *tl_image_symbol_name(const struct tl_image *image, size_t symbol)
+{
+    return tl_spelling_is_mangled() ? image->symbols.v[symbol].name : demangled(image, symbol);
+}
+
+/* ---- search -----------------------------------------------------------------------------------
+ */
+
+/* What a name is compared with. */
+struct wish {
+    const char *text;
+    size_t n;
+    enum step { WHOLE, ANY_ARGUMENTS, ANY_TEMPLATE, PATTERN, PART, STEPS } step;
+    bool has_pattern;
+};
+
+static bool fits(const struct wish *w, const char *name)
+{
+    switch (w->step) {
+    case PATTERN:
+        return w->has_pattern && tl_text_fits(w->text, name);
+    case PART:
+        return !w->has_pattern && strcasestr(name, w->text) != NULL;
+    default:
+        return strncmp(name, w->text, w->n) == 0 && name[w->n] == '\0';
+    }
+}
+
+/* Does the function's name fit, without its return type and arguments? */
+static bool base_fits(const struct wish *w, const char *name, bool templates)
+{
+    char base[TL_DEMANGLED];
+    if (strlen(name) >= sizeof base)
+        return false;
+    strcpy(base, name);
+    tl_demangled_base(base, templates);
+    return fits(w, base);
+}
+
+/* Does one of the spellings fit? Only mangled names have arguments. */
+static bool either_fits(const struct wish *w, const char *raw, const char *name)
+{
+    if (name == raw)
+        return w->step != ANY_ARGUMENTS && w->step != ANY_TEMPLATE && fits(w, raw);
+    switch (w->step) {
+    case ANY_ARGUMENTS:
+        return base_fits(w, name, false);
+    case ANY_TEMPLATE:
+        return base_fits(w, name, true);
+    case PATTERN:
+        return fits(w, raw) || fits(w, name) || base_fits(w, name, false) ||
+               base_fits(w, name, true);
+    default:
+        return fits(w, raw) || fits(w, name);
+    }
+}
+
+static bool alias_fits(const struct wish *w, const char *raw)
+{
+    char name[TL_DEMANGLED];
+    return either_fits(w, raw, tl_demangle(raw, name) ? name : raw);
+}
+
+static size_t take(const struct tl_image *image, const struct wish *w, uint8_t *wanted)
+{
+    const struct tl_symbols *const symbols = &image->symbols;
+    size_t found = 0;
+    for (size_t i = 0; i < symbols->n; i++)
+        if (either_fits(w, symbols->v[i].name, demangled(image, i)))
+            found += wanted[i] ^ 1, wanted[i] = 1;
+    for (size_t i = 0; i < symbols->n_aliases; i++) {
+        const struct tl_alias *const alias = &symbols->aliases[i];
+        if (!wanted[alias->symbol] && alias_fits(w, alias->name))
+            found += wanted[alias->symbol] = 1;
+    }
+    return found;
+}
+
+size_t tl_image_named(const struct tl_image *image, const char *text, size_t n,
+                      enum tl_naming naming, uint8_t *wanted)
+{
+    struct wish w = {.text = text, .n = n, .has_pattern = strpbrk(text, "*?") != NULL};
+    size_t found = 0;
+    const enum step end = naming == TL_NAMING_WHOLE ? PATTERN : STEPS;
+    for (w.step = WHOLE; n > 0 && found == 0 && w.step < end; w.step++)
+        found = take(image, &w, wanted);
+    return found;
+}
