@@ -92,7 +92,7 @@ static const struct tl_command commands[] = {
      "  --retain-decoded LIMIT * the same for decoded data\n"
      "  --retain-stf AGE       * make the shards of traces virtual that have not changed for this\n"
      "                         long, e.g. 7d\n"
-     "  --min-free SIZE        * accept no more trace when less space is free (default 256M)\n"
+     "  --min-free SIZE        * accept no more trace when less space is free (default 512M)\n"
      "  --rebuild-catalog      set a damaged catalog aside and rebuild it from the stored objects\n"
      "  --store URL            store everything in a Ceph cluster instead of the data folder:\n"
      "                         rados:POOL[?conf=FILE&id=NAME&namespace=NS&lease=SECONDS]\n"
@@ -119,7 +119,7 @@ static const struct tl_command commands[] = {
      "(default 512)\n"
      "  --max-message SIZE     * of each received message (default 4M)\n"
      "  --max-inbound SIZE     * memory for received messages (default 1G)\n"
-     "  --max-outbound SIZE    * memory for answers that clients have not taken (default 256M)\n"
+     "  --max-outbound SIZE    * memory for answers that clients have not taken (default 512M)\n"
      "Of most of these a client gets what is free of them, one alone half: docs/admin.md.\n"},
 #endif
 #ifdef TL_HAVE_PUSH

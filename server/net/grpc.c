@@ -418,6 +418,23 @@ struct tl_waiter *tl_call_waiter(struct tl_call *call)
     return &call->stream->waiter;
 }
 
+int tl_call_hold(struct tl_call *call, size_t n)
+{
+    struct tl_stream *const stream = call->stream;
+    char why[256];
+    if (stream->holds)
+        tl_account_release(stream->account, TL_USE_ANSWERS, stream->holds);
+    stream->holds = 0;
+    if (!n)
+        return TL_OK;
+    if (!tl_account_take(stream->account, TL_USE_ANSWERS, n))
+        return tl_fail_set(&call->fail, TL_LIMIT, "%.230s",
+                           tl_account_say(stream->account, TL_USE_ANSWERS,
+                                          "bytes of answers being read", why, sizeof why));
+    stream->holds = n;
+    return TL_OK;
+}
+
 bool tl_call_draining(struct tl_call *call)
 {
     return tl_net_draining(call->stream->net);

@@ -134,6 +134,10 @@ TL_MUST_USE int tl_call_wait(struct tl_call *call, int64_t timeout_ms);
 /* The waiter of tl_call_wait(), for threads that poke. Valid while the handler runs. */
 struct tl_waiter *tl_call_waiter(struct tl_call *call);
 
+/* Charge so many bytes of memory to the client, instead of those before, until the call ends or
+ * this is called with 0. TL_LIMIT: it has its share, described in tl_call_fail(). */
+TL_MUST_USE int tl_call_hold(struct tl_call *call, size_t n);
+
 /* Is the server stopping? Long calls should then end by returning tl_call_stop(). */
 bool tl_call_draining(struct tl_call *call);
 int tl_call_stop(struct tl_call *call);

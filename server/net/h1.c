@@ -72,6 +72,7 @@ struct exchange {
     unsigned role;              /* required by the route */
     struct tl_account *account; /* who is charged */
     size_t held;                /* as TL_USE_ANSWERS */
+    size_t holds;               /* the same, for what the answer takes in total */
     char *target;
     int fd;
     int64_t looked_ms; /* last check of the socket */
@@ -115,6 +116,8 @@ static void put_exchange(struct exchange *x)
     if (x->lasts)
         tl_account_release(x->account, tl_use_of_calls(x->role, TL_LASTING), 1);
     hold(x, 0);
+    if (x->holds)
+        tl_account_release(x->account, TL_USE_ANSWERS, x->holds);
     tl_account_put(x->account);
     tl_fields_fini(&x->headers);
     tl_buf_fini(&x->piece);
@@ -242,6 +245,10 @@ static void answer(struct exchange *x)
     x->lasts = tl_account_take(x->account, lasting, 1);
     if (!x->lasts)
         refuse_share(x, lasting, "answers of this kind");
+    else if (tl_account_take(x->account, TL_USE_ANSWERS, x->response.holds))
+        x->holds = x->response.holds;
+    else
+        refuse_share(x, TL_USE_ANSWERS, "bytes of memory for answers that are being read");
 }
 
 /* ---- responses -------------------------------------------------------------------------- */

@@ -540,13 +540,13 @@ static bool end_late(struct tl_h2 *h2, struct tl_stream *stream, uint64_t now)
 
 /*
  * An answer of which the client takes nothing, because it gives no window or does not read from the
- * socket. One that is produced while it is sent may pause for as long as there is memory.
+ * socket. One that is produced while it is sent may pause for any time, if its client holds little.
  */
 static void end_stalled(struct tl_h2 *h2, struct tl_stream *stream, uint64_t now)
 {
     const bool waits = stream->submitted && !stream->deferred && stream->ready_bytes > 0;
     if (!waits || now - stream->moved_at < h2->conn->loop->net->options.answer_ms ||
-        (atomic_load(&stream->lasting) && tl_account_within(stream->account, TL_USE_ANSWERS)))
+        (atomic_load(&stream->lasting) && tl_account_little(stream->account, TL_USE_ANSWERS)))
         return;
     atomic_fetch_add(&h2->conn->loop->net->stats.stalled, 1);
     nghttp2_submit_rst_stream(h2->session, 0, stream->id, NGHTTP2_ENHANCE_YOUR_CALM);

@@ -57,6 +57,7 @@ struct tl_http_response {
     int (*produce)(void *producer, struct tl_buf *out);
     void (*release)(void *producer);
     void *producer;
+    uint32_t holds;                /* bytes of memory that it takes, charged to the client */
     bool ranges;                   /* the body is reproducible: a client may request a part of it */
     int (*rewind)(void *producer); /* restart from the beginning. TL_OK, or < 0 */
     struct tl_fail fail;           /* where a handler describes a failure */

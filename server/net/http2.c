@@ -114,6 +114,14 @@ static void work(void *argument)
         return;
     }
     struct tl_stream *const stream = x->stream;
+    if (!tl_account_take(stream->account, TL_USE_ANSWERS, x->response.holds)) {
+        tl_http_refuse_share(stream->net, &x->response, stream->account, TL_USE_ANSWERS,
+                             "bytes of memory for answers that are being read");
+        send_whole(x, true);
+        free_exchange(x);
+        return;
+    }
+    stream->holds = x->response.holds;
     if (tl_workers_run(stream->net->workers, stream->account, x->role, TL_LASTING, produce, x) <
         0) {
         tl_http_refuse_share(stream->net, &x->response, stream->account,

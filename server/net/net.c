@@ -96,7 +96,7 @@ static void set_defaults(struct tl_net_options *o)
     if (!o->answer_ms)
         o->answer_ms = 60000;
     if (!o->max_outbound)
-        o->max_outbound = 256u << 20;
+        o->max_outbound = 512u << 20;
     if (!o->hello_ms)
         o->hello_ms = 10000;
     if (!o->request_ms)

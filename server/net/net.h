@@ -95,7 +95,7 @@ struct tl_net_options {
     size_t max_message;       /* bytes of a received message, 0: 4 MiB */
     /* Pending bytes of pushed messages, 0: 1 GiB; other classes get a fraction. */
     size_t max_inbound;
-    size_t max_outbound; /* bytes of answers that clients have not taken, 0: 256 MiB */
+    size_t max_outbound; /* bytes of answers that clients have not taken, 0: 512 MiB */
     unsigned drain_ms;   /* grace period for calls at shutdown, 0: 3000 */
 };
 

@@ -212,6 +212,14 @@ bool tl_account_within(const struct tl_account *account, unsigned use)
            (!token || atomic_load_explicit(&token->used[use], memory_order_relaxed) <= share);
 }
 
+#define LITTLE 16 /* as a divisor */
+
+bool tl_account_little(const struct tl_account *account, unsigned use)
+{
+    const size_t little = atomic_load(&account->shares->of[use].all) / LITTLE;
+    return atomic_load(&tl_account_party(account)->used[use]) <= little;
+}
+
 /* ---- what people are told -------------------------------------------------------------------- */
 
 char *tl_account_say(const struct tl_account *account, unsigned use, const char *what, char *out,

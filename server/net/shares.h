@@ -114,6 +114,9 @@ void tl_account_release_too(struct tl_account *account, unsigned use);
 /* Is what is charged within the shares? */
 bool tl_account_within(const struct tl_account *account, unsigned use);
 
+/* Is it so little of all that there is that nobody else could miss it? */
+bool tl_account_little(const struct tl_account *account, unsigned use);
+
 /* Why tl_account_take() refused, as a sentence: which share, how much, what to do. `what` names it,
  * "calls that read". Returns `out`. */
 char *tl_account_say(const struct tl_account *account, unsigned use, const char *what, char *out,

@@ -74,6 +74,8 @@ void tl_stream_put(struct tl_stream *stream)
         tl_message_free(stream, stream->in);
         stream->in = next;
     }
+    if (stream->holds)
+        tl_account_release(stream->account, TL_USE_ANSWERS, stream->holds);
     tl_account_put(stream->account);
     tl_account_release(stream->caller->account, TL_USE_HEADS, stream->head_held);
     if (stream->guest)

@@ -83,6 +83,7 @@ struct tl_stream {
     uv_timer_t timer; /* for the deadline */
     bool has_timer;
 
+    size_t holds;        /* charged as TL_USE_ANSWERS for what its call takes */
     atomic_bool lasting; /* the answer is produced while it is sent, for as long as it takes */
 
     struct tl_waiter waiter; /* its lock guards everything below */

@@ -16,6 +16,9 @@ TL_MUST_USE int tl_rangefile_open(struct tl_lake *lake, const struct tl_range_re
                                   struct tl_rangefile **out, struct tl_fail *fail);
 /* First instruction and count, as resolved at open. */
 void tl_rangefile_extent(const struct tl_rangefile *file, uint64_t *first, uint64_t *count);
+/* About the memory that an open range takes, with the pieces that wait to be sent. */
+#define TL_RANGE_HOLDS (4u << 20)
+
 /* Append the next piece to `out`; the concatenated pieces are the file. TL_EOF after the last. */
 TL_MUST_USE int tl_rangefile_next(struct tl_rangefile *file, struct tl_buf *out,
                                   struct tl_fail *fail);

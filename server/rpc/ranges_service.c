@@ -41,7 +41,9 @@ static int send_range(struct tl_call *call, const struct tl_range_request *reque
     Tracelake__V1__FetchReply reply = TRACELAKE__V1__FETCH_REPLY__INIT;
     struct tl_rangefile *range = NULL;
     bool first = true;
-    int rc = tl_rangefile_open(tl_call_rpc(call)->lake, request, &range, fail);
+    int rc = tl_call_hold(call, TL_RANGE_HOLDS);
+    if (rc >= 0)
+        rc = tl_rangefile_open(tl_call_rpc(call)->lake, request, &range, fail);
     if (rc < 0)
         return tl_explain(tl_call_fail(call), rc, request->trace, request->stream);
     tl_rangefile_extent(range, &reply.first, &reply.count);
@@ -136,7 +138,9 @@ static int send_news(struct follow *f, uint64_t to)
     };
     Tracelake__V1__FetchReply reply = TRACELAKE__V1__FETCH_REPLY__INIT;
     struct tl_rangefile *range = NULL;
-    int rc = tl_rangefile_open(tl_call_rpc(f->call)->lake, &request, &range, fail);
+    int rc = tl_call_hold(f->call, TL_RANGE_HOLDS);
+    if (rc >= 0)
+        rc = tl_rangefile_open(tl_call_rpc(f->call)->lake, &request, &range, fail);
     if (rc < 0)
         return tl_explain(tl_call_fail(f->call), rc, request.trace, request.stream);
     tl_rangefile_extent(range, &reply.first, &reply.count);
@@ -157,6 +161,7 @@ static int send_news(struct follow *f, uint64_t to)
         tl_buf_fini(&piece);
     }
     tl_rangefile_close(range);
+    (void)!tl_call_hold(f->call, 0);
     if (rc == TL_EOF) {
         /* Not `to`: the range may have been opened with a smaller extent than seen before. */
         if (end > f->at)

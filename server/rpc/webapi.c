@@ -464,6 +464,7 @@ int tl_web_range(struct tl_http_request *request, struct tl_http_response *respo
     if (p->rc < 0 && p->rc != TL_EOF)
         return tl_web_explain(request, response, p->rc);
     response->produce = pull;
+    response->holds = TL_RANGE_HOLDS;
     response->rewind = rewind_range;
     response->ranges = true;
     return range_headers(&range, p->range, response);

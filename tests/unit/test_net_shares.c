@@ -347,6 +347,41 @@ static void test_answers_over_http1(void **state)
     stop_serving(&s);
 }
 
+/* Ranges that are open, over RPC and HTTP/2: each is memory, even if nothing of it is taken. */
+static void test_ranges_are_memory(void **state)
+{
+    enum { STREAMS = 60, ALL = 64 << 20, RANGE = 4 << 20, MOST = ALL / 2 / RANGE };
+    const struct tl_net_options options = {.max_outbound = ALL, .answer_ms = 1000};
+    struct serving s;
+    Tracelake__V1__FetchRequest request = TRACELAKE__V1__FETCH_REQUEST__INIT;
+    request.trace = (char *)(uintptr_t) "t";
+    request.stream = (char *)(uintptr_t) "cs.10";
+    request.format = TRACELAKE__V1__FORMAT__FORMAT_TEXT;
+    open_server(&s, options, false);
+    struct h2_client *const c = h2_connect_from(s.url, NULL, 0);
+    struct h2_exchange *x[STREAMS];
+    for (int i = 0; i < STREAMS; i++) {
+        if (i & 1) {
+            x[i] = h2_request(c, "GET", "/api/v1/traces/t/streams/cs.10/range?format=text", true,
+                              NULL);
+        } else {
+            x[i] = begin(c, "/tracelake.v1.Ranges/Fetch", NULL);
+            h2_send_message(c, x[i], &request.base, true);
+        }
+    }
+    settle(c);
+    expect_short_calls(&s, OTHER, NULL);
+    assert_true(metric(s.net, "share_largest{of=\"answer-bytes\"}") <= ALL / 2 + RANGE);
+    /* Those that are in progress end, except as many as nobody misses. */
+    const char *const stalled = "share_used{of=\"answer-bytes\"}";
+    for (int waited = 0; metric(s.net, stalled) > ALL / 16 && waited < PATIENCE_MS; waited++)
+        h2_step(c, 1);
+    assert_true(metric(s.net, stalled) <= ALL / 16);
+    h2_free(c);
+    await_metric(s.net, stalled, 0, 0);
+    stop_serving(&s);
+}
+
 /* ---- calls ---------------------------------------------------------------------------------- */
 
 /* Health and readiness, while one address has all that it can have of everything public. */
@@ -551,6 +586,7 @@ int main(void)
         cmocka_unit_test(test_answers_that_are_not_taken),
         cmocka_unit_test(test_answers_wait_for_room),
         cmocka_unit_test(test_answers_over_http1),
+        cmocka_unit_test(test_ranges_are_memory),
         cmocka_unit_test(test_health_has_its_own),
         cmocka_unit_test(test_guests),
         cmocka_unit_test(test_lasting_calls),
