@@ -12,6 +12,15 @@ struct tl_lake;
 
 struct tl_ingest;
 
+/* What is stored of a capture. */
+struct tl_identity {
+    uint64_t durable; /* bytes */
+    bool complete;
+    /* Their hash: "sha256:<64 hex>", or "crc32c:<8 hex>" while the former is not known. "": there
+     * are none, or some are damaged, or were removed before they were hashed. */
+    char content[72];
+};
+
 /* How shards of a new trace are stored: whether it gets the label shards=virtual (lake.h). The
  * default is that of the lake's options. */
 enum tl_shards { TL_SHARDS_AS_LAKE /* the default */, TL_SHARDS_STORED, TL_SHARDS_VIRTUAL };
@@ -44,8 +53,9 @@ struct tl_ingest_request {
  *
  * A trace has one push at a time. Another push of the same rig that resumes takes over at once,
  * since the earlier one may hang in a dead connection. It gets a larger epoch, and whatever the
- * earlier one still appends is rejected. Errors: TL_EXISTS (not resume, but the trace exists; or
- * another rig holds it), TL_DENIED (another push has taken over since `epoch`, and holds it or
+ * earlier one still appends is rejected. A complete trace can be opened, too, but not appended to:
+ * see tl_ingest_identity(). Errors: TL_EXISTS (not resume, but the trace exists; another rig holds
+ * it; it has another setup), TL_DENIED (another push has taken over since `epoch`, and holds it or
  * completed it), TL_AGAIN (it is being deleted), TL_BAD (setup), TL_NOSPACE, TL_IO.
  */
 TL_MUST_USE int tl_ingest_open(struct tl_lake *lake, const struct tl_ingest_request *request,
@@ -54,6 +64,13 @@ TL_MUST_USE int tl_ingest_open(struct tl_lake *lake, const struct tl_ingest_requ
                                struct tl_fail *fail);
 /* Number of this push of the trace, from 1. A push whose connection broke resumes with it. */
 uint64_t tl_ingest_epoch(const struct tl_ingest *ingest);
+/* What was stored when the push was opened. If its bytes are others than those of the capture to be
+ * pushed, nothing must be appended. */
+void tl_ingest_identity(const struct tl_ingest *ingest, struct tl_identity *out);
+/* Check that everything appended so far has this hash, "crc32c:<8 hex>"; waits until it is durable.
+ * TL_EXISTS: the stored bytes are others. Others as for tl_ingest_append(). */
+TL_MUST_USE int tl_ingest_check(struct tl_ingest *ingest, const char *content,
+                                struct tl_fail *fail);
 /* Check that the push can continue. TL_OK; TL_DENIED or TL_AGAIN once another push has taken over;
  * TL_NOSPACE, TL_IO if appended bytes did not become durable, so that no more will. */
 TL_MUST_USE int tl_ingest_continues(struct tl_ingest *ingest, struct tl_fail *fail);
@@ -66,9 +83,10 @@ struct tl_given {
 };
 /*
  * Append bytes at `offset` (checked: TL_BAD if it leaves a hole; bytes that are already there are
- * skipped). Copies, then returns; blocks while more than a bounded amount waits for the disk.
- * TL_NOSPACE, TL_IO: nothing of this call is kept, and non-durable bytes are discarded: close, and
- * open again. TL_DENIED: another push has taken over, or the capture is complete.
+ * compared with those, TL_EXISTS if they differ, and skipped). Copies, then returns; blocks while
+ * more than a bounded amount waits for the disk. TL_NOSPACE, TL_IO: nothing of this call is kept,
+ * and non-durable bytes are discarded: close, and open again. TL_DENIED: another push has taken
+ * over, or the capture is complete.
  */
 TL_MUST_USE int tl_ingest_append(struct tl_ingest *ingest, uint64_t offset, struct tl_bytes bytes,
                                  struct tl_fail *fail);
@@ -93,6 +111,10 @@ void tl_lake_set_seal_after(struct tl_lake *lake, uint64_t seconds);
 /* Detach (also after finish). Appended bytes become durable; the trace can be resumed. A trace
  * without bytes is deleted. */
 void tl_ingest_close(struct tl_ingest *ingest);
+/* What is stored of a trace; reads at most one raw file, if it was not packed. TL_NOTFOUND; others
+ * as for tl_lake_trace(). */
+TL_MUST_USE int tl_lake_identify(struct tl_lake *lake, const char *trace, struct tl_identity *out,
+                                 struct tl_fail *fail);
 /* Durable offset of a trace. TL_NOTFOUND. */
 TL_MUST_USE int tl_lake_offset(struct tl_lake *lake, const char *trace, uint64_t *durable,
                                bool *complete);

@@ -29,6 +29,7 @@ struct options {
     struct tl_perf_live *live; /* of the capture being pushed; or NULL */
     const char *spool;
     char spool_dir[4096];
+    int worst; /* of captures after which the others are pushed all the same */
 };
 
 /* Make a name valid as part of a trace id: other characters become '-'. */
@@ -99,7 +100,10 @@ static int push_one(void *context, struct tl_bundle_capture *capture, bool alone
         status = tl_sender_push(&o->sender, capture);
     tl_perf_live_free(o->live);
     o->live = NULL;
-    return status;
+    if (!o->sender.differs)
+        return status;
+    o->worst = status; /* it has nothing to do with the others */
+    return TL_CLI_DONE;
 }
 
 /* --spool DIR[,SIZE] */
@@ -191,5 +195,5 @@ int tl_cmd_push(int argc, char **argv)
     status = tl_cli_captures(&what, push_one, &o);
     tl_remote_on_default();
     tracelake_close(o.sender.lake);
-    return status;
+    return status > o.worst ? status : o.worst;
 }

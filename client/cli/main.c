@@ -128,8 +128,9 @@ static const struct tl_command commands[] = {
      "       tracelake push [options] --snapshot DIR\n"
      "       tracelake push [options] perf.data\n"
      "       tracelake push --config F          [source] sections name their files\n"
-     "Sends raw trace. An existing, incomplete trace is resumed where its durable bytes end. A "
-     "pipe\n"
+     "Sends raw trace. An existing, incomplete trace is resumed where its durable bytes end, if "
+     "the\n"
+     "input begins with these; another capture under its name is refused with status 3. A pipe\n"
      "or a device continues to be read while the server is unreachable.\n" FORMATS
      "  --snapshot DIR      push each buffer of an Arm trace snapshot as a separate trace\n"
      "  --buffer NAME       only this buffer of a snapshot\n"

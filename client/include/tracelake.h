@@ -167,8 +167,9 @@ struct tracelake_push_options {
 /*
  * Begin or resume a capture. A capture is a sequence of bytes numbered from 0. The server decides
  * at which offset the client continues (tracelake_push_offset()): 0 for a new trace, otherwise
- * after the bytes it has stored durably. Errors: EXISTS (the trace exists and `resume` is not set,
- * or another rig holds it), BAD (setup), DENIED, NOSPACE, UNREACHABLE.
+ * after the bytes it has stored durably, which tracelake_push_compare() compares with those of the
+ * capture. Errors: EXISTS (the trace exists and `resume` is not set, another rig holds it, or it
+ * has another setup), BAD (setup), DENIED, NOSPACE, UNREACHABLE.
  */
 TRACELAKE_MUST_USE TRACELAKE_API int tracelake_push_open(struct tracelake_push **out,
                                                          struct tracelake *lake,
@@ -192,9 +193,10 @@ tracelake_push_setup(struct tracelake_push *push, const char *setup, struct trac
  * Append bytes to the capture. They are copied into the window and sent as soon as the connection
  * accepts them; blocks while the window is full. If the connection breaks, it is re-established and
  * the unacknowledged bytes are sent again from the server's durable offset: nothing is lost or
- * duplicated. Errors: as for open; IO if the server has lost bytes that it had acknowledged;
- * CANCELLED: not everything was accepted, see tracelake_push_offset(). After any other error the
- * session can only be closed (and the trace resumed).
+ * duplicated. Errors: as for open; EXISTS if the trace has bytes of another push; IO if the server
+ * has lost bytes that it had acknowledged; CANCELLED: not everything was accepted, see
+ * tracelake_push_offset(). After any other error the session can only be closed (and the trace
+ * resumed).
  */
 TRACELAKE_MUST_USE TRACELAKE_API int tracelake_push_write(struct tracelake_push *push,
                                                           const void *data, size_t n,
@@ -208,13 +210,55 @@ TRACELAKE_MUST_USE TRACELAKE_API int tracelake_push_serve(struct tracelake_push 
 TRACELAKE_MUST_USE TRACELAKE_API int tracelake_push_flush(struct tracelake_push *push,
                                                           struct tracelake_error *error);
 /*
- * Mark the capture as complete: wait until all bytes are durable and report the end to the server.
+ * Mark the capture as complete: wait until all bytes are durable and report the end to the server,
+ * which compares their checksum (EXISTS: it has other bytes).
  * Call tracelake_push_close() afterwards.
  */
 TRACELAKE_MUST_USE TRACELAKE_API int tracelake_push_finish(struct tracelake_push *push,
                                                            struct tracelake_error *error);
 /* Free. A capture that was not finished stays open on the server and can be resumed. */
 TRACELAKE_API void tracelake_push_close(struct tracelake_push *push);
+
+/*
+ * What a server has of a capture. A name and a length do not identify it: compare its bytes before
+ * continuing it, or before taking a complete trace for the capture at hand.
+ */
+struct tracelake_stored {
+    uint64_t durable; /* bytes */
+    bool complete;    /* nothing can be appended */
+    char content[72]; /* hash of these bytes: "sha256:<64 hex>" or, while that is not known,
+                         "crc32c:<8 hex>"; "": there are none, or the server cannot tell */
+};
+/* What a trace had when its push was opened or reconnected. */
+TRACELAKE_API void tracelake_push_stored(const struct tracelake_push *push,
+                                         struct tracelake_stored *out);
+/*
+ * Compare the capture with what the server had when the push was opened: pass its bytes before
+ * tracelake_push_offset(), in order, in any number of pieces, before the first write. The last
+ * piece gives the result: EXISTS: they are others, so this is another capture; close the push.
+ * UNSUPPORTED: the server cannot tell.
+ */
+TRACELAKE_MUST_USE TRACELAKE_API int tracelake_push_compare(struct tracelake_push *push,
+                                                            const void *data, size_t n,
+                                                            struct tracelake_error *error);
+/* The same without a push: what a trace has now. */
+TRACELAKE_MUST_USE TRACELAKE_API int tracelake_get_stored(struct tracelake *lake, const char *trace,
+                                                          struct tracelake_stored *out,
+                                                          struct tracelake_error *error);
+/* Compares bytes with a hash; free with tracelake_content_free(), which accepts NULL. `hash`: one
+ * of the kind that they will be compared with. */
+struct tracelake_content;
+TRACELAKE_MUST_USE TRACELAKE_API int tracelake_content_new(struct tracelake_content **out,
+                                                           const char *hash,
+                                                           struct tracelake_error *error);
+TRACELAKE_API void tracelake_content_add(struct tracelake_content *content, const void *data,
+                                         size_t n);
+/* Do the bytes added so far have this hash? OK, EXISTS, UNSUPPORTED, as above; more may be added.
+ */
+TRACELAKE_MUST_USE TRACELAKE_API int tracelake_content_same(const struct tracelake_content *content,
+                                                            const char *hash,
+                                                            struct tracelake_error *error);
+TRACELAKE_API void tracelake_content_free(struct tracelake_content *content);
 
 /* Durable offset of a trace, and whether its capture is complete. `complete` may be NULL. */
 TRACELAKE_MUST_USE TRACELAKE_API int tracelake_offset(struct tracelake *lake, const char *trace,

@@ -294,6 +294,17 @@ bool tl_feed_is_file(const struct tl_feed *feed)
 
 /* ---- reading ------------------------------------------------------------------------------ */
 
+bool tl_feed_has_begin(struct tl_feed *feed)
+{
+    if (!feed->backlog)
+        return true;
+    pthread_mutex_lock(&feed->lock);
+    const bool is_known = !feed->o.continues || (feed->o.spool && feed->o.spool->has_base);
+    const bool has = is_known && feed->base + tl_backlog_begin(feed->backlog) == 0;
+    pthread_mutex_unlock(&feed->lock);
+    return has;
+}
+
 static int from_file(struct tl_feed *feed, uint64_t durable, struct tl_fail *fail)
 {
     if (durable > feed->at && tl_bundle_skip(&feed->in, durable - feed->at) != durable - feed->at)

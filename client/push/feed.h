@@ -36,6 +36,8 @@ const char *tl_feed_name(const struct tl_feed *feed);
 /* Is the input a file, so that any byte can be read again? */
 bool tl_feed_is_file(const struct tl_feed *feed);
 
+/* Can the capture be read from its first byte on? Not if an earlier push has read and sent it. */
+bool tl_feed_has_begin(struct tl_feed *feed);
 /*
  * Continue at the server's durable offset. TL_BAD: bytes from there on are no longer available.
  * Without this call the capture is read from its first byte.

@@ -4,6 +4,7 @@
 #include "base/now.h"
 #include "cli/captures.h"
 #include "cli/progress.h"
+#include "push/compare.h"
 #include "push/feed.h"
 #include "push/sent.h"
 #include "push/upload.h"
@@ -29,6 +30,9 @@ struct job {
     struct tl_feed *feed;
     struct tracelake_push *push;
     char trace[64]; /* "": not known yet */
+    struct tl_compare compare;
+    bool refused;   /* the trace has other bytes */
+    bool began;     /* sending did */
     uint64_t total; /* size of a file, 0: not known */
     uint8_t *bytes; /* buffer of PIECE bytes */
 };
@@ -87,7 +91,6 @@ static int open_push(struct job *job, const char *setup)
 {
     const struct tl_sender *const sender = job->sender;
     struct tracelake_error error = {0};
-    struct tl_fail fail = {0};
     const struct tracelake_push_options options = {
         .rig = sender->rig,
         .trace = job->trace[0] ? job->trace : NULL,
@@ -103,14 +106,7 @@ static int open_push(struct job *job, const char *setup)
     };
     if (tracelake_push_open(&job->push, sender->lake, &options, &error) < 0)
         return tl_remote_fail(tl_feed_name(job->feed), &error);
-    const uint64_t from = tracelake_push_offset(job->push);
     snprintf(job->trace, sizeof job->trace, "%s", tracelake_push_trace(job->push));
-    if (tl_feed_from(job->feed, from, &fail) < 0) {
-        tl_cli_warn(tl_feed_name(job->feed), "trace %s: %s", job->trace, fail.text);
-        return TL_CLI_BAD;
-    }
-    if (from > 0 && !sender->quiet)
-        fprintf(stderr, "tracelake: %s: going on at byte %" PRIu64 "\n", job->trace, from);
     return TL_ARGS_GO;
 }
 
@@ -272,33 +268,11 @@ static void say_rest(const struct job *job, const char *why)
         tl_cli_warn(name, "%s%s%s%s", why, *why ? "; " : "", stored, rest);
 }
 
-/* The trace is complete on the server: compare its length with the input. */
-static int compare_complete(struct job *job, uint64_t durable)
-{
-    struct tl_fail fail;
-    ssize_t got = tl_feed_from(job->feed, durable, &fail) < 0 ? TL_BAD : TL_AGAIN;
-    while (got == TL_AGAIN && !tl_remote_signalled()) {
-        got = tl_feed_take(job->feed, job->bytes, PIECE);
-        struct pollfd fd = {tl_feed_descriptor(job->feed), POLLIN, 0};
-        if (got == TL_AGAIN && poll(&fd, 1, LOOK_MS) < 0 && errno != EINTR)
-            break;
-    }
-    if (got != 0) {
-        tl_cli_warn(tl_feed_name(job->feed),
-                    "trace %s is complete on the server with %" PRIu64
-                    " bytes, this input has %s; push it under another name",
-                    job->trace, durable, got > 0 ? "more" : "fewer");
-        return TL_CLI_REFUSED;
-    }
-    if (!job->sender->quiet)
-        fprintf(stderr, "tracelake: %s: the server has all of it already\n", job->trace);
-    return TL_ARGS_GO;
-}
-
 /* The push is open: send everything. TL_ARGS_GO: all is stored. */
 static int send_job(struct job *job)
 {
     struct tracelake_error error = {0};
+    job->began = true;
     tl_progress_begin(job->trace, "B");
     const int result = send_all(job, &error);
     tl_progress_end();
@@ -316,26 +290,71 @@ static int send_job(struct job *job)
     return status;
 }
 
-/* Does the server know the name? TL_ARGS_GO: `*complete` is set. */
-static int ask_offset(const struct job *job, uint64_t *durable, bool *complete)
+/* Is what the server has of the trace the begin of this capture? */
+static int compare(struct job *job, const struct tracelake_stored *stored)
+{
+    const bool keeps = job->spool.path && stored->durable <= job->sender->spool_max;
+    const int status = tl_compare_input(&job->compare, job->feed, job->trace, stored, keeps);
+    job->refused = status == TL_CLI_REFUSED;
+    if (job->refused && job->spool.path)
+        tl_cli_warn(job->trace,
+                    "%" PRIu64
+                    " bytes wait in %s; rename this folder to push them under its new name",
+                    tl_feed_held(job->feed), job->spool.path);
+    return status;
+}
+
+/* Compare with what the server has under the name, if any, before a push is opened: that would end
+ * another one. */
+static int ask_stored(struct job *job, struct tracelake_stored *stored)
 {
     struct tracelake_error error;
-    *complete = false;
+    *stored = (struct tracelake_stored){0};
     if (!job->trace[0] || job->sender->no_resume)
         return TL_ARGS_GO;
-    const int known = tracelake_offset(job->sender->lake, job->trace, durable, complete, &error);
+    const int known = tracelake_get_stored(job->sender->lake, job->trace, stored, &error);
+    if (known == TRACELAKE_OK)
+        return stored->durable > 0 ? compare(job, stored) : TL_ARGS_GO;
     /* The token may permit only pushing; a push survives a broken connection. */
-    if (known < 0 && known != TRACELAKE_NOTFOUND && known != TRACELAKE_DENIED &&
-        known != TRACELAKE_UNREACHABLE && known != TRACELAKE_NOSPACE && known != TRACELAKE_TIMEOUT)
-        return tl_remote_fail(tl_feed_name(job->feed), &error);
-    return TL_ARGS_GO;
+    return known == TRACELAKE_NOTFOUND || known == TRACELAKE_DENIED ||
+                   known == TRACELAKE_UNREACHABLE || known == TRACELAKE_NOSPACE ||
+                   known == TRACELAKE_TIMEOUT
+               ? TL_ARGS_GO
+               : tl_remote_fail(tl_feed_name(job->feed), &error);
+}
+
+/* Open the push, compare with what the server has now, and send the rest. */
+static int push_rest(struct job *job, const char *setup, const struct tracelake_stored *before)
+{
+    struct tracelake_stored now;
+    const bool quiet = job->sender->quiet;
+    /* The setup of such an input is known only at its end. */
+    const bool done = before->complete && job->sender->tend;
+    int status = done ? TL_ARGS_GO : open_push(job, setup);
+    if (status != TL_ARGS_GO)
+        return status;
+    if (done)
+        now = *before;
+    else
+        tracelake_push_stored(job->push, &now);
+    if (now.durable != before->durable || now.complete != before->complete)
+        status = compare(job, &now);
+    if (status != TL_ARGS_GO)
+        return status;
+    struct tracelake_error error;
+    if (now.complete && job->push && tracelake_push_finish(job->push, &error) < 0)
+        return tl_remote_fail(job->trace, &error);
+    if (now.complete && !quiet)
+        fprintf(stderr, "tracelake: %s: the server has all of it already\n", job->trace);
+    else if (now.durable > 0 && !quiet)
+        fprintf(stderr, "tracelake: %s: going on at byte %" PRIu64 "\n", job->trace, now.durable);
+    return now.complete ? TL_ARGS_GO : send_job(job);
 }
 
 static int connect_and_send(struct job *job, struct tl_setup *setup)
 {
     struct tl_buf text = {0};
-    uint64_t durable = 0;
-    bool complete = false;
+    struct tracelake_stored stored;
     int status = find_server(job);
     if (status == TL_ARGS_GO)
         status = tl_cli_upload_images(job->sender->lake, setup, tries_of(job));
@@ -345,18 +364,11 @@ static int connect_and_send(struct job *job, struct tl_setup *setup)
         status = TL_CLI_BAD;
     }
     if (status == TL_ARGS_GO)
-        status = ask_offset(job, &durable, &complete);
-    if (status == TL_ARGS_GO && complete) {
-        status = compare_complete(job, durable);
-    } else if (status == TL_ARGS_GO) {
-        status = open_push(job, (const char *)text.p);
-        if (status == TL_ARGS_GO)
-            status = send_job(job);
-        else
-            say_rest(job, "");
-    } else if (job->spool.path) {
+        status = ask_stored(job, &stored);
+    if (status == TL_ARGS_GO)
+        status = push_rest(job, (const char *)text.p, &stored);
+    if (status != TL_ARGS_GO && !job->began && !job->refused)
         say_rest(job, "");
-    }
     tl_buf_fini(&text);
     return status;
 }
@@ -395,6 +407,7 @@ static int begin_job(struct job *job, const char *trace)
 static void end_job(struct job *job, bool stored)
 {
     tracelake_push_close(job->push);
+    tl_compare_end(&job->compare);
     tl_feed_close(job->feed);
     tl_spooldir_close(&job->spool, stored);
     free(job->bytes);
@@ -484,6 +497,7 @@ int tl_sender_push(struct tl_sender *sender, struct tl_bundle_capture *capture)
     } else if (stored) {
         status = report(sender, job.trace, tl_feed_name(job.feed), &capture->setup);
     }
+    sender->differs = job.refused;
     end_job(&job, stored);
     return worst > status ? worst : status;
 }

@@ -28,6 +28,7 @@ struct tl_sender {
     /* May be NULL: called from time to time to do its own work; `last`: all bytes are sent. */
     const char *(*tend)(void *context, struct tracelake *lake, const char *trace, bool last);
     void *context;
+    bool differs; /* set: the server has another capture under this name */
 };
 
 /*

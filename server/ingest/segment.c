@@ -9,10 +9,16 @@
 #include <stdlib.h>
 
 static const char segment_magic[8] = "TLSPOOL1";
-static const char block_magic[4] = "TLB2";
-/* First version: without arrival and durable, checksum over 16 bytes. */
-static const char old_magic[4] = "TLB1";
-#define OLD_HEAD 20
+/* Versions of a block's head: with the checksum of all bytes before, without it, and without
+ * arrival and durable. The last four bytes are the checksum over the bytes before them and the
+ * data. */
+#define VERSIONS 3
+static const struct {
+    char magic[4];
+    uint32_t head;
+} versions[VERSIONS] = {{"TLB3", TL_BLOCK_HEAD}, {"TLB2", 36}, {"TLB1", 20}};
+enum { SUMMED, UNSUMMED, OLDEST };
+#define LEAST_HEAD 20
 
 char *tl_segment_key(char out[static 128], const char *name, uint64_t first)
 {
@@ -79,40 +85,57 @@ void tl_segment_head(uint8_t out[static TL_SEGMENT_HEAD], uint64_t first)
     tl_put_le64(out + 8, first);
 }
 
-void tl_block_head(uint8_t out[static TL_BLOCK_HEAD], const struct tl_spool_block *block,
-                   uint32_t data_crc)
+/* Encode a head of a version, and return its size. */
+static size_t put_head(uint8_t out[static TL_BLOCK_HEAD], unsigned version,
+                       const struct tl_spool_block *block, uint32_t data_crc)
 {
-    memcpy(out, block_magic, 4);
+    const size_t n = versions[version].head - 4;
+    memcpy(out, versions[version].magic, 4);
     tl_put_le32(out + 4, block->n);
     tl_put_le64(out + 8, block->offset);
     tl_put_le64(out + 16, block->arrival);
     tl_put_le64(out + 24, block->durable);
-    tl_put_le32(out + 32, tl_crc32c_join(tl_crc32c(0, out, 32), data_crc, block->n));
+    tl_put_le32(out + 32, block->before);
+    tl_put_le32(out + n, tl_crc32c_join(tl_crc32c(0, out, n), data_crc, block->n));
+    return n + 4;
+}
+
+size_t tl_block_head(uint8_t out[static TL_BLOCK_HEAD], const struct tl_spool_block *block,
+                     uint32_t data_crc)
+{
+    return put_head(out, block->summed ? SUMMED : UNSUMMED, block, data_crc);
+}
+
+static unsigned version_of(const struct tl_spool_block *block)
+{
+    return block->summed ? SUMMED : block->head == versions[OLDEST].head ? OLDEST : UNSUMMED;
 }
 
 /* Checksum of a block head read into `block`, with this data. */
 static uint32_t block_crc(const struct tl_spool_block *block, struct tl_bytes data)
 {
     uint8_t head[TL_BLOCK_HEAD];
-    tl_block_head(head, block, tl_crc32c(0, data.p, data.n));
-    if (block->head == TL_BLOCK_HEAD)
-        return tl_le32(head + 32);
-    memcpy(head, old_magic, 4);
-    return tl_crc32c(tl_crc32c(0, head, 16), data.p, data.n);
+    const size_t n = put_head(head, version_of(block), block, tl_crc32c(0, data.p, data.n));
+    return tl_le32(head + n - 4);
 }
 
 /* Parse a head at `p`, of which `n` bytes are available. */
 static bool parse_head(const uint8_t *p, size_t n, struct tl_spool_block *out)
 {
-    const bool old = n >= OLD_HEAD && memcmp(p, old_magic, 4) == 0;
-    if (!old && (n < TL_BLOCK_HEAD || memcmp(p, block_magic, 4) != 0))
+    unsigned version = SUMMED;
+    while (version < VERSIONS &&
+           (n < versions[version].head || memcmp(p, versions[version].magic, 4) != 0))
+        version++;
+    if (version == VERSIONS)
         return false;
     *out = (struct tl_spool_block){.n = tl_le32(p + 4),
                                    .offset = tl_le64(p + 8),
-                                   .arrival = old ? 0 : tl_le64(p + 16),
-                                   .durable = old ? 0 : tl_le64(p + 24),
-                                   .head = old ? OLD_HEAD : TL_BLOCK_HEAD,
-                                   .crc = tl_le32(p + (old ? 16 : 32))};
+                                   .arrival = version == OLDEST ? 0 : tl_le64(p + 16),
+                                   .durable = version == OLDEST ? 0 : tl_le64(p + 24),
+                                   .before = version == SUMMED ? tl_le32(p + 32) : 0,
+                                   .summed = version == SUMMED,
+                                   .head = versions[version].head,
+                                   .crc = tl_le32(p + versions[version].head - 4)};
     return out->n > 0 && out->n <= TL_SPOOL_BLOCK && out->offset <= UINT64_MAX - out->n &&
            out->durable <= out->offset;
 }
@@ -187,11 +210,11 @@ static int search(struct tl_segment_walk *walk, uint64_t at, uint64_t *found_at,
         }
         more = window.n == SEARCH_BYTES;
         /* Heads that cross into the next window are examined there, up to the log's end here. */
-        const size_t keep = more ? TL_BLOCK_HEAD : OLD_HEAD;
+        const size_t keep = more ? TL_BLOCK_HEAD : LEAST_HEAD;
         const size_t last = window.n < keep ? 0 : window.n - keep + 1;
         r = TL_EOF;
         for (size_t i = 0; i < last && r == TL_EOF; i++) {
-            const uint8_t *p = memchr(window.p + i, block_magic[0], last - i);
+            const uint8_t *p = memchr(window.p + i, versions[SUMMED].magic[0], last - i);
             if (!p)
                 break;
             i = (size_t)(p - window.p);
@@ -216,7 +239,9 @@ static struct tl_segment_piece piece_of(uint64_t at, const struct tl_spool_block
                                      .at = at,
                                      .bytes = block->head + (uint64_t)block->n,
                                      .durable = block->durable,
-                                     .arrival = block->arrival};
+                                     .arrival = block->arrival,
+                                     .before = block->before,
+                                     .summed = block->summed};
 }
 
 static void step(struct tl_segment_walk *walk, const struct tl_segment_piece *piece)
@@ -318,6 +343,9 @@ int tl_segment_scan(struct tl_log *log, uint64_t first, struct tl_segment_extent
             break;
         out->end = piece.offset + piece.n;
         out->bytes = piece.at + piece.bytes;
+        out->summed = !piece.damaged && piece.summed;
+        out->sum =
+            tl_crc32c_join(piece.before, tl_crc32c(0, walk.data.p, walk.data.n), walk.data.n);
     }
     tl_segment_walk_end(&walk);
     if (out->end == first && !out->head)

@@ -6,7 +6,7 @@
 #include "store/backend.h"
 
 #define TL_SEGMENT_HEAD 16
-#define TL_BLOCK_HEAD   36
+#define TL_BLOCK_HEAD   40         /* at most */
 #define TL_SPOOL_BLOCK  (1u << 20) /* maximum data of one block */
 
 struct tl_segment {
@@ -39,13 +39,15 @@ struct tl_spool_block {
     uint64_t arrival; /* when all of it had arrived, ns since 1970; 0: not known */
     uint64_t durable; /* durable offset of the capture when it was written */
     uint32_t n;       /* data bytes */
-    uint32_t head;    /* size of its head: 20 in segments of the first version */
+    uint32_t head;    /* size of its head */
     uint32_t crc;
+    uint32_t before; /* CRC32C of all bytes of the capture before it */
+    bool summed;     /* `before` is known */
 };
-/* Encode the head of a block with the offset, arrival, durable and n of `block`, whose data have
- * the CRC32C `data_crc`. */
-void tl_block_head(uint8_t out[static TL_BLOCK_HEAD], const struct tl_spool_block *block,
-                   uint32_t data_crc);
+/* Encode the head of a block with the offset, arrival, durable, n, before and summed of `block`,
+ * whose data have the CRC32C `data_crc`. Returns its size. */
+size_t tl_block_head(uint8_t out[static TL_BLOCK_HEAD], const struct tl_spool_block *block,
+                     uint32_t data_crc);
 /* Read a block's head. TL_EOF at the log's end, TL_BAD if no block of `offset` begins there. */
 TL_MUST_USE int tl_block_read_head(struct tl_log *log, uint64_t at, uint64_t offset,
                                    struct tl_spool_block *out, struct tl_fail *fail);
@@ -75,6 +77,8 @@ struct tl_segment_piece {
     uint64_t at, bytes; /* in the log, with its head */
     uint64_t durable;   /* of an intact block */
     uint64_t arrival;   /* arrival time of an intact block */
+    uint32_t before;    /* as in struct tl_spool_block */
+    bool summed;
 };
 
 /*
@@ -94,6 +98,8 @@ struct tl_segment_extent {
     uint64_t end;   /* capture offset after the last valid block */
     uint64_t bytes; /* size of the log up to there; 0: nothing is usable */
     bool head;      /* the segment's own head is intact */
+    bool summed;    /* `sum` is known: the CRC32C of the capture up to `end` */
+    uint32_t sum;
 };
 /*
  * Find the end of a capture's last segment. A torn tail, which was never acknowledged, is ignored;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Ingest sessions: write a rig's capture to the spool, and wake the decode job. */
 #include "base/journal.h"
+#include "ingest/identity.h"
 #include "ingest/repack.h"
 #include "lake/lakeint.h"
 #include "share/share.h"
@@ -19,7 +20,9 @@ struct tl_ingest {
     atomic_bool fenced;         /* another session has the trace now */
     atomic_bool moved;          /* another server has the trace now */
     pthread_mutex_t lock;       /* serialises the owner's calls and a takeover */
-    struct tl_capture *capture; /* NULL once fenced or closed */
+    struct tl_capture *capture; /* NULL once fenced or closed, or if the trace was complete */
+    bool whole;                 /* the trace was complete, and this is neither fenced nor closed */
+    struct tl_identity opened;
     uint64_t epoch;
     /* For the journal: */
     char client[64];
@@ -164,7 +167,11 @@ static int check_claim_locked(const struct tl_trace *trace, const struct tl_inge
     const bool is_known = !setup || !*setup || !strcmp(setup, trace->setup) ||
                           (trace->earlier && !strcmp(setup, trace->earlier));
     if (!is_known)
-        return tl_fail_set(fail, TL_EXISTS, "trace %s was begun with another setup", trace->id);
+        return tl_fail_set(
+            fail, TL_EXISTS,
+            "trace %s was begun with another setup; push it under another name, or give "
+            "it this setup by 'tracelake redecode'",
+            trace->id);
     return TL_OK;
 }
 
@@ -195,6 +202,7 @@ static void close_capture(struct tl_ingest *ingest)
     pthread_mutex_lock(&ingest->lock);
     tl_capture_close(ingest->capture);
     ingest->capture = NULL;
+    ingest->whole = false;
     pthread_mutex_unlock(&ingest->lock);
 }
 
@@ -205,8 +213,9 @@ static void fence(struct tl_ingest *before)
     pthread_mutex_lock(&before->lock);
     /* Its owner may wait for a rig that does not answer. It has not closed it, so it still
      * listens. */
-    if (before->capture && before->on_durable)
-        before->on_durable(before->context, tl_capture_durable(before->capture));
+    if ((before->capture || before->whole) && before->on_durable)
+        before->on_durable(before->context, before->capture ? tl_capture_durable(before->capture)
+                                                            : before->opened.durable);
     pthread_mutex_unlock(&before->lock);
     close_capture(before);
     put(before);
@@ -283,6 +292,31 @@ static void report_ended(const struct tl_ingest *ingest, uint64_t durable, bool 
     tl_journal_end(&line);
 }
 
+/* Open the capture of a claimed trace for appending, unless it is complete. */
+static int open_capture(struct tl_ingest *ingest, struct tl_fail *fail)
+{
+    struct tl_trace *const trace = ingest->trace;
+    struct tl_identity *const opened = &ingest->opened;
+    pthread_mutex_lock(&trace->lock);
+    ingest->whole = trace->complete;
+    pthread_mutex_unlock(&trace->lock);
+    if (ingest->whole) {
+        tl_trace_identify(trace, opened);
+        return TL_OK;
+    }
+    const int r =
+        tl_capture_open(ingest->lake->spool, trace->id, durable, ingest, &ingest->capture, fail);
+    if (r < 0)
+        return r;
+    uint32_t sum;
+    if (tl_capture_sum(ingest->capture, &opened->durable, &sum) && opened->durable > 0)
+        tl_identity_set_sum(opened, sum);
+    pthread_mutex_lock(&trace->lock);
+    trace->raw_bytes = opened->durable;
+    pthread_mutex_unlock(&trace->lock);
+    return TL_OK;
+}
+
 int tl_ingest_open(struct tl_lake *lake, const struct tl_ingest_request *request,
                    void (*on_durable)(void *context, uint64_t offset), void *context,
                    struct tl_ingest **out, char trace_id[static 64], uint64_t *at,
@@ -315,13 +349,8 @@ int tl_ingest_open(struct tl_lake *lake, const struct tl_ingest_request *request
     if (before)
         fence(before);
     if (r >= 0)
-        r = tl_capture_open(lake->spool, trace->id, durable, ingest, &ingest->capture, fail);
-    if (r >= 0) { /* afterwards another push may take over, and close it */
-        *at = tl_capture_durable(ingest->capture);
-        pthread_mutex_lock(&trace->lock);
-        trace->raw_bytes = *at;
-        pthread_mutex_unlock(&trace->lock);
-    }
+        r = open_capture(ingest, fail);
+    *at = ingest->opened.durable;
     pthread_mutex_unlock(&trace->opening);
     tl_trace_unpin(trace); /* the session keeps it */
     if (r < 0) {
@@ -351,6 +380,27 @@ static bool is_complete(struct tl_trace *trace)
 uint64_t tl_ingest_epoch(const struct tl_ingest *ingest)
 {
     return ingest->epoch;
+}
+
+void tl_ingest_identity(const struct tl_ingest *ingest, struct tl_identity *out)
+{
+    *out = ingest->opened;
+}
+
+bool tl_trace_pushed_sum(struct tl_trace *trace, uint64_t *at, uint32_t *sum)
+{
+    pthread_mutex_lock(&trace->lock);
+    struct tl_ingest *const ingest = trace->session;
+    if (ingest)
+        atomic_fetch_add(&ingest->refs, 1);
+    pthread_mutex_unlock(&trace->lock);
+    if (!ingest)
+        return false;
+    pthread_mutex_lock(&ingest->lock);
+    const bool known = ingest->capture && tl_capture_sum(ingest->capture, at, sum);
+    pthread_mutex_unlock(&ingest->lock);
+    put(ingest);
+    return known;
 }
 
 static int fenced(const struct tl_ingest *ingest, struct tl_fail *fail)
@@ -387,15 +437,19 @@ int tl_ingest_continues(struct tl_ingest *ingest, struct tl_fail *fail)
     return r;
 }
 
-/* May `n` bytes be appended at `offset`? */
-static int may_append_locked(struct tl_ingest *ingest, uint64_t offset, size_t n,
+/* May these bytes be appended at `offset`? Those that are there already must be the same. */
+static int may_append_locked(struct tl_ingest *ingest, uint64_t offset, struct tl_bytes bytes,
                              struct tl_fail *fail)
 {
-    if (!ingest->capture)
+    if (!ingest->capture && !ingest->whole)
         return fenced(ingest, fail);
-    if (is_complete(ingest->trace) && n > 0 && offset + n > tl_capture_end(ingest->capture))
+    const uint64_t end = ingest->capture ? tl_capture_end(ingest->capture) : ingest->opened.durable;
+    if (is_complete(ingest->trace) && bytes.n > 0 && offset + bytes.n > end)
         return tl_fail_at(fail, TL_DENIED, offset, "the capture was declared complete");
-    return TL_OK;
+    if (offset >= end || bytes.n == 0)
+        return TL_OK;
+    const int r = ingest->capture ? tl_capture_flush(ingest->capture, fail) : TL_OK;
+    return r < 0 ? r : tl_trace_compare(ingest->trace, offset, bytes, end, fail);
 }
 
 static int appended_locked(struct tl_ingest *ingest, int r, struct tl_fail *fail)
@@ -409,8 +463,8 @@ int tl_ingest_append(struct tl_ingest *ingest, uint64_t offset, struct tl_bytes 
                      struct tl_fail *fail)
 {
     pthread_mutex_lock(&ingest->lock);
-    int r = may_append_locked(ingest, offset, bytes.n, fail);
-    if (r >= 0)
+    int r = may_append_locked(ingest, offset, bytes, fail);
+    if (r >= 0 && ingest->capture)
         r = tl_capture_append(ingest->capture, offset, bytes, fail);
     r = appended_locked(ingest, r, fail);
     pthread_mutex_unlock(&ingest->lock);
@@ -421,8 +475,8 @@ int tl_ingest_give(struct tl_ingest *ingest, uint64_t offset, const struct tl_gi
                    struct tl_fail *fail)
 {
     pthread_mutex_lock(&ingest->lock);
-    int r = may_append_locked(ingest, offset, given->bytes.n, fail);
-    if (r >= 0)
+    int r = may_append_locked(ingest, offset, given->bytes, fail);
+    if (r >= 0 && ingest->capture)
         r = tl_capture_give(ingest->capture, offset, given, fail);
     else
         free(given->block);
@@ -456,13 +510,33 @@ int tl_trace_complete(struct tl_trace *trace, uint64_t bytes, struct tl_fail *fa
     return TL_OK;
 }
 
+int tl_ingest_check(struct tl_ingest *ingest, const char *content, struct tl_fail *fail)
+{
+    struct tl_identity stored = {0};
+    uint32_t sum;
+    pthread_mutex_lock(&ingest->lock);
+    const int r = ingest->capture ? tl_capture_flush(ingest->capture, fail) : fenced(ingest, fail);
+    if (r >= 0 && ingest->capture && tl_capture_sum(ingest->capture, &stored.durable, &sum))
+        tl_identity_set_sum(&stored, sum);
+    pthread_mutex_unlock(&ingest->lock);
+    if (r < 0)
+        return explain_denied(ingest, r, fail);
+    if (!stored.content[0] || strcmp(stored.content, content) == 0)
+        return TL_OK;
+    return tl_fail_set(
+        fail, TL_EXISTS,
+        "what is stored of trace %s are not the bytes of this capture; push it under "
+        "another name",
+        ingest->trace->id);
+}
+
 int tl_ingest_finish(struct tl_ingest *ingest, uint64_t *at, struct tl_fail *fail)
 {
     struct tl_trace *trace = ingest->trace;
     pthread_mutex_lock(&ingest->lock);
     int r = ingest->capture ? tl_capture_flush(ingest->capture, fail) : fenced(ingest, fail);
     if (r >= 0)
-        *at = tl_capture_durable(ingest->capture);
+        *at = ingest->capture ? tl_capture_durable(ingest->capture) : ingest->opened.durable;
     pthread_mutex_unlock(&ingest->lock);
     if (r < 0)
         return explain_denied(ingest, r, fail);

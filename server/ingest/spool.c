@@ -11,6 +11,7 @@
  */
 #include "ingest/spool.h"
 
+#include "base/crc32c.h"
 #include "base/journal.h"
 #include "base/now.h"
 #include "ingest/packed.h"
@@ -42,12 +43,15 @@ struct tl_capture {
     uint64_t durable;       /* after the last durable byte */
     bool busy;              /* the writer is processing it, or is in its callback */
     struct tl_fail failure; /* code TL_OK: none */
+    bool summed;            /* the sums are known */
+    uint32_t sum;           /* up to `durable` */
     enum sync sync;
     struct tl_capture *next_sync; /* in spool->syncing */
     /* Private to the writer: */
     struct tl_waiting writing;
-    uint64_t arrival;    /* when all of `writing` had arrived: ns since 1970 */
-    uint64_t written;    /* after the last written byte */
+    uint64_t arrival; /* when all of `writing` had arrived: ns since 1970 */
+    uint64_t written; /* after the last written byte */
+    uint32_t written_sum;
     struct tl_log *log;  /* NULL: the next write opens a new segment. Not changed while syncing */
     uint64_t log_bytes;  /* length of the log */
     uint64_t log_synced; /* how much of it is durable */
@@ -57,6 +61,7 @@ struct tl_capture {
     struct tl_fail why;
     /* Of the sync in progress: what will be durable, of the capture and of the log. */
     uint64_t sync_to, sync_bytes;
+    uint32_t sync_sum;
     /* The syncer's, until `sync` is SYNCED: */
     int sync_outcome;
     struct tl_fail sync_why;
@@ -67,6 +72,8 @@ struct tl_capture {
 struct distrusted {
     struct distrusted *next;
     uint64_t durable;
+    bool summed;
+    uint32_t sum;
     char name[64];
 };
 
@@ -156,15 +163,19 @@ static int write_block(struct tl_capture *c, struct tl_waiting_walk *walk, struc
     uint32_t crc;
     size_t n_parts;
     const size_t n = tl_waiting_next(walk, TL_SPOOL_BLOCK, parts + 1, &n_parts, &crc);
-    tl_block_head(
-        head,
-        &(struct tl_spool_block){
-            .offset = c->written, .arrival = c->arrival, .durable = c->durable, .n = (uint32_t)n},
-        crc);
+    parts[0].n = tl_block_head(head,
+                               &(struct tl_spool_block){.offset = c->written,
+                                                        .arrival = c->arrival,
+                                                        .durable = c->durable,
+                                                        .n = (uint32_t)n,
+                                                        .before = c->written_sum,
+                                                        .summed = c->summed},
+                               crc);
     const int r = c->log->ops->log_write(c->log, c->log_bytes, parts, 1 + n_parts, fail);
     if (r >= 0) {
-        c->log_bytes += sizeof(head) + n;
+        c->log_bytes += parts[0].n + n;
         c->written += n;
+        c->written_sum = tl_crc32c_join(c->written_sum, crc, n);
     }
     return r;
 }
@@ -217,6 +228,8 @@ static void distrust_locked(struct tl_spool *spool, struct tl_capture *c)
         spool->distrusted = d;
     }
     d->durable = c->durable;
+    d->summed = c->summed;
+    d->sum = c->sum;
 }
 
 static void trust_locked(struct tl_spool *spool, const char *name)
@@ -294,6 +307,7 @@ static void succeed_locked(struct tl_spool *spool, struct tl_capture *c)
 {
     spool->counters.bytes += c->sync_to - c->durable;
     c->durable = c->sync_to;
+    c->sum = c->sync_sum;
     if (c->sync_bytes > c->log_synced)
         c->log_synced = c->sync_bytes;
     trust_locked(spool, c->name);
@@ -305,6 +319,7 @@ static void fail_locked(struct tl_spool *spool, struct tl_capture *c)
     c->failure.code = (enum tl_err)c->outcome;
     tl_waiting_free(&c->pending);
     c->end = c->written = c->durable;
+    c->written_sum = c->sum;
     c->outcome = TL_OK;
     spool->counters.failures++;
     distrust_locked(spool, c);
@@ -382,6 +397,7 @@ static bool sync_group_locked(struct tl_spool *spool)
         c->sync = SYNCING;
         c->sync_to = c->written;
         c->sync_bytes = c->log_bytes;
+        c->sync_sum = c->written_sum;
         c->next_sync = NULL;
         *tail = c;
         tail = &c->next_sync;
@@ -580,6 +596,8 @@ static int recover(struct tl_capture *c, const struct tl_segment *last, struct t
         c->log_bytes = c->log_synced = extent.bytes;
     }
     c->durable = c->end = c->written = extent.end;
+    c->summed = extent.summed;
+    c->sum = c->written_sum = extent.sum;
     return r;
 }
 
@@ -590,17 +608,35 @@ void tl_spool_forget(struct tl_spool *spool, const char *name)
     pthread_mutex_unlock(&spool->lock);
 }
 
-static bool find_distrusted(struct tl_spool *spool, const char *name, uint64_t *durable)
+static bool take_distrusted(struct tl_capture *c)
 {
     bool found = false;
-    pthread_mutex_lock(&spool->lock);
-    for (struct distrusted *d = spool->distrusted; d; d = d->next)
-        if (strcmp(d->name, name) == 0) {
-            *durable = d->durable;
+    pthread_mutex_lock(&c->spool->lock);
+    for (const struct distrusted *d = c->spool->distrusted; d && !found; d = d->next)
+        if (strcmp(d->name, c->name) == 0) {
+            c->durable = c->end = c->written = d->durable;
+            c->summed = d->summed;
+            c->sum = c->written_sum = d->sum;
             found = true;
         }
-    pthread_mutex_unlock(&spool->lock);
+    pthread_mutex_unlock(&c->spool->lock);
     return found;
+}
+
+/* Recover the capture from its segments. */
+static int recover_all(struct tl_capture *c, struct tl_fail *fail)
+{
+    struct tl_segments segments = {0};
+    int r = tl_segments_list(&segments, c->spool->backend, c->name, fail);
+    c->summed = segments.n == 0;
+    if (r >= 0 && segments.n > 0)
+        r = recover(c, &segments.v[segments.n - 1], fail);
+    tl_segments_fini(&segments);
+    if (r >= 0 && !c->summed) { /* packed, damaged or of an earlier version */
+        c->summed = tl_spool_sum(c->spool->backend, c->name, c->durable, &c->sum, NULL) >= 0;
+        c->written_sum = c->sum;
+    }
+    return r;
 }
 
 int tl_capture_open(struct tl_spool *spool, const char *name,
@@ -614,17 +650,9 @@ int tl_capture_open(struct tl_spool *spool, const char *name,
     snprintf(c->name, sizeof(c->name), "%s", name);
     c->on_durable = on_durable;
     c->context = context;
-    struct tl_segments segments = {0};
-    int r = TL_OK;
-    uint64_t durable = 0;
-    if (find_distrusted(spool, name, &durable))
-        c->durable = c->end = c->written = durable;
-    else
-        r = tl_segments_list(&segments, spool->backend, name, fail);
-    if (r >= 0 && segments.n > 0)
-        r = recover(c, &segments.v[segments.n - 1], fail);
-    tl_segments_fini(&segments);
+    const int r = take_distrusted(c) ? TL_OK : recover_all(c, fail);
     if (r < 0) {
+        close_log(c);
         free(c);
         return r;
     }
@@ -761,6 +789,16 @@ uint64_t tl_capture_durable(struct tl_capture *c)
     const uint64_t durable = c->durable;
     pthread_mutex_unlock(&c->spool->lock);
     return durable;
+}
+
+bool tl_capture_sum(struct tl_capture *c, uint64_t *durable, uint32_t *sum)
+{
+    pthread_mutex_lock(&c->spool->lock);
+    *durable = c->durable;
+    *sum = c->sum;
+    const bool known = c->summed;
+    pthread_mutex_unlock(&c->spool->lock);
+    return known;
 }
 
 void tl_capture_close(struct tl_capture *c)

@@ -7,13 +7,15 @@
  * length, its position in the capture and a checksum:
  *
  *     segment  "TLSPOOL1" u64 offset of its first byte in the capture
- *     block    "TLB2" u32 n  u64 offset  u64 arrival  u64 durable  u32 crc32c of the 32 bytes
- *              before and of the n data bytes; n data bytes, 1 to 1 MiB
+ *     block    "TLB3" u32 n  u64 offset  u64 arrival  u64 durable  u32 sum  u32 crc32c of the 36
+ *              bytes before and of the n data bytes; n data bytes, 1 to 1 MiB
  *
  * `arrival` is when all of the data had arrived, in ns since 1970. `durable` is the durable offset
  * of the capture when the block was written: damage before it affects bytes that had been
  * acknowledged and is a gap; damage after every such offset is a torn tail, never acknowledged, and
- * is truncated. ("TLB1", the first version, has neither.)
+ * is truncated. `sum` is the CRC32C of all bytes of the capture before the block: what is stored is
+ * compared with what a rig is about to continue without being read again. (Blocks "TLB2" lack it:
+ * written by earlier versions, or after damage. "TLB1" lack arrival and durable, too.)
  *
  * One thread writes for all captures, another one syncs: whatever has been appended is written, and
  * when the previous group is durable, each touched segment is synced once and each capture's
@@ -93,6 +95,9 @@ TL_MUST_USE int tl_capture_failed(struct tl_capture *capture, struct tl_fail *fa
 /* Offset after the last appended byte, and after the last durable one. */
 uint64_t tl_capture_end(struct tl_capture *capture);
 uint64_t tl_capture_durable(struct tl_capture *capture);
+/* The CRC32C of the capture up to its durable offset, which is returned. False: it is not known,
+ * because bytes are damaged. */
+bool tl_capture_sum(struct tl_capture *capture, uint64_t *durable, uint32_t *sum);
 /* Flush if the disk permits, then free. No callback is called afterwards. Accepts NULL. */
 void tl_capture_close(struct tl_capture *capture);
 
@@ -137,6 +142,11 @@ TL_MUST_USE int tl_spool_skip(struct tl_spool_reader *reader, uint64_t offset, u
  * damage before it is included. */
 TL_MUST_USE int tl_spool_end(struct tl_backend *backend, const char *name, uint64_t *end,
                              struct tl_fail *fail);
+
+/* The CRC32C of a stored capture up to `end`, at most its durable offset; usually reads only the
+ * block before `end`. TL_BAD: bytes are damaged. */
+TL_MUST_USE int tl_spool_sum(struct tl_backend *backend, const char *name, uint64_t end,
+                             uint32_t *sum, struct tl_fail *fail);
 
 /* A damaged or missing span of a capture, and its place in an object. */
 struct tl_spool_damage {

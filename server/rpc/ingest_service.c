@@ -96,6 +96,10 @@ static int step_open(struct push *push, const Tracelake__V1__Open *open)
     opened.trace = push->trace;
     opened.durable = durable;
     opened.epoch = tl_ingest_epoch(push->ingest);
+    struct tl_identity stored;
+    tl_ingest_identity(push->ingest, &stored);
+    opened.content = stored.content;
+    opened.complete = stored.complete;
     reply.step_case = TRACELAKE__V1__PUSH_REPLY__STEP_OPENED;
     reply.opened = &opened;
     return tl_call_send(push->call, &reply.base);
@@ -141,7 +145,9 @@ static int step_finish(struct push *push, const Tracelake__V1__Finish *finish)
         return tl_fail_at(fail, TL_BAD, push->next,
                           "the capture shall be %llu bytes long, but ends here; push the rest",
                           (unsigned long long)finish->length);
-    const int rc = tl_ingest_finish(push->ingest, &durable, fail);
+    int rc = *finish->content ? tl_ingest_check(push->ingest, finish->content, fail) : TL_OK;
+    if (rc == TL_OK)
+        rc = tl_ingest_finish(push->ingest, &durable, fail);
     if (rc < 0)
         return rc;
     push->finished = true;
@@ -254,13 +260,17 @@ static int run_get_offset(struct tl_call *call, const void *message)
 {
     const Tracelake__V1__GetOffsetRequest *const request = message;
     Tracelake__V1__GetOffsetReply reply = TRACELAKE__V1__GET_OFFSET_REPLY__INIT;
-    bool complete = false;
-    const int rc =
-        tl_lake_offset(tl_call_rpc(call)->lake, request->trace, &reply.durable, &complete);
+    struct tl_identity stored = {0};
+    struct tl_lake *const lake = tl_call_rpc(call)->lake;
+    const int rc = request->identify
+                       ? tl_lake_identify(lake, request->trace, &stored, tl_call_fail(call))
+                       : tl_lake_offset(lake, request->trace, &stored.durable, &stored.complete);
     if (rc < 0)
         return tl_fail_set(tl_call_fail(call), rc, "trace \"%.63s\": %s", request->trace,
                            tl_err_name(rc));
-    reply.complete = complete;
+    reply.durable = stored.durable;
+    reply.complete = stored.complete;
+    reply.content = stored.content;
     return tl_call_send(call, &reply.base);
 }
 

@@ -247,11 +247,11 @@ class Lab:
             check(data[:8] == b'TLSPOOL1', segment, 'is no segment')
             del out[struct.unpack_from('<Q', data, 8)[0]:]
             at = 16
-            while at + 36 <= len(data) and data[at:at + 4] == b'TLB2':
+            while at + 40 <= len(data) and data[at:at + 4] == b'TLB3':
                 n, offset = struct.unpack_from('<IQ', data, at + 4)
                 check(offset == len(out), 'hole at', len(out), 'in', segment)
-                out += data[at + 36:at + 36 + n]
-                at += 36 + n
+                out += data[at + 40:at + 40 + n]
+                at += 40 + n
         return bytes(out)
 
 

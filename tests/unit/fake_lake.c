@@ -2,6 +2,7 @@
 #include "unit/fake_lake.h"
 
 #include "base/cancel.h"
+#include "base/crc32c.h"
 
 #include <inttypes.h>
 #include <pthread.h>
@@ -451,6 +452,37 @@ int tl_ingest_open(struct tl_lake *lake, const struct tl_ingest_request *request
 uint64_t tl_ingest_epoch(const struct tl_ingest *ingest)
 {
     return 1;
+}
+
+static void identify_locked(const struct trace *t, struct tl_identity *out)
+{
+    *out = (struct tl_identity){.durable = t->durable, .complete = t->complete};
+    if (t->durable)
+        snprintf(out->content, sizeof out->content, "crc32c:%08x",
+                 tl_crc32c(0, t->raw.p, t->durable));
+}
+
+void tl_ingest_identity(const struct tl_ingest *ingest, struct tl_identity *out)
+{
+    pthread_mutex_lock(&ingest->lake->lock);
+    identify_locked(ingest->trace, out);
+    pthread_mutex_unlock(&ingest->lake->lock);
+}
+
+int tl_ingest_check(struct tl_ingest *ingest, const char *content, struct tl_fail *fail)
+{
+    return TL_OK;
+}
+
+int tl_lake_identify(struct tl_lake *lake, const char *trace, struct tl_identity *out,
+                     struct tl_fail *fail)
+{
+    pthread_mutex_lock(&lake->lock);
+    const struct trace *const t = find_locked(lake, trace);
+    if (t)
+        identify_locked(t, out);
+    pthread_mutex_unlock(&lake->lock);
+    return t ? TL_OK : TL_NOTFOUND;
 }
 
 int tl_ingest_continues(struct tl_ingest *ingest, struct tl_fail *fail)

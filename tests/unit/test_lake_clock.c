@@ -67,12 +67,12 @@ static uint64_t rewrite(const struct capture *c, const char *id)
         const uint64_t due = UNIX + (uint64_t)((double)last.ticks * TICK / (1 + AHEAD)) +
                              tl_sim_below(&rng, 1000000);
         arrival = due > arrival ? due : arrival + 1;
-        tl_block_head(
+        const size_t head_n = tl_block_head(
             block, &(struct tl_spool_block){.offset = from, .arrival = arrival, .n = (uint32_t)n},
             tl_crc32c(0, data.p, n));
-        const struct tl_bytes parts[] = {{block, sizeof(block)}, data};
+        const struct tl_bytes parts[] = {{block, head_n}, data};
         assert_int_equal(backend->ops->log_write(log, at, parts, 2, NULL), TL_OK);
-        at += sizeof(block) + n;
+        at += head_n + n;
     }
     assert_int_equal(backend->ops->log_sync(log, NULL), TL_OK);
     backend->ops->log_close(log);

@@ -2,6 +2,7 @@
 """A capture on its way to the server: resumed where its durable bytes end."""
 
 import collections
+import hashlib
 import queue
 import threading
 import time
@@ -48,7 +49,9 @@ class Push:
     """Append bytes with write(); leaving the `with` block completes the capture, an exception in it
     leaves it open, to be resumed.
 
-    `offset` is where the next byte written lies: behind opening it says where to go on. `acked`:
+    `offset` is where the next byte written lies: behind opening it says where to go on, and compare()
+    whether the server's bytes in front of it are those of this capture. `complete`: the trace is, and
+    nothing can be appended. `acked`:
     everything in front of it would survive a power cut of the server. `window` bytes that are not
     acknowledged are kept at most, write() waits then. `retry` is for how many seconds to try to
     reconnect, None: for ever.
@@ -64,8 +67,9 @@ class Push:
         self._requests = self._call = self._error = None
         self._done = False
         self.offset = self.acked = 0
+        self.content, self.complete = '', False
         self._connect(resume, first=True)
-        self.offset = self.acked
+        self.offset = self._compared = self.acked
 
     # ---- one call ----
 
@@ -78,6 +82,8 @@ class Push:
         self._call = self._lake.open_bidi('Ingest', 'Push', iter(self._requests.get, None))
         opened = next(self._call).opened
         self.trace, self._epoch = opened.trace, opened.epoch
+        if not self.content:
+            self.content, self.complete = opened.content, opened.complete
         return opened.durable
 
     def _connect(self, resume, first=False):
@@ -147,6 +153,25 @@ class Push:
         self._connect(True)
 
     # ---- the caller's ----
+
+    def compare(self, data):
+        """Check that the capture's bytes in front of where to go on, `data`, are those of the server; else
+        this is another capture: ALREADY_EXISTS, to be pushed under another name. To be called before
+        the first write()."""
+        from .lake import Error
+        if len(data) != self._compared:
+            raise ValueError('%d bytes are compared with %d' % (len(data), self._compared))
+        kind, _, digits = self.content.partition(':')
+        if kind == 'sha256':
+            same = hashlib.sha256(data).hexdigest() == digits
+        elif kind == 'crc32c':
+            same = '%08x' % crc32c(bytes(data)) == digits
+        elif data:
+            raise Error('FAILED_PRECONDITION', 'the server cannot tell what it has of trace ' + self.trace)
+        else:
+            same = True
+        if not same:
+            raise Error('ALREADY_EXISTS', 'trace %s has other bytes: push under another name' % self.trace)
 
     def write(self, data):
         """Append; waits while the window is full."""
