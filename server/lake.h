@@ -125,8 +125,10 @@ struct tl_trace_list {
     uint64_t revision; /* of the catalog as a whole */
 };
 
-/* Check that the store can be read and written. TL_IO, with the reason. */
+/* Check that the store responds. TL_IO, with the reason. */
 TL_MUST_USE int tl_lake_usable(struct tl_lake *lake, struct tl_fail *fail);
+/* Check that it takes changes. TL_NOSPACE, TL_IO, TL_DENIED (its lease was lost), with the reason. */
+TL_MUST_USE int tl_lake_writable(struct tl_lake *lake, struct tl_fail *fail);
 /*
  * List all traces, newest first; may take long. Free with tl_trace_list_free(), also after an
  * error.

@@ -323,6 +323,15 @@ static int ask_stored(struct job *job, struct tracelake_stored *stored)
                : tl_remote_fail(tl_feed_name(job->feed), &error);
 }
 
+static int go_on_at(const struct job *job, uint64_t durable)
+{
+    struct tl_fail fail = {0};
+    if (tl_feed_from(job->feed, durable, &fail) >= 0)
+        return TL_ARGS_GO;
+    tl_cli_warn(tl_feed_name(job->feed), "trace %s: %s", job->trace, fail.text);
+    return TL_CLI_BAD;
+}
+
 /* Open the push, compare with what the server has now, and send the rest. */
 static int push_rest(struct job *job, const char *setup, const struct tracelake_stored *before)
 {
@@ -339,6 +348,8 @@ static int push_rest(struct job *job, const char *setup, const struct tracelake_
         tracelake_push_stored(job->push, &now);
     if (now.durable != before->durable || now.complete != before->complete)
         status = compare(job, &now);
+    if (status == TL_ARGS_GO && !now.complete)
+        status = go_on_at(job, now.durable);
     if (status != TL_ARGS_GO)
         return status;
     struct tracelake_error error;

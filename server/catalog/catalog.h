@@ -104,6 +104,9 @@ struct tl_catalog_ops {
      */
     bool (*fresh)(const struct tl_catalog *catalog);
     TL_MUST_USE int (*ready)(struct tl_catalog *catalog, struct tl_fail *fail);
+    /* Did the medium take the last change? Otherwise TL_NOSPACE or TL_IO, until it takes another
+     * one, for which `ready` may be called again. Does no I/O. NULL: not known. */
+    TL_MUST_USE int (*writable)(struct tl_catalog *catalog, struct tl_fail *fail);
     /* Forget all traces and images. */
     TL_MUST_USE int (*clear)(struct tl_catalog *catalog, struct tl_fail *fail);
     /* Check the structure of the database, completely (`whole`) or only pages: `each` receives the

@@ -545,6 +545,7 @@ const struct tl_catalog_ops tl_sql_catalog_ops = {
     .close = tl_sql_catalog_close,
     .fresh = tl_sql_catalog_fresh,
     .ready = tl_sql_catalog_ready,
+    .writable = tl_sql_catalog_writable,
     .clear = tl_sql_catalog_clear,
     .check = tl_sql_catalog_check,
     .add_trace = add_trace,

@@ -2,6 +2,7 @@
 #include "catalog/catalog_sql.h"
 
 #include "base/cancel.h"
+#include "store/reserve.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -80,6 +81,16 @@ static const char *const migrations[] = {
 
 /* ---- SQLite, wrapped ------------------------------------------------------------------------ */
 
+/* The medium refused something. Rebuilding the catalog would not help. */
+static int refused(struct tl_fail *fail, enum tl_err code, const char *why)
+{
+    return tl_fail_set(fail, code, "the catalog refused: %.100s%s", why,
+                       code == TL_NOSPACE ? TL_SPACE_ADVICE
+                       : code == TL_IO    ? "; the disk of the data folder fails or went away: see "
+                                            "the system's log"
+                                          : "");
+}
+
 int tl_sql_failed(struct tl_sql *c, struct tl_fail *fail)
 {
     const int code = sqlite3_extended_errcode(c->db);
@@ -103,7 +114,7 @@ int tl_sql_failed(struct tl_sql *c, struct tl_fail *fail)
             mapped = TL_NOSPACE;
         break;
     }
-    return tl_fail_set(fail, mapped, "the catalog refused: %s", sqlite3_errmsg(c->db));
+    return refused(fail, mapped, sqlite3_errmsg(c->db));
 }
 
 static int bind_all(sqlite3_stmt *s, const char *types, va_list args)
@@ -163,8 +174,34 @@ static int execute(struct tl_sql *c, const char *sql, struct tl_fail *fail)
     return sqlite3_exec(c->db, sql, NULL, NULL, NULL) == SQLITE_OK ? TL_OK : tl_sql_failed(c, fail);
 }
 
+/* Something is going to be written. */
+static void need_space(struct tl_sql *c)
+{
+    if (c->backend->ops->give_space)
+        c->backend->ops->give_space(c->backend);
+}
+
+/* Note whether the medium has taken a change; returns the result. The lock must be held. */
+static int noted(struct tl_sql *c, int r)
+{
+    const int error = r < 0 ? sqlite3_errcode(c->db) & 255 : SQLITE_OK;
+    if (r >= 0)
+        atomic_store(&c->trouble, TL_OK);
+    else if (r == TL_NOSPACE || error == SQLITE_IOERR || error == SQLITE_READONLY ||
+             error == SQLITE_CANTOPEN)
+        atomic_store(&c->trouble, r);
+    return r;
+}
+
+int tl_sql_catalog_writable(struct tl_catalog *catalog, struct tl_fail *fail)
+{
+    const int trouble = atomic_load(&tl_sql_of(catalog)->trouble);
+    return trouble < 0 ? refused(fail, (enum tl_err)trouble, "its last change failed") : TL_OK;
+}
+
 int tl_sql_begin(struct tl_sql *c, struct tl_fail *fail)
 {
+    need_space(c);
     pthread_mutex_lock(&c->lock);
     const int r = execute(c, "BEGIN IMMEDIATE", fail);
     if (r < 0)
@@ -176,7 +213,7 @@ int tl_sql_end(struct tl_sql *c, int result, struct tl_fail *fail)
 {
     int r = result;
     if (r >= 0)
-        r = execute(c, "COMMIT", fail);
+        r = noted(c, execute(c, "COMMIT", fail));
     if (r < 0)
         sqlite3_exec(c->db, "ROLLBACK", NULL, NULL, NULL);
     pthread_mutex_unlock(&c->lock);
@@ -198,10 +235,11 @@ int tl_sql_run(struct tl_catalog *catalog, int *changed, struct tl_fail *fail, c
     sqlite3_stmt *s;
     va_list args;
     va_start(args, types);
+    need_space(c);
     pthread_mutex_lock(&c->lock);
     int r = prepare(c, &s, fail, sql, types, args);
     if (r >= 0) {
-        r = tl_sql_step(c, s, fail);
+        r = noted(c, tl_sql_step(c, s, fail));
         if (r >= 0 && changed)
             *changed = sqlite3_changes(c->db);
         sqlite3_finalize(s);
@@ -289,7 +327,8 @@ static int migrate(struct tl_sql *c, struct tl_fail *fail)
         if (r < 0)
             return r;
     }
-    return c->fresh ? TL_OK : tl_sql_catalog_ready(&c->base, fail);
+    /* A full disk takes no change that is not needed. */
+    return c->fresh || mark == APPLICATION ? TL_OK : tl_sql_catalog_ready(&c->base, fail);
 }
 
 int tl_sql_catalog_ready(struct tl_catalog *catalog, struct tl_fail *fail)
@@ -297,8 +336,12 @@ int tl_sql_catalog_ready(struct tl_catalog *catalog, struct tl_fail *fail)
     struct tl_sql *c = tl_sql_of(catalog);
     char sql[64];
     snprintf(sql, sizeof(sql), "PRAGMA application_id=%d", APPLICATION);
-    c->fresh = false;
-    return execute(c, sql, fail);
+    need_space(c);
+    pthread_mutex_lock(&c->lock);
+    const int r = noted(c, execute(c, sql, fail));
+    c->fresh = c->fresh && r < 0;
+    pthread_mutex_unlock(&c->lock);
+    return r;
 }
 
 int tl_sql_catalog_clear(struct tl_catalog *catalog, struct tl_fail *fail)
@@ -344,8 +387,9 @@ int tl_sql_catalog_check(struct tl_catalog *catalog, bool whole, tl_each_finding
     const int flags = SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX;
     struct tl_sql own = {.backend = c->backend};
     int r;
-    if (!whole)
-        return check(c, "PRAGMA quick_check(1)", each, context, fail);
+    if (!whole || c->exclusive)
+        return check(c, whole ? "PRAGMA integrity_check" : "PRAGMA quick_check(1)", each, context,
+                     fail);
     pthread_mutex_init(&own.lock, NULL);
     if (sqlite3_open_v2(c->backend->ops->catalog_uri(c->backend), &own.db, flags, NULL) !=
         SQLITE_OK) {
@@ -367,6 +411,13 @@ bool tl_sql_catalog_fresh(const struct tl_catalog *catalog)
 
 static int damaged(void *context, const char *finding)
 {
+    static const char mark[] = "error code=";
+    const char *const code = strstr(finding, mark);
+    const int error = code ? atoi(code + sizeof mark - 1) & 255 : SQLITE_OK;
+    if (error == SQLITE_IOERR) /* a page could not be read */
+        return refused(context, TL_IO, finding);
+    if (error == SQLITE_NOMEM)
+        return tl_fail_set(context, TL_NOMEM, "no memory");
     return tl_fail_set(context, TL_BAD,
                        "the catalog is damaged (%.100s); start once with --rebuild-catalog",
                        finding);
@@ -387,6 +438,25 @@ void tl_sql_catalog_close(struct tl_catalog *catalog)
     free(c);
 }
 
+/* Open the database. `exclusive`: only for this connection, which needs no file for what
+ * connections share. */
+static int open_database(struct tl_sql *c, bool exclusive, struct tl_fail *fail)
+{
+    const int flags =
+        SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX;
+    c->exclusive = exclusive;
+    if (sqlite3_open_v2(c->backend->ops->catalog_uri(c->backend), &c->db, flags, NULL) != SQLITE_OK)
+        return tl_sql_failed(c, fail);
+    sqlite3_busy_timeout(c->db, 5000);
+    sqlite3_commit_hook(c->db, on_commit, c);
+    const int r = exclusive ? execute(c, "PRAGMA locking_mode=EXCLUSIVE", fail) : TL_OK;
+    return r < 0 ? r
+                 : execute(c,
+                           "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;"
+                           "PRAGMA foreign_keys=ON; PRAGMA temp_store=MEMORY",
+                           fail);
+}
+
 int tl_sql_catalog_open(struct tl_catalog **out, struct tl_backend *backend, struct tl_fail *fail)
 {
     struct tl_sql *c = calloc(1, sizeof(*c));
@@ -395,18 +465,10 @@ int tl_sql_catalog_open(struct tl_catalog **out, struct tl_backend *backend, str
     c->base.ops = &tl_sql_catalog_ops;
     pthread_mutex_init(&c->lock, NULL);
     c->backend = backend;
-    const int flags =
-        SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX;
-    int r = TL_OK;
-    if (sqlite3_open_v2(backend->ops->catalog_uri(backend), &c->db, flags, NULL) != SQLITE_OK)
-        r = tl_sql_failed(c, fail);
-    if (r >= 0) {
-        sqlite3_busy_timeout(c->db, 5000);
-        sqlite3_commit_hook(c->db, on_commit, c);
-        r = execute(c,
-                    "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON;"
-                    "PRAGMA temp_store=MEMORY",
-                    fail);
+    int r = open_database(c, false, fail);
+    if (r == TL_NOSPACE) { /* it must be possible to remove traces */
+        sqlite3_close(c->db);
+        r = open_database(c, true, fail);
     }
     if (r >= 0)
         r = tl_sql_catalog_check(&c->base, false, damaged, fail, fail);

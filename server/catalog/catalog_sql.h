@@ -7,13 +7,16 @@
 
 #include <pthread.h>
 #include <sqlite3.h>
+#include <stdatomic.h>
 
 struct tl_sql {
     struct tl_catalog base;
     sqlite3 *db;
     pthread_mutex_t lock;
     struct tl_backend *backend;
-    bool fresh; /* created by this open */
+    bool fresh;         /* created by this open */
+    bool exclusive;     /* no other connection can be opened */
+    atomic_int trouble; /* error of the last change if the medium refused it, otherwise TL_OK */
 };
 
 static inline struct tl_sql *tl_sql_of(struct tl_catalog *catalog)
@@ -64,6 +67,7 @@ struct tl_bytes tl_sql_bytes(sqlite3_stmt *statement, int column);
 extern const struct tl_catalog_ops tl_sql_catalog_ops;
 bool tl_sql_catalog_fresh(const struct tl_catalog *catalog);
 int tl_sql_catalog_ready(struct tl_catalog *catalog, struct tl_fail *fail);
+int tl_sql_catalog_writable(struct tl_catalog *catalog, struct tl_fail *fail);
 int tl_sql_catalog_clear(struct tl_catalog *catalog, struct tl_fail *fail);
 int tl_sql_catalog_check(struct tl_catalog *catalog, bool whole, tl_each_finding *each,
                          void *context, struct tl_fail *fail);

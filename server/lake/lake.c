@@ -215,6 +215,14 @@ int tl_lake_usable(struct tl_lake *lake, struct tl_fail *fail)
     return lake->backend->ops->usable(lake->backend, fail);
 }
 
+int tl_lake_writable(struct tl_lake *lake, struct tl_fail *fail)
+{
+    const struct tl_backend_ops *const store = lake->backend->ops;
+    const struct tl_catalog_ops *const catalog = lake->catalog->ops;
+    const int r = store->writable ? store->writable(lake->backend, fail) : TL_OK;
+    return r < 0 || !catalog->writable ? r : catalog->writable(lake->catalog, fail);
+}
+
 int tl_lake_open_on(struct tl_lake **out, struct tl_backend *backend,
                     const struct tl_lake_options *options, struct tl_fail *fail)
 {

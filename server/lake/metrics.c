@@ -115,6 +115,7 @@ int tl_lake_metrics(struct tl_lake *lake, struct tl_buf *out)
         {"stored_bytes", "Bytes of shards kept.", at_least_0(all.stored)},
         {"instructions", "Positions in all streams.", at_least_0(all.insns)},
         {"store_usable", "1 while the store answers.", tl_lake_usable(lake, NULL) >= 0},
+        {"store_writable", "1 while the store takes changes.", tl_lake_writable(lake, NULL) >= 0},
         {"traces_in_memory", "Traces whose state is in memory.", all.n},
         {"traces_read_total", "Traces read from the catalog.", atomic_load(&lake->traces_read)},
         {"start_traces", "Traces that were read before the server took calls.",

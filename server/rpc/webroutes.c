@@ -58,13 +58,14 @@ static int healthy(struct tl_http_request *request, struct tl_http_response *res
     return rc < 0 ? rc : plain(response, "text/plain; charset=utf-8");
 }
 
-/* Ready: the store responds, and the server is not stopping. */
+/* Ready: the store responds and takes changes, and the server is not stopping. */
 static int ready(struct tl_http_request *request, struct tl_http_response *response)
 {
     struct tl_rpc *const rpc = request->context;
     if (tl_net_draining(request->net))
         return tl_fail_set(&response->fail, TL_UNREACHABLE, "the server is stopping");
-    if (tl_lake_usable(rpc->lake, &response->fail) < 0)
+    if (tl_lake_usable(rpc->lake, &response->fail) < 0 ||
+        tl_lake_writable(rpc->lake, &response->fail) < 0)
         return TL_UNREACHABLE;
     const int rc = tl_buf_printf(&response->body, "ready\n");
     return rc < 0 ? rc : plain(response, "text/plain; charset=utf-8");

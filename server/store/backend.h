@@ -137,9 +137,19 @@ struct tl_backend_ops {
      * too large for memory. Returns its descriptor. */
     int (*scratch)(struct tl_backend *backend, struct tl_fail *fail);
 
-    /* Can the store be read and written? TL_IO, with the reason; called often, so it does
-     * no I/O. */
+    /* Does the store respond? TL_IO, with the reason; called often, so it does no I/O. */
     int (*usable)(struct tl_backend *backend, struct tl_fail *fail);
+    /* Does it take writes: did the last one succeed, is there space, are the leases held? TL_IO,
+     * TL_NOSPACE, TL_DENIED, with the reason; does no I/O. NULL: not known. */
+    int (*writable)(struct tl_backend *backend, struct tl_fail *fail);
+    /*
+     * Space is held back, so that removing is possible when the medium is full. `keep_space` holds
+     * it back as soon as there is enough, and tries to write after a failed write; call it about
+     * once a second. `give_space` makes it available to the catalog if it may need it. NULL: none
+     * is.
+     */
+    void (*keep_space)(struct tl_backend *backend);
+    void (*give_space)(struct tl_backend *backend);
     /* Bytes that can still be written; UINT64_MAX if not known. */
     uint64_t (*free_bytes)(struct tl_backend *backend);
     /* The backend's own catalog, see tl_catalog_open(). NULL: SQLite at `catalog_uri`. */

@@ -6,9 +6,13 @@
  * Durability: a file is synced before it gets its name, and the folder that contains the name is
  * synced afterwards; a log's folders are synced with it the first time. Folders are created on
  * demand and never removed while they may be in use.
+ *
+ * Space is held back (store/reserve.h). While it is given to the catalog, everything else but
+ * copies of its rows is refused as if the disk were full.
  */
 #include "store/backend.h"
 #include "store/openfiles.h"
+#include "store/reserve.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -21,10 +25,11 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
+
+#define FULL_BYTES (UINT64_C(256) << 10) /* with less free space the disk is full */
 
 struct folder {
     struct tl_backend base;
@@ -36,7 +41,9 @@ struct folder {
     atomic_ulong serial;
     pthread_mutex_t lock;
     struct folder_lease *held; /* guarded by the lock */
-    char path[PATH_MAX];       /* path of the data folder */
+    struct tl_reserve reserve;
+    atomic_int trouble;  /* errno of the last write if it failed, otherwise 0 */
+    char path[PATH_MAX]; /* path of the data folder */
     char uri[PATH_MAX + 32];
 };
 
@@ -68,7 +75,8 @@ static int refused(struct tl_fail *fail, const char *what, const char *key)
     if (e == ENOENT)
         return tl_fail_set(fail, TL_NOTFOUND, "%s is not in the store", key);
     const enum tl_err code = e == ENOSPC || e == EDQUOT ? TL_NOSPACE : TL_IO;
-    tl_fail_set(fail, code, "cannot %s %s: %s", what, key, strerror(e));
+    tl_fail_set(fail, code, "cannot %s %s: %s%s", what, key, strerror(e),
+                code == TL_NOSPACE ? TL_SPACE_ADVICE : "");
     if (fail)
         fail->sys_errno = e;
     return code;
@@ -274,6 +282,30 @@ static bool are_together(const char *a, const char *b)
     return n == (end_b ? (size_t)(end_b - b) : 0) && memcmp(a, b, n) == 0;
 }
 
+static uint64_t folder_free_bytes(struct tl_backend *backend)
+{
+    return tl_disk_free(folder_of(backend)->dir);
+}
+
+/* Note whether a write has succeeded; returns its result. */
+static int noted(struct folder *f, int r)
+{
+    const int trouble = r == TL_NOSPACE ? ENOSPC : r == TL_IO ? EIO : 0;
+    if (atomic_load_explicit(&f->trouble, memory_order_relaxed) != trouble &&
+        (r >= 0 || trouble != 0))
+        atomic_store(&f->trouble, trouble);
+    return r;
+}
+
+/* May `key` be written, or is what space there is held back? */
+static int may_fill(struct folder *f, const char *key, struct tl_fail *fail)
+{
+    if (strncmp(key, "m/", 2) == 0 || tl_reserve_spares(&f->reserve))
+        return TL_OK;
+    errno = ENOSPC;
+    return noted(f, refused(fail, "write", key));
+}
+
 static int folder_put_all(struct tl_backend *backend, const struct tl_object *objects, size_t n,
                           struct tl_fail *fail)
 {
@@ -286,11 +318,13 @@ static int folder_put_all(struct tl_backend *backend, const struct tl_object *ob
         const char *const key = objects[i].key;
         r = fenced(f, key, fail);
         if (r >= 0)
-            r = write_object(f, &objects[i], fail);
+            r = may_fill(f, key, fail);
+        if (r >= 0)
+            r = noted(f, write_object(f, &objects[i], fail));
         /* One sync for consecutive names in the same folder. */
         if (r >= 0 && (i + 1 == n || !are_together(key, objects[i + 1].key)) &&
             sync_parent(f->objects, key) < 0)
-            r = not_stored(fail, key);
+            r = noted(f, not_stored(fail, key));
     }
     return r;
 }
@@ -470,12 +504,14 @@ static int folder_log_write(struct tl_log *base, uint64_t offset, const struct t
                             size_t n_parts, struct tl_fail *fail)
 {
     struct folder_log *log = log_of(base);
-    const int may = fenced(log->f, log->key, fail);
+    int may = fenced(log->f, log->key, fail);
+    if (may >= 0)
+        may = may_fill(log->f, log->key, fail);
     if (may < 0)
         return may;
     for (size_t i = 0; i < n_parts; i++) {
         if (write_all(log->fd, offset, parts[i].p, parts[i].n) < 0)
-            return refused(fail, "write", log->key);
+            return noted(log->f, refused(fail, "write", log->key));
         offset += parts[i].n;
     }
     return TL_OK;
@@ -503,9 +539,9 @@ static int folder_log_sync(struct tl_log *base, struct tl_fail *fail)
     if (may < 0)
         return may;
     if (!log->named && sync_names(log->f->objects, log->key) < 0)
-        return lost(fail, "sync the folders of", log->key);
+        return noted(log->f, lost(fail, "sync the folders of", log->key));
     log->named = true;
-    return fdatasync(log->fd) < 0 ? refused(fail, "sync", log->key) : TL_OK;
+    return noted(log->f, fdatasync(log->fd) < 0 ? refused(fail, "sync", log->key) : TL_OK);
 }
 
 static int folder_log_truncate(struct tl_log *base, uint64_t size, struct tl_fail *fail)
@@ -578,7 +614,8 @@ static int folder_lease(struct tl_backend *backend, const char *name, struct tl_
     lease->f = f;
     snprintf(lease->name, sizeof(lease->name), "%s", name);
     if (!is_held(lease) || next_epoch(lease) < 0) {
-        const int r = tl_fail_set(fail, TL_IO, "cannot take the lease \"%s\"", name);
+        const int r = tl_fail_set(fail, errno == ENOSPC || errno == EDQUOT ? TL_NOSPACE : TL_IO,
+                                  "cannot take the lease \"%s\": %s", name, strerror(errno));
         close(lease->fd);
         free(lease);
         return r;
@@ -624,12 +661,39 @@ static int folder_scratch(struct tl_backend *backend, struct tl_fail *fail)
     return named;
 }
 
-static uint64_t folder_free_bytes(struct tl_backend *backend)
+static void folder_give_space(struct tl_backend *backend)
 {
-    struct statvfs st;
-    if (fstatvfs(folder_of(backend)->dir, &st) < 0)
-        return UINT64_MAX;
-    return (uint64_t)st.f_bavail * st.f_frsize;
+    tl_reserve_give(&folder_of(backend)->reserve);
+}
+
+/* After a failed write: can something be written now? */
+static void try_to_write(struct folder *f)
+{
+    static const uint8_t some[4096] = {1};
+    static const char name[] = "attempt";
+    if (write_temporary(f, name, (struct tl_bytes){some, sizeof some}) == 0)
+        atomic_store(&f->trouble, 0);
+    (void)!unlinkat(f->tmp, name, 0);
+}
+
+static void folder_keep_space(struct tl_backend *backend)
+{
+    struct folder *f = folder_of(backend);
+    tl_reserve_keep(&f->reserve);
+    if (atomic_load(&f->trouble) && folder_free_bytes(backend) >= FULL_BYTES)
+        try_to_write(f);
+}
+
+static int lease_lost(struct folder *f, struct tl_fail *fail)
+{
+    int r = TL_OK;
+    pthread_mutex_lock(&f->lock);
+    for (const struct folder_lease *l = f->held; l && r == TL_OK; l = l->next)
+        if (!is_held(l))
+            r = tl_fail_set(fail, TL_DENIED, "the lease \"%s\" was lost; stop this process",
+                            l->name);
+    pthread_mutex_unlock(&f->lock);
+    return r;
 }
 
 /* The descriptor stays valid for a folder that was removed, moved or unmounted. */
@@ -644,6 +708,19 @@ static int folder_usable(struct tl_backend *backend, struct tl_fail *fail)
         return tl_fail_set(fail, TL_IO, "the data folder %.120s cannot be written: %s", f->path,
                            strerror(errno));
     return TL_OK;
+}
+
+static int folder_writable(struct tl_backend *backend, struct tl_fail *fail)
+{
+    struct folder *const f = folder_of(backend);
+    const int trouble = atomic_load(&f->trouble);
+    if (trouble == ENOSPC || folder_free_bytes(backend) < FULL_BYTES)
+        return tl_fail_set(fail, TL_NOSPACE, "the disk of the data folder %.120s is full%s",
+                           f->path, TL_SPACE_ADVICE);
+    if (trouble)
+        return tl_fail_set(fail, TL_IO, "writing to the data folder %.120s fails: %s", f->path,
+                           strerror(trouble));
+    return lease_lost(f, fail);
 }
 
 static const char *folder_catalog_uri(struct tl_backend *backend)
@@ -702,6 +779,9 @@ static const struct tl_backend_ops folder_ops = {
     .scratch = folder_scratch,
     .free_bytes = folder_free_bytes,
     .usable = folder_usable,
+    .writable = folder_writable,
+    .keep_space = folder_keep_space,
+    .give_space = folder_give_space,
     .catalog_uri = folder_catalog_uri,
     .catalog_reset = folder_catalog_reset,
     .may_commit = folder_may_commit,
@@ -764,6 +844,8 @@ int tl_backend_folder(struct tl_backend **out, const char *dir, struct tl_fail *
         folder_destroy(&f->base);
         return TL_IO;
     }
+    tl_reserve_find(&f->reserve, f->dir);
+    tl_reserve_give(&f->reserve);
     f->open = tl_openfiles_new(f->objects);
     if (!f->open) {
         folder_destroy(&f->base);

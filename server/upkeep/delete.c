@@ -4,6 +4,7 @@
 #include "lake/lakeint.h"
 #include "share/share.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 /* No session may hold it, and none can start once `deleted` is set. */
@@ -132,6 +133,27 @@ static size_t choose(struct tl_lake *lake, const char *const *ids, size_t n,
     return chosen;
 }
 
+/* A full disk does not let the catalog record that they are gone: remove their data first, which it
+ * otherwise outlives. If that was not enough, they stay as traces without data. */
+static int delete_data_first(struct tl_lake *lake, const struct doomed *doomed, size_t n,
+                             const char *const *ids, struct tl_fail *fail)
+{
+    char prefix[128];
+    for (size_t i = 0; i < n; i++) {
+        struct tl_trace *const trace = doomed[i].trace;
+        pthread_mutex_lock(&trace->lock);
+        trace->raw_removed = trace->decoded_removed = true;
+        pthread_mutex_unlock(&trace->lock);
+        for (const char *kind = "rt"; *kind; kind++) {
+            snprintf(prefix, sizeof prefix, "%c/%s", *kind, ids[i]);
+            pthread_mutex_lock(&lake->garbage_lock);
+            tl_lake_discard(lake, prefix);
+            pthread_mutex_unlock(&lake->garbage_lock);
+        }
+    }
+    return lake->catalog->ops->remove_traces(lake->catalog, ids, n, fail);
+}
+
 static size_t delete_chosen(struct tl_lake *lake, const struct doomed *doomed, size_t n,
                             const char **ids, const struct refusals *refusals)
 {
@@ -142,7 +164,9 @@ static size_t delete_chosen(struct tl_lake *lake, const struct doomed *doomed, s
         tl_trace_mirror_remove(lake, doomed[i].trace->id);
         ids[i] = doomed[i].trace->id;
     }
-    const int r = n > 0 ? lake->catalog->ops->remove_traces(lake->catalog, ids, n, &fail) : TL_OK;
+    int r = n > 0 ? lake->catalog->ops->remove_traces(lake->catalog, ids, n, &fail) : TL_OK;
+    if (r == TL_NOSPACE)
+        r = delete_data_first(lake, doomed, n, ids, &fail);
     for (size_t i = 0; i < n; i++) {
         if (r >= 0)
             let_go(lake, doomed[i].trace);

@@ -175,6 +175,18 @@ static bool carry_out_rules(struct tl_lake *lake, bool due)
     return failed;
 }
 
+/* Hold space back, and see whether a medium that refused writes takes them again. */
+static void look_at_medium(struct tl_lake *lake)
+{
+    const struct tl_backend_ops *const ops = lake->backend->ops;
+    struct tl_catalog *const catalog = lake->catalog;
+    if (ops->keep_space)
+        ops->keep_space(lake->backend);
+    if (catalog->ops->writable && catalog->ops->writable(catalog, NULL) < 0 &&
+        catalog->ops->ready(catalog, NULL) < 0)
+        return; /* not yet */
+}
+
 static void *keep_house(void *context)
 {
     struct tl_lake *lake = context;
@@ -193,6 +205,7 @@ static void *keep_house(void *context)
         lake->house.now = false;
         pthread_mutex_unlock(&lake->lock);
         tl_heap_tidy();
+        look_at_medium(lake);
         tl_lake_seal_left(lake, tl_wall_ns());
         if (due)
             left = do_chores(lake, &soon);

@@ -2,14 +2,17 @@
 # SPDX-License-Identifier: MIT
 """A server whose disk is full. usage: full.py BUILD [NAME…]"""
 
+import http.client
+import json
 import os
 import random
 import signal
+import subprocess
 import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from lab import check, main  # noqa: E402
+from lab import Skip, check, main, wait  # noqa: E402
 from e2e import wait_offset  # noqa: E402
 
 TESTS = {}
@@ -88,6 +91,128 @@ def full_for_a_while(lab):
     err = push.stderr.read().decode()
     check(push.wait(100) == 0 and 'MiB are free' not in err, err)
     check(lab.run('raw', 'x', '-').out == data, 'bytes differ')
+
+
+class Disk:
+    """A file system of its own for the data folder, in a namespace that outlives servers."""
+
+    def __init__(self, lab, megabytes):
+        self.lab = lab
+        os.makedirs(lab.data)
+        try:
+            self.holder = lab.spawn('/usr/bin/env', 'unshare', '-rm', 'sh', '-c',
+                                    'mount -t tmpfs -o size=%dm none %s && echo up && exec sleep 1000' %
+                                    (megabytes, lab.data), stdin=subprocess.DEVNULL)
+        except OSError as e:
+            raise Skip(str(e)) from None
+        if self.holder.stdout.readline() != b'up\n':
+            raise Skip('no file system of its own: ' + self.holder.stderr.read().decode())
+        self.root = '/proc/%d/root%s' % (self.holder.pid, lab.data)
+        self.enter = ['nsenter', '-t', str(self.holder.pid), '-U', '-m', '--preserve-credentials']
+
+    def start(self, *options):
+        lab = self.lab
+        args = self.enter + [lab.tracelake, 'serve', '--data', lab.data, '--listen', '127.0.0.1:%d' % lab.port,
+                             '--listen-tls', '127.0.0.1:%d' % lab.tls_port, '--log-format', 'json']
+        with open(lab.log, 'ab') as log:
+            lab.server = subprocess.Popen(args + list(options), stdout=log, stderr=log)
+        wait('the server answers', lambda: self.ready() is not None, lab.server_log)
+
+    def ready(self):
+        """What /readyz says, and its status; None: nothing answers."""
+        check(self.lab.server.poll() is None, 'the server ended:', self.lab.server_log())
+        try:
+            connection = http.client.HTTPConnection('127.0.0.1', self.lab.port, timeout=10)
+            connection.request('GET', '/readyz')
+            answer = connection.getresponse()
+            return answer.status, answer.read().decode()
+        except OSError:
+            return None
+
+    def fill(self):
+        """Leave no byte."""
+        with open(os.path.join(self.root, 'filler'), 'ab', buffering=0) as f:
+            for n in (1 << 20, 4096, 1):
+                try:
+                    while True:
+                        f.write(b'x' * n)
+                except OSError:
+                    pass
+
+    def empty(self):
+        os.remove(os.path.join(self.root, 'filler'))
+
+    def has(self, name):
+        return os.path.exists(os.path.join(self.root, name))
+
+
+def push(lab, trace, n, seed=1):
+    lab.run('push', '--format', 'etm4', '--rig', 'rig', '--trace', trace, write(lab, 'input', made(n, seed)))
+
+
+def names(lab):
+    return {row['id'] for row in json.loads(lab.run('ls', '--json').out)}
+
+
+@test
+def removing_when_full(lab):
+    """On a disk without a free byte traces are removed, the server says that it is not ready, and starts; with space
+    again, it is ready, takes trace, and holds space back anew."""
+    disk = Disk(lab, 60)
+    disk.start('--min-free', '1M')
+    for i in range(6):
+        push(lab, 't%d' % i, 300000, i)
+    wait('space is held back', lambda: disk.has('reserve'))
+    disk.fill()
+    status, told = wait('not ready', lambda: disk.ready()[0] != 200 and disk.ready(), lab.server_log)
+    check(status == 503 and 'full' in told and 'tracelake rm' in told, status, told)
+    lab.fails(3, 'takes no more trace', 'push', '--format', 'etm4', '--retry', '1', write(lab, 'more', made(100000)))
+    check('rebuild-catalog' not in lab.server_log(), lab.server_log())
+    for i in range(3):
+        lab.run('rm', 't%d' % i)
+        disk.fill()
+    check(names(lab) == {'t3', 't4', 't5'}, names(lab))
+    for end in (lab.kill, lab.stop):
+        end()
+        disk.fill()
+        disk.start('--min-free', '1M')
+        check(names(lab) >= {'t4', 't5'}, names(lab))
+        check(lab.run('raw', 't5', '-').out == made(300000, 5), 'bytes differ')
+    lab.run('rm', 't3')
+    disk.empty()
+    wait('ready', lambda: disk.ready() == (200, 'ready\n'), lab.server_log)
+    push(lab, 'new', 300000, 9)
+    wait('space is held back again', lambda: disk.has('reserve'))
+
+
+@test
+def starting_without_reserve(lab):
+    """A data folder of an earlier version holds nothing back: the server starts on a full disk, and reads."""
+    disk = Disk(lab, 60)
+    disk.start('--min-free', '1M')
+    for i in range(4):
+        push(lab, 't%d' % i, 300000, i)
+    lab.stop()
+    if disk.has('reserve'):
+        os.remove(os.path.join(disk.root, 'reserve'))
+    disk.fill()
+    disk.start('--min-free', '1M')
+    check(names(lab) == {'t0', 't1', 't2', 't3'}, names(lab))
+    check(lab.run('raw', 't1', '-').out == made(300000, 1), 'bytes differ')
+    lab.run('rm', 't0')
+    check(names(lab) == {'t1', 't2', 't3'}, names(lab))
+
+
+@test
+def lease_is_gone(lab):
+    """/readyz tells that the lease was lost."""
+    lab.start()
+    os.remove(os.path.join(lab.data, 'leases', 'lake'))
+    connection = http.client.HTTPConnection('127.0.0.1', lab.port, timeout=10)
+    connection.request('GET', '/readyz')
+    answer = connection.getresponse()
+    told = answer.read().decode()
+    check(answer.status == 503 and 'lease' in told, answer.status, told)
 
 
 if __name__ == '__main__':

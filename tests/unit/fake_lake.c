@@ -177,6 +177,11 @@ int tl_lake_usable(struct tl_lake *lake, struct tl_fail *fail)
     return TL_OK;
 }
 
+int tl_lake_writable(struct tl_lake *lake, struct tl_fail *fail)
+{
+    return TL_OK;
+}
+
 uint64_t tl_lake_revision(struct tl_lake *lake)
 {
     pthread_mutex_lock(&lake->lock);
