@@ -191,6 +191,11 @@ static void report_faults(const struct run *r)
 static int on_loss(void *context, const struct tl_decode_loss *loss)
 {
     struct run *const r = context;
+    if (strcmp(loss->reason, TL_LOSS_TIME_RESTART) == 0 && loss->stream) {
+        tl_cli_warn(r->name, "offset 0x%llx: %s: %s", (unsigned long long)loss->offset,
+                    loss->stream->name, loss->reason);
+        return TL_OK;
+    }
     if (!loss->fault && loss->stream)
         return TL_OK; /* the text contains it in place */
     if (!loss->fault) {

@@ -85,8 +85,13 @@ static int add_letter(struct tl_lines *l, const char *origin, uint8_t c)
     return TL_OK;
 }
 
-/* Bytes of a payload in memory order, without trailing zeros; 0 if not all are characters. */
-static size_t letters_of(const char *hex, uint8_t out[static LETTERS_MAX])
+static bool is_letter(uint8_t c)
+{
+    return (c >= ' ' && c != 0x7f) || c == '\t' || c == '\n' || c == '\r';
+}
+
+/* Bytes of a payload of `origin` in memory order; 0 if not all are characters. */
+static size_t letters_of(const char *origin, const char *hex, uint8_t out[static LETTERS_MAX])
 {
     size_t n = tl_line_bytes(hex, out, LETTERS_MAX);
     if (hex[2 * n])
@@ -96,10 +101,11 @@ static size_t letters_of(const char *hex, uint8_t out[static LETTERS_MAX])
         out[i] = out[n - 1 - i];
         out[n - 1 - i] = c;
     }
-    while (n > 0 && out[n - 1] == 0)
-        n--;
+    if (strcmp(origin, "osd-stm 4") == 0) /* prints: each value is a character */
+        while (n > 1 && out[n - 1] == 0)
+            n--;
     for (size_t i = 0; i < n; i++)
-        if ((out[i] < ' ' && !strchr("\t\r\n", out[i])) || out[i] == 0x7f)
+        if (!is_letter(out[i]))
             return 0;
     return n;
 }
@@ -112,7 +118,7 @@ static int take_software(struct tl_lines *l, char *text)
     if (!space || space == text)
         return TL_OK;
     *space = 0;
-    const size_t n = letters_of(space + 1, letters);
+    const size_t n = letters_of(text, space + 1, letters);
     for (size_t i = 0; i < n; i++)
         if (add_letter(l, text, letters[i]) < 0)
             return TL_NOMEM;

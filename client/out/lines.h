@@ -5,7 +5,8 @@
  *     TIME SOURCE CHANNEL TEXT
  *
  * TIME is the last timestamp before the line's first character, "-" without one. Characters of each
- * source and channel form their own lines; each other record is an entry of its own, as a number.
+ * source and channel form their own lines; each other record, also one with a NUL in it, is an
+ * entry of its own, as a number.
  * Gaps are reported. Not thread-safe.
  */
 #ifndef TL_OUT_LINES_H

@@ -2,6 +2,7 @@
 #include "push/sent.h"
 
 #include "cli/remote.h"
+#include "flow/item.h"
 #include "out/rows_out.h"
 
 #include <inttypes.h>
@@ -52,6 +53,13 @@ static bool decoded_nothing(const struct tracelake_trace *trace)
     return true;
 }
 
+/* Does a trace's message report nothing that is wrong? */
+static bool is_note(const char *message)
+{
+    const size_t n = strlen(message), tail = sizeof TL_LOSS_TIME_RESTART - 1;
+    return n > tail && strcmp(message + n - tail, TL_LOSS_TIME_RESTART) == 0;
+}
+
 int tl_sent_report(struct tracelake *lake, const char *trace, const char *input,
                    const struct tl_setup *setup, bool wait, enum tl_sent_form form)
 {
@@ -79,7 +87,7 @@ int tl_sent_report(struct tracelake *lake, const char *trace, const char *input,
     if (row->state == TRACELAKE_FAILED || row->message[0]) {
         tl_cli_warn(input, "%s",
                     row->message[0] ? row->message : "it could not be decoded; the bytes are kept");
-        status = TL_CLI_BAD;
+        status = row->state != TRACELAKE_FAILED && is_note(row->message) ? TL_CLI_DONE : TL_CLI_BAD;
     } else if (wait && row->raw_bytes > 0 && decoded_nothing(row)) {
         tl_cli_warn(input,
                     "offset 0x0: nothing in %" PRIu64 " bytes could be decoded as %.80s; they are "

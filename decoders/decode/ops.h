@@ -55,7 +55,8 @@ TL_MUST_USE int tl_decode_reread(const struct tl_decode *decode, uint64_t offset
 
 /*
  * Loss reasons that are not faults of the input: a capture may begin in the middle, and a trace
- * unit reports its own losses. All other reasons are faults.
+ * unit reports its own losses; and TL_LOSS_TIME_RESTART (flow/item.h), by which nothing is lost.
+ * All other reasons are faults.
  */
 #define TL_LOSS_NOT_SYNC "not synchronised"
 #define TL_LOSS_OVERFLOW "trace unit overflow"
@@ -68,7 +69,8 @@ TL_MUST_USE int tl_decode_reread(const struct tl_decode *decode, uint64_t offset
 static inline bool tl_loss_is_fault(const char *reason)
 {
     return strcmp(reason, TL_LOSS_NOT_SYNC) && strcmp(reason, TL_LOSS_OVERFLOW) &&
-           strcmp(reason, TL_LOSS_DISCARD) && strcmp(reason, TL_LOSS_NO_ID);
+           strcmp(reason, TL_LOSS_DISCARD) && strcmp(reason, TL_LOSS_NO_ID) &&
+           strcmp(reason, TL_LOSS_TIME_RESTART);
 }
 
 /* Where a stream decoder delivers. As struct tl_decode_sink, but for one stream. */

@@ -23,6 +23,7 @@ struct tl_soft {
     int rc;               /* first failure of the packet or loss callback */
     const char *lost_why; /* why synchronisation was lost */
     uint64_t lost_at;     /* offset of the first lost byte */
+    uint64_t stamp;       /* last time of the source's clock; 0: none */
     struct tl_item_batch out;
 };
 
@@ -76,9 +77,15 @@ static inline void tl_soft_report_loss(struct tl_soft *s, const char *packet, ui
     gap->sub = tl_loss_is_fault(s->lost_why) ? TL_GAP_BAD_PACKET : TL_GAP_SYNC;
 }
 
-/* Append a TIME item of the source's own clock. */
+/* Append a TIME item of the source's own clock, after a NOTE if that has begun again. */
 static inline void tl_soft_time(struct tl_soft *s, uint64_t time, uint64_t offset)
 {
+    if (tl_time_restarts(s->stamp, time)) {
+        tl_item_batch_restart(&s->out, s->stamp, time, offset);
+        if (s->rc >= 0)
+            s->rc = s->sink.loss(s->sink.context, TL_LOSS_TIME_RESTART, offset, 0);
+    }
+    s->stamp = time;
     struct tl_item *const item = tl_item_batch_add(&s->out, TL_ITEM_TIME, offset);
     item->sub = TL_TIME_SOURCE;
     item->value = time;
@@ -106,6 +113,7 @@ static inline void tl_soft_state(struct tl_soft *s, struct tl_state *state,
     tl_state_text(state, &s->lost_why, reasons, n);
     tl_state_check(state, s->lost_why != NULL);
     tl_state_u64(state, &s->lost_at);
+    tl_state_u64(state, &s->stamp);
 }
 
 /* Deliver items at the end of a push. Returns the first failure. */

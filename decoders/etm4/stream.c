@@ -5,6 +5,7 @@
 #include "etm4/packet_text.h"
 #include "etm4/packetizer.h"
 #include "etm4/parse.h"
+#include "flow/walker.h"
 
 #include <stdlib.h>
 
@@ -12,7 +13,7 @@ struct etm4_stream {
     struct tl_stream_decoder base;
     struct tl_stream_sink sink;
     struct tl_etm4_config config;
-    bool needs_time;           /* memory contents depend on time */
+    bool needs_time;           /* parts begin with a timestamp, which all that follows needs */
     uint64_t end;              /* offset after the last byte */
     struct tl_etm4_flow *flow; /* NULL: only list packets */
     struct tl_etm4_packetizer packetizer;
@@ -64,7 +65,7 @@ static int create(struct tl_stream_decoder **out, const struct tl_source *source
     s->base.ops = &tl_etm4_ops;
     s->sink = *sink;
     s->config = config;
-    s->needs_time = image && !config.other_clock && tl_image_last_change(image, UINT64_MAX) > 0;
+    s->needs_time = config.timestamps;
     int rc = TL_OK;
     if (usable == TL_OK)
         rc = tl_etm4_flow_new(&s->flow, &config, image, sink->items, sink->loss, sink->context);
@@ -86,7 +87,11 @@ static int push(struct tl_stream_decoder *decoder, const struct tl_run *run)
     if (rc < 0)
         return rc;
     s->end = tl_run_offset(run, run->n);
-    return s->flow ? tl_etm4_flow_pause(s->flow) : TL_OK;
+    if (!s->flow)
+        return TL_OK;
+    const int told =
+        tl_walker_tell_restart(tl_etm4_flow_walker(s->flow), s->sink.loss, s->sink.context);
+    return told < 0 ? told : tl_etm4_flow_pause(s->flow);
 }
 
 static int flush(struct tl_stream_decoder *decoder)
@@ -151,7 +156,7 @@ static size_t find_sync(const uint8_t *p, size_t n)
 
 /*
  * Position after trace info and the packets that go with it, up to the address, which atoms follow;
- * if time matters, also after the next timestamp.
+ * if the trace has time, also after the next timestamp.
  */
 static size_t find_rest(const struct tl_stream_decoder *decoder, const uint8_t *p, size_t n)
 {

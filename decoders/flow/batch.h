@@ -7,6 +7,8 @@
 #include "base/state.h"
 #include "flow/item.h"
 
+#include <stdio.h>
+
 #define TL_BATCH_ITEMS 1024 /* items per delivery, at most */
 #define TL_BATCH_STEPS 1024 /* words of payload per delivery, at most; a path step is one word */
 #define TL_BATCH_RUN   64   /* a run of this many steps is not extended by the next packet */
@@ -144,6 +146,18 @@ static inline void *tl_item_batch_store(struct tl_item_batch *b, size_t size)
     b->n_steps += n;
     b->run = 0;
     return room;
+}
+
+/* Append the NOTE of a new time segment. */
+static inline void tl_item_batch_restart(struct tl_item_batch *b, uint64_t last, uint64_t first,
+                                         uint64_t offset)
+{
+    enum { SIZE = 64 };
+    char *const text = tl_item_batch_store(b, SIZE);
+    struct tl_item *const item = tl_item_batch_add(b, TL_ITEM_NOTE, offset);
+    snprintf(text, SIZE, TL_NOTE_TIME_RESTART "%llu %llu", (unsigned long long)last,
+             (unsigned long long)first);
+    item->text = text;
 }
 
 /* Call between packets: ends a run that is long enough, so that the next step begins a new one. */

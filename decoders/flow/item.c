@@ -48,6 +48,12 @@ char *tl_mode_text(uint64_t mode, char out[static 32])
     return out;
 }
 
+bool tl_item_restarts_time(const struct tl_item *item)
+{
+    return item->kind == TL_ITEM_NOTE && item->text &&
+           strncmp(item->text, TL_NOTE_TIME_RESTART, sizeof TL_NOTE_TIME_RESTART - 1) == 0;
+}
+
 const char *tl_gap_name(enum tl_gap gap)
 {
     static const char *const names[TL_GAP_KINDS] = {

@@ -59,6 +59,16 @@ enum tl_item_flag {
     TL_ITEM_RETURN = 32    /* BRANCH, TARGET: the source reports a return */
 };
 
+/* A timestamp that goes back by more than this begins a new time segment: the counter began again.
+ * Less is a difference between where timestamps are taken. */
+#define TL_TIME_WOBBLE 1024
+
+/* Does a timestamp begin a new time segment? `last`: the one before, 0: none. */
+static inline bool tl_time_restarts(uint64_t last, uint64_t ticks)
+{
+    return ticks < last && last - ticks > TL_TIME_WOBBLE;
+}
+
 /* Clock of a TIME item's ticks. */
 enum tl_time {
     TL_TIME_TRACE, /* the trace unit's timestamp; flow text "T" */
@@ -196,6 +206,15 @@ char *tl_mode_text(uint64_t mode, char out[static 32]);
 
 /* Name of a gap: "overflow", "sync", … Static storage. */
 const char *tl_gap_name(enum tl_gap gap);
+
+/* The NOTE before the first timestamp of a new time segment: "time-restart LAST FIRST". */
+#define TL_NOTE_TIME_RESTART "time-restart "
+
+/* Does a new time segment begin with this item? */
+bool tl_item_restarts_time(const struct tl_item *item);
+
+/* The reason given to `loss` sinks for it; nothing is lost. */
+#define TL_LOSS_TIME_RESTART "timestamps begin again"
 
 /* ---- flow text -------------------------------------------------------------------------- */
 

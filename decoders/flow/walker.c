@@ -169,13 +169,39 @@ void tl_walker_context(struct tl_walker *w, const struct tl_image_context *conte
     item->value = context->vmid;
 }
 
-void tl_walker_time(struct tl_walker *w, uint64_t ticks, uint64_t offset)
+static __attribute__((noinline)) void restart_time(struct tl_walker *w, uint64_t last,
+                                                   uint64_t first, uint64_t offset)
 {
+    w->restarted = offset + 1;
+    tl_item_batch_restart(w->out, last, first, offset);
+}
+
+void tl_walker_estimate(struct tl_walker *w, uint64_t ticks, bool restarts, uint64_t last,
+                        uint64_t offset)
+{
+    if (restarts)
+        restart_time(w, last, ticks, offset);
     tl_item_batch_value(w->out, TL_ITEM_TIME, ticks, offset);
     if (ticks > w->time && !w->keeps_time)
         w->time = ticks;
     if (w->time >= w->view_until)
         set_view(w);
+}
+
+void tl_walker_time(struct tl_walker *w, uint64_t ticks, uint64_t offset)
+{
+    tl_walker_estimate(w, ticks, tl_time_restarts(w->stamp, ticks), w->stamp, offset);
+    w->stamp = ticks;
+}
+
+int tl_walker_tell_restart(struct tl_walker *w,
+                           int (*loss)(void *context, const char *reason, uint64_t offset,
+                                       uint64_t bytes),
+                           void *context)
+{
+    const uint64_t at = w->restarted;
+    w->restarted = 0;
+    return at ? loss(context, TL_LOSS_TIME_RESTART, at - 1, 0) : TL_OK;
 }
 
 /* ---- place ------------------------------------------------------------------------------- */

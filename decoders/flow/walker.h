@@ -116,6 +116,8 @@ struct tl_walker {
     uint64_t view;                /* of the image, for the current identifiers and time */
     uint64_t view_until;          /* first time at which `view` may change */
     uint64_t time;                /* largest timestamp so far; 0: none */
+    uint64_t stamp;               /* last timestamp; 0: none */
+    uint64_t restarted;           /* offset of a restart of timestamps to be reported; 0: none */
     uint64_t since;               /* time at which the trace begins */
     struct tl_block *block;       /* at pc; NULL: to be looked up */
     struct tl_block **link;       /* link in which to store the next block looked up, or NULL */
@@ -186,9 +188,20 @@ void tl_walker_context(struct tl_walker *walker, const struct tl_image_context *
 /*
  * A timestamp in ticks; makes a TIME item. Code executed from here on is looked up in the image as
  * of that time. A timestamp that goes back is reported, but does not restore memory that was
- * unloaded.
+ * unloaded. One that goes back by more than TL_TIME_WOBBLE begins a new time segment: a NOTE
+ * "time-restart LAST FIRST" precedes it.
  */
 void tl_walker_time(struct tl_walker *walker, uint64_t ticks, uint64_t offset);
+/* The same for an estimated time, which may go back by any amount; `restarts`: it begins a new time
+ * segment, after `last`. */
+void tl_walker_estimate(struct tl_walker *walker, uint64_t ticks, bool restarts, uint64_t last,
+                        uint64_t offset);
+/* After a push: tell the sink that timestamps have begun again since the last call. Returns what
+ * the sink returned. */
+TL_MUST_USE int tl_walker_tell_restart(struct tl_walker *walker,
+                                       int (*loss)(void *context, const char *reason,
+                                                   uint64_t offset, uint64_t bytes),
+                                       void *context);
 
 /*
  * The trace gave the current address: the target of a pending indirect branch, a confirmation of

@@ -28,6 +28,7 @@ void tl_walker_rest_state(struct tl_walker *w, struct tl_state *s)
         w->time = w->image ? tl_image_last_change(w->image, w->time) : 0;
     }
     tl_state_u64(s, &w->time);
+    tl_state_u64(s, &w->stamp);
     tl_state_bool(s, &w->need_mode);
     tl_state_bool(s, &w->need_address);
     tl_state_bool(s, &w->gap_reported);

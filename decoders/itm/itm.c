@@ -3,24 +3,41 @@
  * ITM: software stimulus and DWT hardware packets of Armv7-M and Armv8-M cores.
  *
  * Source: Arm DDI0403E (Armv7-M), appendix D4 "Debug ITM and DWT packet protocol"; DDI0553
- * (Armv8-M), chapter F1. After a reserved header synchronisation is lost until the next
- * synchronisation packet (at least 47 zero bits and a one).
+ * (Armv8-M), chapter F1. Most set-ups for printing send no synchronisation packets (at least 47
+ * zero bits and a one), so the first byte counts as a header, and bytes that cannot be one are
+ * dropped until the next that can; a synchronisation packet ends whatever it comes in.
+ *
+ * A local timestamp follows the packets that it is for, all since the one before it: they are held
+ * until it comes, so that its item can precede theirs as in all streams. Whether a stream has local
+ * timestamps is known from its configuration, otherwise after HELD_MAX packets.
  */
 #include "decode/soft.h"
 
 #include <stdlib.h>
 
-enum { SYNC_ZEROS = 5, MAX_PACKET = 8 };
+enum { SYNC_ZEROS = 5, MAX_PACKET = 8, HELD_MAX = 64 };
 
 enum state {
-    HUNT,   /* searching for a synchronisation packet */
     HEADER, /* the next byte begins a packet */
     FIXED,  /* `need` more payload bytes */
     SERIES, /* payload bytes up to one with bit 7 clear, at most `need` */
-    ZEROS   /* inside a synchronisation packet */
+    ZEROS,  /* inside a synchronisation packet */
+    NOT_HEADER
 };
 
-/* Reasons for loss of synchronisation, in addition to TL_LOSS_NOT_SYNC. */
+/* Has the stream local timestamps? */
+enum timing { TIMING_UNKNOWN, UNTIMED, TIMED };
+
+enum held_kind { HELD_SOFTWARE, HELD_HARDWARE, HELD_TIME, HELD_TIME_LOW };
+
+/* A packet waiting for its timestamp. */
+struct held {
+    uint8_t kind; /* enum held_kind */
+    uint8_t size; /* of a source's payload */
+    uint64_t channel, value, offset;
+};
+
+/* Reasons for loss, in addition to TL_LOSS_NOT_SYNC: nothing could be decoded yet. */
 static const char RESERVED[] = "reserved ITM header";
 static const char BAD_SYNC[] = "malformed ITM synchronisation";
 static const char CUT_SHORT[] = "ITM packet cut short";
@@ -35,27 +52,78 @@ struct itm {
     uint64_t zeros;               /* consecutive zero bytes, whatever they belong to */
     uint64_t zero_at[SYNC_ZEROS]; /* ring of the offsets of the last ones */
     uint64_t packet;              /* bytes of the current packet */
-    uint64_t lost;                /* bytes since synchronisation was lost */
+    uint64_t lost;                /* bytes dropped since the last packet */
+    bool begun;                   /* a packet has been decoded */
     uint8_t page;                 /* of the stimulus ports */
     uint8_t prescale;             /* clock ticks per unit of local timestamps */
-    uint64_t local_time;          /* sum of local timestamps since the last overflow */
+    uint64_t local_time;          /* sum of all local timestamps */
     uint64_t global_time;         /* bits of the global timestamp known so far */
+    bool has_high;                /* those from 26 on are known */
+    bool wrapped;                 /* … but will change with the next packet that has them */
+    uint8_t timing;               /* enum timing */
+    uint8_t n_held;
+    struct held held[HELD_MAX];
 };
 
-static void lose_sync(struct itm *d, const char *why, uint64_t at, uint64_t bytes)
+/* ---- items ----------------------------------------------------------------------------------- */
+
+static void deliver(struct itm *d, const struct held *h)
 {
-    d->state = HUNT;
-    d->soft.lost_why = why;
-    d->soft.lost_at = at;
-    d->lost = bytes;
+    switch ((enum held_kind)h->kind) {
+    case HELD_SOFTWARE:
+    case HELD_HARDWARE:
+        tl_item_batch_software(&d->soft.out, h->kind == HELD_HARDWARE ? "dwt" : "itm", h->channel,
+                               h->value, h->size, h->offset);
+        break;
+    case HELD_TIME:
+        tl_soft_note(&d->soft, h->offset, "global-time %" PRIu64, h->value);
+        break;
+    case HELD_TIME_LOW:
+        tl_soft_note(&d->soft, h->offset, "global-time-low %" PRIu64, h->value);
+        break;
+    }
 }
 
-static void bad(struct itm *d, const char *why)
+static void release(struct itm *d)
+{
+    for (uint8_t i = 0; i < d->n_held; i++)
+        deliver(d, &d->held[i]);
+    d->n_held = 0;
+}
+
+static void hold(struct itm *d, struct held packet)
+{
+    packet.offset = d->start;
+    if (d->n_held == HELD_MAX) {
+        release(d);
+        d->timing = d->timing == TIMING_UNKNOWN ? UNTIMED : d->timing;
+    }
+    if (d->timing == UNTIMED) {
+        deliver(d, &packet);
+        return;
+    }
+    d->held[d->n_held++] = packet;
+}
+
+static void report_loss(struct itm *d, uint64_t bytes)
+{
+    release(d);
+    tl_soft_report_loss(&d->soft, "ITM_NOTSYNC", bytes);
+    d->lost = 0;
+}
+
+/* Bytes that belong to no packet: reported with those that follow them. */
+static void drop(struct itm *d, const char *why, uint64_t at, uint64_t bytes)
 {
     char fields[48];
     snprintf(fields, sizeof fields, "header=0x%02x", d->bytes[0]);
-    tl_soft_list(&d->soft, d->start, "ITM_RESERVED", fields);
-    lose_sync(d, why, d->start, d->n);
+    tl_soft_list(&d->soft, at, "ITM_RESERVED", fields);
+    if (d->lost == 0) {
+        d->soft.lost_at = at;
+        d->soft.lost_why = d->begun ? why : TL_LOSS_NOT_SYNC;
+    }
+    d->lost += bytes;
+    d->state = HEADER;
 }
 
 /*
@@ -75,7 +143,10 @@ static void on_source(struct itm *d)
              h >> 3, (int)size * 2, value);
     tl_soft_list(&d->soft, d->start, hardware ? "ITM_DWT" : "ITM_SWIT", fields);
     const uint64_t channel = hardware ? h >> 3 : (uint64_t)d->page << 5 | h >> 3;
-    tl_item_batch_software(&d->soft.out, hardware ? "dwt" : "itm", channel, value, size, d->start);
+    hold(d, (struct held){.kind = hardware ? HELD_HARDWARE : HELD_SOFTWARE,
+                          .size = (uint8_t)size,
+                          .channel = channel,
+                          .value = value});
 }
 
 static void on_local_time(struct itm *d)
@@ -95,7 +166,9 @@ static void on_local_time(struct itm *d)
     char fields[64];
     snprintf(fields, sizeof fields, "ts=0x%" PRIx64 " relation=%s", delta, relations[relation]);
     tl_soft_list(&d->soft, d->start, "ITM_TS_LOCAL", fields);
-    tl_soft_time(&d->soft, d->local_time, d->start);
+    d->timing = TIMED;
+    tl_soft_time(&d->soft, d->local_time, d->n_held > 0 ? d->held[0].offset : d->start);
+    release(d);
 }
 
 static void on_global_time(struct itm *d, const char *name, uint64_t value, const char *flags)
@@ -103,11 +176,14 @@ static void on_global_time(struct itm *d, const char *name, uint64_t value, cons
     char fields[64];
     snprintf(fields, sizeof fields, "ts=0x%" PRIx64 "%s", value, flags);
     tl_soft_list(&d->soft, d->start, name, fields);
-    tl_soft_note(&d->soft, d->start, "global-time %" PRIu64, d->global_time);
+    if (!d->wrapped)
+        hold(d, (struct held){.kind = d->has_high ? HELD_TIME : HELD_TIME_LOW,
+                              .value = d->global_time});
 }
 
 /*
- * Low 26 bits: only the transmitted ones are replaced. The fourth byte has five bits and two flags.
+ * Low 26 bits: only the transmitted ones are replaced. The fourth byte has five bits and two flags:
+ * with `wrap` the upper bits are no longer valid, and follow.
  */
 static void on_global_low(struct itm *d)
 {
@@ -126,6 +202,7 @@ static void on_global_low(struct itm *d)
                                        : "";
     }
     d->global_time = (d->global_time & ~((UINT64_C(1) << bits) - 1)) | value;
+    d->wrapped |= d->n == 5 && d->bytes[4] & 0x40 && d->has_high;
     on_global_time(d, "ITM_GTS_1", value, flags);
 }
 
@@ -139,6 +216,8 @@ static void on_global_high(struct itm *d)
     const unsigned width = d->n == 5 ? 22 : 38;
     value &= (UINT64_C(1) << width) - 1;
     d->global_time = (d->global_time & 0x3ffffff) | value << 26;
+    d->has_high = true;
+    d->wrapped = false;
     on_global_time(d, "ITM_GTS_2", value, "");
 }
 
@@ -158,7 +237,7 @@ static void on_extension(struct itm *d)
 static void on_overflow(struct itm *d)
 {
     tl_soft_list(&d->soft, d->start, "ITM_OVERFLOW", "");
-    d->local_time = 0;
+    release(d); /* their timestamp may be lost */
     tl_item_batch_add(&d->soft.out, TL_ITEM_GAP, d->start)->sub = TL_GAP_OVERFLOW;
 }
 
@@ -166,6 +245,7 @@ static void complete(struct itm *d)
 {
     const uint8_t h = d->bytes[0];
     d->state = HEADER;
+    d->begun = true;
     if (h & 3)
         on_source(d);
     else if (h == 0x94)
@@ -182,27 +262,37 @@ static void complete(struct itm *d)
 
 /* ---- bytes ----------------------------------------------------------------------------------- */
 
-static void on_header(struct itm *d, uint8_t b)
+/* The state after a header. */
+static enum state after_header(struct itm *d, uint8_t b)
 {
     static const uint8_t sizes[] = {0, 1, 2, 4};
+    if (b & 3) {
+        d->need = sizes[b & 3];
+        return FIXED;
+    }
+    if (b == 0)
+        return ZEROS;
+    if (b == 0x94 || b == 0xb4 || (b & 0xcf) == 0xc0 || (b & 0x8b) == 0x88) {
+        d->need = b == 0xb4 ? 6 : 4;
+        return SERIES;
+    }
+    return b == 0x70 || (b & 0x8f) == 0 || (b & 0x8b) == 8 ? HEADER : NOT_HEADER;
+}
+
+static void on_header(struct itm *d, uint8_t b)
+{
+    const enum state next = after_header(d, b);
     d->bytes[0] = b;
     d->n = 1;
-    if (b & 3) {
-        d->state = FIXED;
-        d->need = sizes[b & 3];
-    } else if (b == 0) {
-        d->state = ZEROS;
-    } else if (b == 0x94 || ((b & 0xcf) == 0xc0) || ((b & 0x8b) == 0x88)) {
-        d->state = SERIES;
-        d->need = 4;
-    } else if (b == 0xb4) {
-        d->state = SERIES;
-        d->need = 6;
-    } else if (b == 0x70 || (b & 0x8f) == 0 || (b & 0x8b) == 8) {
-        complete(d);
-    } else {
-        bad(d, RESERVED);
+    if (next == NOT_HEADER) {
+        drop(d, RESERVED, d->start, 1);
+        return;
     }
+    if (next != ZEROS && d->lost > 0)
+        report_loss(d, d->lost);
+    d->state = next;
+    if (next == HEADER)
+        complete(d);
 }
 
 static void on_payload(struct itm *d, uint8_t b)
@@ -217,28 +307,31 @@ static void on_payload(struct itm *d, uint8_t b)
     }
 }
 
-/* When synchronised, a zero byte can only begin a synchronisation packet. */
-static void on_zeros(struct itm *d, uint8_t b)
+static void begin_packet(struct itm *d, uint8_t b, uint64_t offset)
+{
+    d->start = offset;
+    d->packet = 1;
+    on_header(d, b);
+}
+
+/* Outside of other packets zeros can only begin a synchronisation packet. */
+static void on_zeros(struct itm *d, uint8_t b, uint64_t offset)
 {
     if (b == 0)
         return;
-    d->n = 1;
     d->bytes[0] = 0;
-    bad(d, BAD_SYNC);
-    d->lost = d->packet;
+    drop(d, BAD_SYNC, d->start, d->packet - 1);
+    begin_packet(d, b, offset);
 }
 
-static void on_hunt(struct itm *d, uint64_t offset)
+/* A synchronisation packet interrupted the current packet, of which `bytes` are lost. */
+static void cut_short(struct itm *d, uint64_t bytes)
 {
-    if (!d->lost++)
-        d->soft.lost_at = offset;
-}
-
-/* A synchronisation packet interrupted the current packet. */
-static void cut_short(struct itm *d)
-{
-    d->soft.lost_why = CUT_SHORT;
-    d->soft.lost_at = d->start;
+    if (d->lost == 0) {
+        d->soft.lost_why = CUT_SHORT;
+        d->soft.lost_at = d->start;
+    }
+    d->lost += bytes;
 }
 
 /*
@@ -249,16 +342,11 @@ static void cut_short(struct itm *d)
 static void on_sync(struct itm *d)
 {
     const uint64_t begin = d->zero_at[d->zeros % SYNC_ZEROS];
-    uint64_t lost = 0;
-    if (d->state == HUNT) {
-        lost = d->lost - SYNC_ZEROS;
-    } else if (d->state != ZEROS || d->packet < SYNC_ZEROS) {
-        cut_short(d);
-        lost = d->packet > SYNC_ZEROS ? d->packet - SYNC_ZEROS : 1;
-    }
-    tl_soft_report_loss(&d->soft, "ITM_NOTSYNC", lost);
+    if (d->state != ZEROS || d->packet < SYNC_ZEROS)
+        cut_short(d, d->packet > SYNC_ZEROS ? d->packet - SYNC_ZEROS : 1);
+    report_loss(d, d->lost);
     tl_soft_list(&d->soft, begin, "ITM_ASYNC", "");
-    d->lost = 0;
+    d->begun = true;
     d->state = HEADER;
 }
 
@@ -275,16 +363,11 @@ static void take(struct itm *d, uint8_t b, uint64_t offset)
         d->zeros = 0;
     d->packet++;
     switch (d->state) {
-    case HUNT:
-        on_hunt(d, offset);
-        break;
     case HEADER:
-        d->start = offset;
-        d->packet = 1;
-        on_header(d, b);
+        begin_packet(d, b, offset);
         break;
     case ZEROS:
-        on_zeros(d, b);
+        on_zeros(d, b, offset);
         break;
     default:
         on_payload(d, b);
@@ -302,20 +385,20 @@ static int push(struct tl_stream_decoder *decoder, const struct tl_run *run)
 static int finish(struct tl_stream_decoder *decoder)
 {
     struct itm *const d = (struct itm *)decoder;
-    if (d->state == HUNT) {
-        tl_soft_report_loss(&d->soft, "ITM_NOTSYNC", d->lost);
-    } else if (d->state != HEADER) {
+    report_loss(d, d->lost);
+    if (d->state != HEADER)
         tl_soft_list(&d->soft, d->start, "ITM_INCOMPLETE_EOT", "");
-    }
     return tl_soft_flush(&d->soft);
 }
 
-/* The prescaler works on the clock of the trace port: if SWOENA (bit 4) selects that. */
-static uint8_t prescale_of(const struct tl_source *source)
+/* Source: DDI0403E C1.7.6: TSENA (bit 1), TSPrescale (9:8). */
+static void configure(struct itm *d, const struct tl_source *source)
 {
+    const uint64_t unknown = UINT64_MAX;
     const uint64_t control =
-        tl_source_reg(source, "ITMTCR", tl_source_reg(source, "CONTROL_REGISTER", 0));
-    return control & 0x10 ? (uint8_t)(1u << 2 * (control >> 8 & 3)) : 1;
+        tl_source_reg(source, "ITMTCR", tl_source_reg(source, "CONTROL_REGISTER", unknown));
+    d->prescale = control == unknown ? 1 : (uint8_t)(1u << 2 * (control >> 8 & 3));
+    d->timing = control == unknown ? TIMING_UNKNOWN : control & 2 ? TIMED : UNTIMED;
 }
 
 static int create(struct tl_stream_decoder **out, const struct tl_source *source,
@@ -325,10 +408,24 @@ static int create(struct tl_stream_decoder **out, const struct tl_source *source
     struct itm *const d = tl_soft_new(sizeof *d, &tl_itm_ops, source, sink);
     if (!d)
         return tl_fail_set(fail, TL_NOMEM, "out of memory");
-    d->prescale = prescale_of(source);
-    lose_sync(d, TL_LOSS_NOT_SYNC, 0, 0);
+    configure(d, source);
+    d->state = HEADER;
     *out = &d->soft.base;
     return TL_OK;
+}
+
+static void held_state(struct itm *d, struct tl_state *s)
+{
+    tl_state_u8(s, &d->timing, TIMED);
+    tl_state_u8(s, &d->n_held, HELD_MAX);
+    for (uint8_t i = 0; i < d->n_held; i++) {
+        struct held *const h = &d->held[i];
+        tl_state_u8(s, &h->kind, HELD_TIME_LOW);
+        tl_state_u8(s, &h->size, 4);
+        tl_state_u64(s, &h->channel);
+        tl_state_u64(s, &h->value);
+        tl_state_u64(s, &h->offset);
+    }
 }
 
 static void state(struct tl_stream_decoder *decoder, struct tl_state *s)
@@ -349,9 +446,13 @@ static void state(struct tl_stream_decoder *decoder, struct tl_state *s)
     tl_state_bytes(s, d->zero_at, sizeof d->zero_at);
     tl_state_u64(s, &d->packet);
     tl_state_u64(s, &d->lost);
+    tl_state_bool(s, &d->begun);
     tl_state_u8(s, &d->page, UINT8_MAX);
     tl_state_u64(s, &d->local_time);
     tl_state_u64(s, &d->global_time);
+    tl_state_bool(s, &d->has_high);
+    tl_state_bool(s, &d->wrapped);
+    held_state(d, s);
 }
 
 const struct tl_stream_ops tl_itm_ops = {

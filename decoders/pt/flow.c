@@ -448,7 +448,7 @@ int tl_pt_flow_notice(struct tl_pt_flow *f, const struct tl_stream_notice *notic
     if (notice->is_gap)
         tl_walker_lose(w, (enum tl_gap)notice->gap, notice->offset);
     if (notice->time > f->reported_tsc && notice->time > f->beside) {
-        tl_walker_time(w, notice->time, notice->offset);
+        tl_walker_estimate(w, notice->time, false, 0, notice->offset);
         f->beside = notice->time;
     }
     if (notice->has_context) {

@@ -129,7 +129,8 @@ static inline void tl_pt_flow_report_time(struct tl_pt_flow *f, uint64_t offset)
     if (f->events.has_cycles)
         tl_item_batch_value(&f->out, TL_ITEM_CYCLES, f->events.cycles, offset);
     if (t->have_tsc && t->tsc != f->reported_tsc) {
-        tl_walker_time(&f->walker, t->tsc, offset);
+        tl_walker_estimate(&f->walker, t->tsc, t->fell, f->reported_tsc, offset);
+        f->events.clock.time.fell = false;
         f->reported_tsc = t->tsc;
         f->beside = t->tsc < f->beside ? f->beside : 0;
     }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "pt/time.h"
 
+#include "flow/item.h"
+
 #define MTC_BITS     8  /* bits of the crystal clock count in an MTC */
 #define TMA_CTC_BITS 16 /* bits of it in a TMA */
 #define TSC_BITS     56
@@ -38,7 +40,8 @@ void tl_pt_time_tsc(struct tl_pt_time *t, uint64_t tsc)
 {
     t->have_tsc = true;
     t->have_tma = t->have_mtc = false;
-    t->tsc = t->base = tsc;
+    t->fell |= tl_time_restarts(t->last, tsc);
+    t->tsc = t->base = t->last = tsc;
     t->ctc = 0;
     t->fc = 0;
     t->lost_mtc = t->lost_cyc = 0;
@@ -291,6 +294,7 @@ void tl_pt_clock_state(struct tl_pt_clock *clock, struct tl_state *s)
     tl_state_u64(s, &t->tsc);
     tl_state_u64(s, &t->base);
     tl_state_u64(s, &t->fc);
+    tl_state_u64(s, &t->last);
     tl_state_u32(s, &t->ctc);
     tl_state_u32(s, &t->ctc_cyc);
     tl_state_u32(s, &t->lost_mtc);
@@ -300,6 +304,7 @@ void tl_pt_clock_state(struct tl_pt_clock *clock, struct tl_state *s)
     tl_state_bool(s, &t->have_cbr);
     tl_state_bool(s, &t->have_tma);
     tl_state_bool(s, &t->have_mtc);
+    tl_state_bool(s, &t->fell);
     tl_state_u64(s, &c->fcr);
     tl_state_u64(s, &c->tsc);
     tl_state_u64(s, &c->cyc_tsc);

@@ -30,11 +30,14 @@ struct tl_pt_time {
     uint64_t tsc;  /* current estimate */
     uint64_t base; /* estimate at the last TSC or MTC */
     uint64_t fc;   /* fast counter ticks since then */
+    uint64_t last; /* value of the last TSC */
     uint32_t ctc;  /* crystal clock count at the last MTC or TMA */
     uint32_t ctc_cyc;
     uint32_t lost_mtc, lost_cyc; /* packets that could not be used since the time was exact */
     uint8_t cbr;
     bool have_tsc, have_cbr, have_tma, have_mtc;
+    bool
+        fell; /* a TSC was less than the one before: the counter began again; cleared by the user */
 };
 
 /* The calibration: fast counter ticks per cycle, << TL_PT_FCR_SHIFT. */

@@ -136,6 +136,9 @@ static void take_time(struct tl_etrace_flow *f, uint64_t ticks, unsigned width, 
     tl_etrace_walk_report(&f->walk);
     const uint64_t view = f->walk.walker.view;
     tl_walker_time(&f->walk.walker, f->time, offset);
+    if (f->soft.rc >= 0)
+        f->soft.rc =
+            tl_walker_tell_restart(&f->walk.walker, f->soft.sink.loss, f->soft.sink.context);
     if (f->walk.walker.view != view)
         tl_etrace_walk_refresh(&f->walk);
 }

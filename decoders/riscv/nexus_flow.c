@@ -106,6 +106,9 @@ static void take_time(struct tl_nexus_flow *f, const struct tl_nexus_message *m)
         f->time = f->walk.config.sifive ? f->time ^ reported : f->time + reported;
     f->has_time = true;
     tl_walker_time(&f->walk.walker, f->time, m->offset);
+    if (f->soft.rc >= 0)
+        f->soft.rc =
+            tl_walker_tell_restart(&f->walk.walker, f->soft.sink.loss, f->soft.sink.context);
 }
 
 /* ---- addresses ------------------------------------------------------------------------------- */

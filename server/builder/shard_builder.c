@@ -378,7 +378,7 @@ int tl_shard_builder_item(struct tl_shard_builder *shard, const struct tl_flow_n
         return TL_OK;
     case TL_ITEM_TIME:
         if (tl_item_is_anchor(item))
-            note_anchor(shard, tl_shard_builder_position(shard), now->time);
+            note_anchor(shard, tl_shard_builder_position(shard), now->axis);
         return TL_OK;
     case TL_ITEM_MODE:
         tl_stats_counter_mode(&shard->counter, item->value, row->n);
@@ -398,7 +398,7 @@ int tl_shard_builder_measure(struct tl_shard_builder *shard, uint64_t position,
     shard->counter.stats.kinds[item->kind]++;
     shard->open.kinds |= 1u << item->kind;
     if (tl_item_is_anchor(item))
-        note_anchor(shard, position, now->time);
+        note_anchor(shard, position, now->axis);
     return tl_itemlog_add(&shard->log, position - shard->open.first, item);
 }
 

@@ -115,7 +115,9 @@ static int on_loss(void *context, const struct tl_decode_loss *loss)
         lane->lost_bytes += loss->bytes;
         pthread_mutex_unlock(&lane->lock);
     }
-    if (loss->fault) /* neither a capture's normal begin nor an overflow */
+    const bool restart = strcmp(loss->reason, TL_LOSS_TIME_RESTART) == 0;
+    /* Neither a capture's normal begin nor an overflow. */
+    if (loss->fault || (restart && !tl_gen_has_said(gen)))
         tl_gen_say(gen, "%s: offset 0x%llx: %s", loss->stream ? loss->stream->name : "container",
                    (unsigned long long)loss->offset, loss->reason);
     pthread_mutex_lock(&gen->lock);

@@ -164,6 +164,28 @@ void tl_gen_say(struct tl_gen *gen, const char *format, ...)
     va_end(args);
 }
 
+bool tl_gen_has_said(struct tl_gen *gen)
+{
+    pthread_mutex_lock(&gen->lock);
+    const bool said = gen->message[0] != '\0';
+    pthread_mutex_unlock(&gen->lock);
+    return said;
+}
+
+bool tl_lane_has_own_clock(const struct tl_lane *lane)
+{
+    return lane->protocol == TL_PROTO_ITM || lane->protocol == TL_PROTO_STM;
+}
+
+bool tl_lane_is_timed(const struct tl_lane *lane)
+{
+    const struct tl_setup *const setup = &lane->gen->setup;
+    for (size_t i = 0; tl_lane_has_own_clock(lane) && i < setup->n_sources; i++)
+        if (setup->sources[i].protocol != lane->protocol)
+            return false;
+    return true;
+}
+
 uint64_t tl_lane_time(const struct tl_lane *lane, uint64_t ticks)
 {
     const struct tl_clock *const clock = &lane->gen->setup.clock;

@@ -174,6 +174,13 @@ TL_MUST_USE int tl_gen_add_lane(struct tl_gen *gen, const char *name, enum tl_pr
  * it cannot be read now. */
 const struct tl_image *tl_gen_image(struct tl_gen *gen);
 void tl_gen_say(struct tl_gen *gen, const char *format, ...) TL_PRINTF(2, 3);
+bool tl_gen_has_said(struct tl_gen *gen);
+
+/* Are its timestamps those of a software trace source's own counter? */
+bool tl_lane_has_own_clock(const struct tl_lane *lane);
+/* Are its timestamps times of the trace? Those of a source's own counter are if there is no other
+ * kind of source. */
+bool tl_lane_is_timed(const struct tl_lane *lane);
 
 /*
  * Convert ticks to the unit shown to users: nanoseconds if the clock rate is known, otherwise

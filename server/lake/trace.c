@@ -475,6 +475,7 @@ static uint64_t larger(uint64_t a, uint64_t b)
 static void fill_times(const struct tl_lane *lane, struct tl_stream_row *row, uint64_t anchors,
                        uint64_t first, uint64_t last)
 {
+    anchors = tl_lane_is_timed(lane) ? anchors : 0;
     row->has_time = anchors > 0;
     row->time_unit_ns = lane->clock_hz != 0 || lane->gen->setup.clock.known;
     row->time_first = anchors > 0 ? tl_lane_time(lane, first) : 0;

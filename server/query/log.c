@@ -133,15 +133,19 @@ static bool is_letter(uint8_t c)
     return (c >= ' ' && c != 0x7f) || c == '\t' || c == '\n' || c == '\r';
 }
 
-/*
- * The characters of a record, without trailing zeros; 0: it is a number. Consoles, and the print
- * channel of Open SoC Debug, carry only characters; records of other channels are characters if all
- * their bytes can be.
- */
+/* Does the record's channel print: is each value a character? That is channel 4 of Open SoC Debug's
+ * software trace. */
+static bool prints(const struct tl_item *item)
+{
+    return item->flags & TL_ITEM_HAS_PC && item->pc == 4 && item->name &&
+           strcmp(item->name, "osd-stm") == 0;
+}
+
+/* The number of a record's characters; 0: it is a number, since not all its bytes can be some. */
 static size_t letters(const struct tl_item *item)
 {
     size_t n = item->n;
-    while (n > 0 && item->data[n - 1] == 0)
+    while (n > 1 && prints(item) && item->data[n - 1] == 0)
         n--;
     for (size_t i = 0; i < n; i++)
         if (!is_letter(item->data[i]))

@@ -59,7 +59,7 @@ static int look_into(struct losing *l, struct tl_view *view, size_t i, struct tl
     while (r >= 0 && (r = tl_itemlog_next(&reader, &item, &position)) >= 0 && r != TL_EOF) {
         tl_flow_now_item(&now, &item);
         if (tl_item_is_anchor(&item))
-            at_time(l, now.time);
+            at_time(l, now.axis);
         else if (item.kind == TL_ITEM_GAP && item.sub < TL_GAP_KINDS &&
                  c->first + position >= l->from && c->first + position <= l->to)
             l->reasons |= 1u << item.sub;

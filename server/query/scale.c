@@ -16,6 +16,7 @@ struct maker {
     const struct tl_cut *cut;
     enum tl_scale_kind kind;
     bool by_value;
+    bool steps; /* positions are records with times of their own */
     uint64_t from, to;
     uint64_t wide;             /* minimum width of a break, in values */
     struct tl_buckets summary; /* if has_summary: which rows may have breaks */
@@ -70,6 +71,16 @@ static int add(struct maker *m, uint64_t position, uint64_t raw)
     return r < 0 ? r : add_point(s, position, value);
 }
 
+/* The time of a record of software trace is that of the timestamp before it: no interpolation. */
+static int add_time(struct maker *m, uint64_t position, uint64_t raw)
+{
+    struct tl_scale *const s = m->scale;
+    int r = TL_OK;
+    if (m->steps && s->n > 0 && !m->broken)
+        r = add_point(s, position, s->points[s->n - 1].value);
+    return r < 0 ? r : add(m, position, raw);
+}
+
 /* Process an item before `position`: is trace missing there? */
 static void note_item(struct maker *m, const struct tl_item *item, uint64_t position)
 {
@@ -120,7 +131,7 @@ static struct stretch row_stretch(const struct maker *m, size_t i)
             s.last = m->cut->rows[next].anchor_first.position;
             s.high = m->cut->rows[next].anchor_first.time;
         }
-        s.low = row->at.has_time   ? row->at.time
+        s.low = row->at.has_time   ? row->at.axis
                 : row->anchors > 0 ? row->anchor_first.time
                                    : s.high;
     }
@@ -184,7 +195,7 @@ static int add_log(struct maker *m, struct tl_view *view, size_t i, struct tl_fa
         if (m->kind == TL_SCALE_BYTE)
             r = add(m, c->first + position, item.offset);
         else if (tl_item_is_anchor(&item))
-            r = add(m, c->first + position, now.time);
+            r = add_time(m, c->first + position, now.axis);
         else
             note_item(m, &item, c->first + position);
     }
@@ -229,7 +240,7 @@ static struct stretch chunk_stretch(const struct maker *m, size_t row,
             s.last = whole.last;
             s.high = whole.high;
         }
-        s.low = c->at.has_time ? c->at.time : c->anchors > 0 ? c->anchor_first.time : s.high;
+        s.low = c->at.has_time ? c->at.axis : c->anchors > 0 ? c->anchor_first.time : s.high;
     }
     s.high = s.high > s.low ? s.high : s.low;
     return s;
@@ -317,8 +328,15 @@ int tl_scale_open(struct tl_scale *out, const struct tl_cut *cut, enum tl_scale_
                   bool by_value, uint64_t from, uint64_t to, struct tl_fail *fail)
 {
     *out = (struct tl_scale){.end = cut->end};
-    struct maker m = {
-        .scale = out, .cut = cut, .kind = kind, .by_value = by_value, .from = from, .to = to};
+    struct maker m = {.scale = out,
+                      .cut = cut,
+                      .kind = kind,
+                      .by_value = by_value,
+                      .steps = tl_lane_has_own_clock(cut->lane),
+                      .from = from,
+                      .to = to};
+    if (kind == TL_SCALE_TIME && !tl_lane_is_timed(cut->lane))
+        return TL_OK;
     const int r = make(&m, fail);
     tl_buckets_fini(&m.summary);
     if (r < 0)

@@ -17,6 +17,18 @@
 
 static const char footer_magic[8] = "TLSHARD1";
 
+static inline void take_time(struct tl_flow_now *now, uint64_t ticks)
+{
+    if (now->restarts && now->has_time)
+        now->shift = now->axis + 1 - ticks;
+    now->restarts = false;
+    if (!now->has_time || ticks > now->time)
+        now->time = ticks;
+    if (!now->has_time || ticks + now->shift > now->axis)
+        now->axis = ticks + now->shift;
+    now->has_time = true;
+}
+
 void tl_flow_now_item(struct tl_flow_now *now, const struct tl_item *item)
 {
     switch (item->kind) {
@@ -31,11 +43,10 @@ void tl_flow_now_item(struct tl_flow_now *now, const struct tl_item *item)
         now->vmid = now->has_vmid ? item->value : 0;
         break;
     case TL_ITEM_TIME:
-        if (!tl_item_is_anchor(item))
-            break;
-        if (!now->has_time || item->value > now->time)
-            now->time = item->value;
-        now->has_time = true;
+        take_time(now, item->value);
+        break;
+    case TL_ITEM_NOTE:
+        now->restarts |= tl_item_restarts_time(item);
         break;
     case TL_ITEM_ISA:
         now->isa = (uint8_t)item->sub;
@@ -114,7 +125,7 @@ struct codec {
 };
 
 /* Maximum size of each list. */
-#define NOW_MAX   (7 * TL_VARINT_MAX)
+#define NOW_MAX   (9 * TL_VARINT_MAX)
 #define ROW_MAX   (13 * TL_VARINT_MAX + NOW_MAX)
 #define CHUNK_MAX (18 * TL_VARINT_MAX + NOW_MAX)
 #define FRAME_MAX (6 * TL_VARINT_MAX)
@@ -136,10 +147,13 @@ static void number32(struct codec *c, uint32_t *v)
 
 static void code_now(struct codec *c, struct tl_flow_now *now)
 {
-    uint64_t bits = (uint64_t)now->isa << 4 | now->has_mode | now->has_context << 1 |
+    enum { RESTARTS = 12, SHIFTED = 13 }; /* bits; not in older shards */
+    uint64_t bits = (uint64_t)(now->shift != 0) << SHIFTED | (uint64_t)now->restarts << RESTARTS |
+                    (uint64_t)now->isa << 4 | now->has_mode | now->has_context << 1 |
                     now->has_vmid << 2 | now->has_time << 3;
     number(c, &bits);
     now->isa = (uint8_t)(bits >> 4);
+    now->restarts = bits >> RESTARTS & 1;
     now->has_mode = bits & 1;
     now->has_context = bits & 2;
     now->has_vmid = bits & 4;
@@ -150,6 +164,12 @@ static void code_now(struct codec *c, struct tl_flow_now *now)
     number(c, &now->time);
     number(c, &now->offset);
     number32(c, &now->depth);
+    if (!c->out)
+        now->axis = now->time;
+    if (bits >> SHIFTED & 1) {
+        number(c, &now->axis);
+        number(c, &now->shift);
+    }
 }
 
 static void code_anchors(struct codec *c, uint32_t *n, struct tl_anchor *first,

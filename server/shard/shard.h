@@ -48,10 +48,10 @@
 /* A shard ends when its item logs reach this many bytes, even between instructions. */
 #define TL_SHARD_LOG_BYTES (8u << 20)
 
-/* Is the item a timestamp of the trace unit, which places a position on the trace's time axis? */
+/* Is the item a timestamp, which places a position on the stream's time axis? */
 static inline bool tl_item_is_anchor(const struct tl_item *item)
 {
-    return item->kind == TL_ITEM_TIME && item->sub == TL_TIME_TRACE;
+    return item->kind == TL_ITEM_TIME;
 }
 
 /* State at the begin of a chunk. */
@@ -60,10 +60,17 @@ struct tl_flow_now {
     uint64_t context; /* if has_context */
     uint64_t vmid;    /* if has_vmid */
     uint64_t time;    /* largest timestamp so far, if has_time */
-    uint64_t offset;  /* raw byte offset of the last item */
-    uint32_t depth;   /* of the call stack */
-    uint8_t isa;      /* enum tl_isa of the next instruction */
+    /*
+     * The last timestamp's place on the time axis, which never goes back; the same as `time` where
+     * timestamps never begin again. Each time segment begins one tick after the last timestamp of
+     * the one before: `shift` is added to its timestamps, modulo 2^64.
+     */
+    uint64_t axis, shift;
+    uint64_t offset; /* raw byte offset of the last item */
+    uint32_t depth;  /* of the call stack */
+    uint8_t isa;     /* enum tl_isa of the next instruction */
     bool has_mode, has_context, has_vmid, has_time;
+    bool restarts; /* the next timestamp begins a time segment */
 };
 
 /* Privilege level, > 3: not known. */
@@ -93,7 +100,7 @@ bool tl_begins_function(const struct tl_image *image, uint32_t function, uint64_
 /* A timestamp and the position that it precedes. */
 struct tl_anchor {
     uint64_t position;
-    uint64_t time; /* ticks, made monotonic: never less than an earlier one of the stream */
+    uint64_t time; /* ticks, tl_flow_now.axis: never less than an earlier one of the stream */
 };
 
 struct tl_chunk {

@@ -66,7 +66,8 @@ static bool same_now(const struct tl_flow_now *a, const struct tl_flow_now *b)
     return a->mode == b->mode && a->context == b->context && a->vmid == b->vmid &&
            a->time == b->time && a->offset == b->offset && a->depth == b->depth &&
            a->isa == b->isa && a->has_mode == b->has_mode && a->has_context == b->has_context &&
-           a->has_vmid == b->has_vmid && a->has_time == b->has_time;
+           a->has_vmid == b->has_vmid && a->has_time == b->has_time && a->axis == b->axis &&
+           a->shift == b->shift && a->restarts == b->restarts;
 }
 
 static bool same_anchor(const struct tl_anchor *a, const struct tl_anchor *b)

@@ -2,7 +2,9 @@
 """Small captures of kinds that users have, each with what is right for it."""
 
 import base64
+import json
 import os
+import urllib.request
 import zlib
 
 from lab import check, main
@@ -21,6 +23,11 @@ def file(lab, name, data):
     with open(path, 'wb') as f:
         f.write(data if isinstance(data, bytes) else data.encode())
     return path
+
+
+def ask(lab, path):
+    with urllib.request.urlopen(lab.url + '/api/v1/traces/' + path, timeout=240) as reply:
+        return json.load(reply)
 
 
 # ---- Cortex-M ----
@@ -76,6 +83,100 @@ def tail_chained(lab):
     check('depth        2\n' in lab.run('call', 't.B0/cs.10', '--insn', '15').text())
 
 
+# ---- timestamps that begin again ----
+
+def stamp(ticks):
+    """An ETM timestamp of 64 bits, all bytes sent."""
+    return b'\x02' + bytes(ticks >> 7 * i & 0x7f | 0x80 for i in range(8)) + bytes([ticks >> 56 & 255])
+
+
+@test
+def time_segments(lab):
+    """A counter that begins again: a new segment behind the one before, with times as they are inside."""
+    turns = b''.join(stamp(1000 * (1 + i % 200)) + b'\xf7' * 3 for i in range(400))
+    trace = snapshot(lab, 'ts', bytes(11) + bytes.fromhex('8001000483' '0510000000') + turns)
+    said = lab.run('decode', '--snapshot', trace, '--text')
+    check(said.out.decode().count('\nA time-restart 200000 1000\nT 1000\n') == 1, said)
+    check('timestamps begin again' in said.err.decode() and said.status == 0, said.err)
+    lab.start()
+    lab.run('push', '--snapshot', trace, '--trace', 't')
+    where = lab.run('find', 't.B0', '--event', 'note').text().split('\n')
+    check(len(where) == 3 and where[1].startswith('600 200001 ') and
+          where[1].endswith('note time-restart 200000 1000'), where)
+    for first, last in ((1000, 200001), (200001, 399002)):
+        text = lab.run('get', 't.B0', '--text', '--time', '%d:%d' % (first, last)).text()
+        check('\nT 2000\n' in text and '\nT 199000\n' in text, first, text[:300], text[-300:])
+    # In the middle of both segments.
+    for time, ticks in ((50000, 50000), (250001, 51000)):
+        text = lab.run('get', 't.B0', '--text', '--time', '%d:%d' % (time, time + 1)).text().split('\n')
+        check('T %d' % ticks in text and len([t for t in text if t[:1] == 'I']) <= 3, time, text)
+
+
+# ---- printing by ITM ----
+
+BOOT = bytes.fromhex('0162c0e807' '016f016f0174010ac00a')  # 1000: b, 1010: oot
+ADC = bytes.fromhex('0161c08827' '01640163010ac00a')  # 5000 later: a, 10 later: dc
+LATE = bytes.fromhex('70' '016cc0c801' '016101740165010ac00a')
+SYNC = bytes.fromhex('000000000080')
+
+
+def printed(lab, *args):
+    return lab.run('get', *args, '--lines').text().split('\n')[1:-1]
+
+
+def push_itm(lab, name, data, *options, status=0):
+    lab.run('push', '--trace', name, *(options or ('--format', 'itm')), file(lab, name + '.bin', data),
+            status=status)
+
+
+@test
+def itm_without_synchronisation(lab):
+    lab.start()
+    push_itm(lab, 'a', BOOT + ADC)
+    check(printed(lab, 'a') == ['1000 itm 0 boot', '6010 itm 0 adc'], printed(lab, 'a'))
+
+
+@test
+def itm_with_a_bad_byte(lab):
+    """One gap, everything behind it is decoded: also without any synchronisation."""
+    lab.start()
+    for name, begin in (('a', SYNC), ('b', b'')):
+        push_itm(lab, name, begin + BOOT + b'\x04' + 200 * ADC, status=1)
+        found = printed(lab, name)
+        check(found[:3] == ['1000 itm 0 boot', '1010 gap - bad-packet', '6010 itm 0 adc'], found[:4])
+        check(len(found) == 202 and found[-1] == '%d itm 0 adc' % (6010 + 199 * 5010), found[-1])
+
+
+@test
+def itm_time(lab):
+    """Local timestamps are for what stands in front of them; the stream has a time axis."""
+    config = file(lab, 'itm.ini', '[trace]\nformat=itm,id=1\nclock=400000000\n[source cs.01]\n'
+                  'protocol=itm\nid=1\ncore=Cortex-M7\n')
+    lab.start()
+    push_itm(lab, 't', SYNC + BOOT + ADC + LATE, '--config', config)
+    found = printed(lab, 't')
+    check(found == ['1000 itm 0 boot', '6010 itm 0 adc', '6020 gap - overflow', '6220 itm 0 late'], found)
+    # 2.5 ns a tick
+    log = ask(lab, 't/log?streams=cs.01')['streams']['cs.01']['entries']
+    check([(e['text'], e['time']) for e in log] == [('boot', 2500), ('adc', 15025), ('late', 15550)], log)
+    for time, record in (('2500:2501', '62'), ('15025:15050', '61'), ('15550:15560', '6c')):
+        text = lab.run('get', 't', '--text', '--time', time).text()
+        check([line for line in text.split('\n') if line[:1] == 'S'] == ['S itm 0 ' + record], time, text)
+    at = ask(lab, 't/streams/cs.01/locate?unit=time&at=15025')
+    check(at['insn'] == 5 and at['time'] == 15025, at)
+
+
+@test
+def itm_values(lab):
+    """NUL is no character."""
+    lab.start()
+    push_itm(lab, 'v', SYNC + bytes.fromhex('0b40000020' '0b00410020' '0a0030' '0b80000000' '0b78563412'
+                                            '0b61000000' '0b61626364' '090a'))
+    check([line.split(' ', 3)[3] for line in printed(lab, 'v')] ==
+          ['0x20000040', '0x20004100', '0x3000', '0x00000080', '0x12345678', '0x00000061', 'abcd'],
+          printed(lab, 'v'))
+
+
 # ---- Intel PT ----
 
 # _start: call work   work: nop; nop; nop; ret   handler: inc %ecx; ret   restorer: mov $15, %eax; syscall
@@ -97,6 +198,20 @@ def a_signal(lab):
     found = lab.run('profile', 's', '--as', 'folded').text().split('\n')
     check(found == ['_start 1', '_start;work 4', '_start;work;handler 2', '_start;work;restorer 2', ''],
           found)
+
+
+@test
+def pt_time_segments(lab):
+    """A TSC that begins again between two system calls."""
+    def tsc(ticks):
+        return b'\x19' + ticks.to_bytes(7, 'little')
+    elf, begin = file(lab, 'signal.elf', SIGNAL_ELF), SIGNAL_PT.index(bytes.fromhex('990131081031'[:10]))
+    for second, restarts in ((1000, True), (199900, False), (300000, False)):
+        trace = SIGNAL_PT[:16] + tsc(200000) + SIGNAL_PT[16:begin] + tsc(second) + SIGNAL_PT[begin:]
+        said = lab.run('decode', '--format', 'pt', '--image', elf, '--text', file(lab, 'tsc.pt', trace))
+        times = [line for line in said.text().split('\n') if line[:2] in ('T ', 'A ')]
+        check(times == ['T 200000'] + restarts * ['A time-restart 200000 1000'] + ['T %d' % second], times)
+        check(('timestamps begin again' in said.err.decode()) == restarts, said.err)
 
 
 if __name__ == '__main__':

@@ -344,6 +344,13 @@ static void knows_the_m_profile(void **state)
     }
 }
 
+/* A little earlier is no new time segment; much earlier is. */
+static void times_that_go_back(void **state)
+{
+    EXPECT(&plain, BEGUN "T 5000\nT 3976\nA time-restart 3976 2951\nT 2951\nT 9000\n", BEGIN,
+           TIME(5000), TIME(3976), TIME(2951), TIME(9000));
+}
+
 static void knows_ete(void **state)
 {
     struct tl_etm4_config c = plain;
@@ -709,6 +716,7 @@ int main(void)
         cmocka_unit_test(keeps_the_newest_returns),
         cmocka_unit_test(takes_exceptions),
         cmocka_unit_test(knows_the_m_profile),
+        cmocka_unit_test(times_that_go_back),
         cmocka_unit_test(knows_ete),
         cmocka_unit_test(takes_source_addresses),
         cmocka_unit_test(takes_q_elements),

@@ -74,6 +74,13 @@ static void timestamps_replace_low_nibbles(void **state)
     assert_text(ASYNC "f004 eec000000080000001", "A time 9223372041149743102\nA stm flag 0.0\n");
 }
 
+static void timestamps_begin_again(void **state)
+{
+    assert_text(ASYNC "f003 ee0000000000100000 ee0000000000001000",
+                "A time 1048576\nA stm flag 0.0\nA time-restart 1048576 4096\nA time 4096\n"
+                "A stm flag 0.0\n");
+}
+
 static void the_other_packets(void **state)
 {
     assert_text(ASYNC "f003 fe f0642 f0800000064 20f f20e 0",
@@ -212,6 +219,7 @@ int main(void)
         cmocka_unit_test(data_of_every_size),
         cmocka_unit_test(masters_and_channels),
         cmocka_unit_test(timestamps_replace_low_nibbles),
+        cmocka_unit_test(timestamps_begin_again),
         cmocka_unit_test(the_other_packets),
         cmocka_unit_test(a_bad_header_costs_one_sync_period),
         cmocka_unit_test(any_bytes_any_chunking),
