@@ -64,6 +64,7 @@ struct run {
     const struct tl_decode_out_place *place;
     uint64_t items; /* items of execution or software trace, over all streams */
     unsigned losses;
+    unsigned restarts;                 /* of timestamps */
     uint64_t lost;                     /* bytes of all of them */
     struct fault faults[LOSSES_SHOWN]; /* the first ones by offset, printed at the end */
 };
@@ -192,6 +193,8 @@ static int on_loss(void *context, const struct tl_decode_loss *loss)
 {
     struct run *const r = context;
     if (strcmp(loss->reason, TL_LOSS_TIME_RESTART) == 0 && loss->stream) {
+        if (r->restarts++ > 0)
+            return TL_OK;
         tl_cli_warn(r->name, "offset 0x%llx: %s: %s", (unsigned long long)loss->offset,
                     loss->stream->name, loss->reason);
         return TL_OK;
@@ -387,6 +390,8 @@ static int decode_capture(const struct tl_bundle_capture *capture, bool alone,
     }
     report_faults(&run);
     int status = rc < 0 ? tl_cli_fail(where, &fail) : TL_CLI_DONE;
+    if (run.restarts > 1)
+        tl_cli_warn(path, "%s %u times in all", TL_LOSS_TIME_RESTART, run.restarts);
     if (rc == TL_OK && run.losses) {
         tl_cli_warn(path, "%u fault%s in the input, %llu bytes not decoded; %s", run.losses,
                     run.losses > 1 ? "s" : "", (unsigned long long)run.lost,

@@ -53,6 +53,8 @@ static inline struct tl_image *image_of_functions(void)
 
 struct world {
     struct tl_image *image;
+    void (*record)(struct world *w, const struct tl_item *item); /* NULL: items are not kept */
+    void *records;
     struct tl_callstack calls;
     uint32_t depth; /* by the changes reported */
     char text[TL_CALLSTACK_MAX + 1];
@@ -78,6 +80,8 @@ static inline void push(struct world *w, const struct tl_item *item)
 {
     assert_int_equal(tl_callstack_push(&w->calls, item, 1), TL_OK);
     assert_int_equal(w->depth, w->calls.depth);
+    if (w->record)
+        w->record(w, item);
 }
 
 enum end { PLAIN, CALL, RETURN, JUMP, ERET };
@@ -87,13 +91,21 @@ static inline void step(struct world *w, uint64_t pc, enum end end)
 {
     static const struct tl_insn lasts[] = {
         [PLAIN] = {.kind = TL_INSN_PLAIN},
-        [CALL] = {.kind = TL_INSN_BRANCH, .link = true},
+        [CALL] = {.kind = TL_INSN_INDIRECT, .link = true},
         [RETURN] = {.kind = TL_INSN_INDIRECT, .is_return = true},
         [JUMP] = {.kind = TL_INSN_INDIRECT},
         [ERET] = {.kind = TL_INSN_RETURN_EX},
     };
+    static const uint32_t codes[] = {[PLAIN] = 0xd503201f,
+                                     [CALL] = 0xd63f0020,
+                                     [RETURN] = 0xd65f03c0,
+                                     [JUMP] = 0xd61f0020,
+                                     [ERET] = 0xd69f03e0};
+    uint8_t code[4];
     struct tl_block block;
+    tl_put_le32(code, codes[end]);
     tl_block_init(&block, pc, TL_ISA_A64);
+    block.code = code;
     tl_block_set_last(&block, &lasts[end]);
     block.n = 1;
     block.size = block.last_size = 4;
@@ -126,7 +138,8 @@ static inline void exception(struct world *w, uint64_t pc)
 static inline void mode(struct world *w, bool user)
 {
     push(w, &(struct tl_item){.kind = TL_ITEM_MODE,
-                              .value = tl_mode(TL_ARCH_X86, user ? 3 : 0, 0, TL_ISA_X64)});
+                              .flags = TL_ITEM_HAS_VALUE,
+                              .value = tl_mode(TL_ARCH_ARM, user ? 0 : 1, TL_SEC_NS, TL_ISA_A64)});
 }
 
 static inline void thread(struct world *w, unsigned tid)
