@@ -48,6 +48,7 @@ void tl_perf_attrs_fini(struct tl_perf_attrs *attrs)
 {
     free(attrs->v);
     tl_perf_map_fini(&attrs->ids);
+    tl_perf_map_fini(&attrs->types);
     tl_perf_map_fini(&attrs->cpus);
     *attrs = (struct tl_perf_attrs){0};
 }
@@ -63,6 +64,9 @@ int tl_perf_attrs_add(struct tl_perf_attrs *attrs, const struct tl_perf_attr *at
     for (size_t i = 0; i < n; i++)
         if (tl_perf_map_set(&attrs->ids, tl_perf_u64(swap, ids.p + 8 * i), attrs->n) < 0)
             return TL_NOMEM;
+    if (tl_perf_map_get(&attrs->types, attr->type) < 0 &&
+        tl_perf_map_set(&attrs->types, attr->type, attrs->n) < 0)
+        return TL_NOMEM;
     const struct tl_perf_attr *const first = attrs->v;
     attrs->alike =
         attrs->n == 0 ||
@@ -96,6 +100,7 @@ void tl_perf_attrs_state(struct tl_perf_attrs *attrs, struct tl_state *s)
     tl_state_array(s, &attrs->v, &attrs->n, &attrs->cap, sizeof *attrs->v);
     tl_state_check(s, attrs->n <= MAX_ATTRS);
     tl_perf_map_state(&attrs->ids, s, attrs->n);
+    tl_perf_map_state(&attrs->types, s, attrs->n);
     tl_perf_map_state(&attrs->cpus, s, (size_t)INT32_MAX + 1);
     tl_state_bool(s, &attrs->alike);
     tl_state_bool(s, &attrs->aux_samples);
@@ -109,10 +114,8 @@ const struct tl_perf_attr *tl_perf_attrs_by_id(const struct tl_perf_attrs *attrs
 
 const struct tl_perf_attr *tl_perf_attrs_by_type(const struct tl_perf_attrs *attrs, uint32_t type)
 {
-    for (size_t i = 0; i < attrs->n; i++)
-        if (attrs->v[i].type == type)
-            return &attrs->v[i];
-    return NULL;
+    const int64_t i = tl_perf_map_get(&attrs->types, type);
+    return i < 0 ? NULL : &attrs->v[i];
 }
 
 size_t tl_perf_attr_trailer(const struct tl_perf_attr *attr)

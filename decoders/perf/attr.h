@@ -100,9 +100,10 @@ struct tl_perf_attrs {
     struct tl_perf_attr *v;
     size_t n, cap;
     struct tl_perf_map ids;
-    struct tl_perf_map cpus; /* event ID to CPU, from ID_INDEX records */
-    bool alike;              /* all have the same record trailer */
-    bool aux_samples;        /* samples of some of them contain trace */
+    struct tl_perf_map types; /* the first attribute of each PMU */
+    struct tl_perf_map cpus;  /* event ID to CPU, from ID_INDEX records */
+    bool alike;               /* all have the same record trailer */
+    bool aux_samples;         /* samples of some of them contain trace */
 };
 
 void tl_perf_attrs_fini(struct tl_perf_attrs *attrs);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "perf/container.h"
 
+#include "base/cancel.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -110,30 +112,57 @@ static uint64_t area_key(int32_t cpu, int32_t tid, uint32_t idx)
     return owner << 31 ^ idx;
 }
 
-struct tl_perf_area_state *tl_perf_area_of(struct tl_perf_decode *d, int32_t cpu, int32_t tid,
-                                           uint32_t idx)
+int tl_perf_area_of(struct tl_perf_decode *d, int32_t cpu, int32_t tid, uint32_t idx,
+                    struct tl_perf_area_state **out)
 {
     const uint64_t key = area_key(cpu, tid, idx);
     const int64_t i = tl_perf_map_get(&d->by_area, key);
+    *out = i >= 0 ? d->areas[i] : NULL;
     if (i >= 0)
-        return d->areas[i];
-    if (tl_grow(&d->areas, &d->cap_areas, d->n_areas + 1, sizeof(void *)) < 0 ||
-        tl_perf_map_set(&d->by_area, key, d->n_areas) < 0)
-        return NULL;
+        return TL_OK;
+    if (d->n_areas >= TL_PERF_AREAS_MAX)
+        return TL_LIMIT;
+    if (tl_grow(&d->areas, &d->cap_areas, d->n_areas + 1, sizeof(void *)) < 0)
+        return TL_NOMEM;
     struct tl_perf_area_state *const a = calloc(1, sizeof *a);
-    if (!a)
-        return NULL;
+    if (!a || tl_perf_map_set(&d->by_area, key, d->n_areas) < 0) {
+        free(a);
+        return TL_NOMEM;
+    }
     a->owner = d;
     a->idx = idx;
     a->cpu = cpu;
     a->tid = tid;
     d->areas[d->n_areas++] = a;
-    return a;
+    *out = a;
+    return TL_OK;
+}
+
+size_t tl_perf_area_piece(const struct tl_perf_area_state *a, uint64_t position)
+{
+    size_t low = 0, high = a->n_pieces; /* finds the first one after it */
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (a->pieces[middle].position > position)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low > 0 ? low - 1 : 0;
 }
 
 const struct tl_perf_piece *tl_perf_area_find(const struct tl_perf_area_state *a, uint64_t offset)
 {
-    for (size_t i = a->n_pieces; i-- > 0;) {
+    size_t low = 0, high = a->n_pieces; /* finds the first one that begins after it */
+    while (!a->is_mixed && low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (a->pieces[middle].offset > offset)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    const size_t end = a->is_mixed || high == 0 ? 0 : high - 1;
+    for (size_t i = high; i-- > end;) {
         const struct tl_perf_piece *const p = &a->pieces[i];
         if (offset - p->offset < p->size && offset >= p->offset)
             return p;
@@ -150,8 +179,8 @@ static void drop_pieces(struct tl_perf_area_state *a)
     size_t n = 0;
     while (n + 1 < seen && a->pieces[n + 1].position <= a->next && a->pieces[n].whole)
         n++;
-    if (n < 64 && n + 1 < a->n_pieces)
-        return; /* avoid frequent moves */
+    if (2 * n < a->n_pieces && n + 1 < a->n_pieces)
+        return; /* move each only a few times */
     memmove(a->pieces, a->pieces + n, (a->n_pieces - n) * sizeof *a->pieces);
     a->n_pieces -= n;
     a->scanned_pieces -= is_pt ? n : 0;
@@ -162,8 +191,9 @@ void tl_perf_area_drop(struct tl_perf_area_state *a, uint64_t position)
     if (a->n_pieces > 0)
         drop_pieces(a);
     const size_t n = (size_t)(position - a->position);
-    /* Only if the amount moved is not more than the amount dropped. */
-    if (n < a->bytes.n - n && n < ((size_t)1 << 20))
+    /* Only if the amount moved is not much more than the amount dropped. */
+    const size_t rest = a->bytes.n - n;
+    if (n < rest && (n < ((size_t)1 << 20) || n < rest / 16))
         return;
     tl_buf_drop(&a->bytes, n);
     a->position = position;
@@ -186,47 +216,66 @@ static int hurry(struct tl_perf_decode *d)
     return rc < 0 ? rc : go_on(d, false);
 }
 
-/* Add bytes of a piece from its byte `at` on. The limit on pending bytes is checked at fixed
- * positions in a piece, independent of chunking. */
-static int fill(struct tl_perf_area_state *a, uint64_t at, struct tl_bytes bytes, bool whole)
+/* Add bytes of a piece. The limit on pending bytes is checked each time that a certain number has
+ * been received, independent of chunking. */
+static int fill(struct tl_perf_area_state *a, struct tl_bytes bytes, bool whole)
 {
     enum { ASKED = 1 << 20 };
     struct tl_perf_decode *const d = a->owner;
     int rc = TL_OK;
     while (rc >= 0 && bytes.n > 0) {
         struct tl_perf_piece *const piece = &a->pieces[a->n_pieces - 1];
-        const size_t more = ASKED - at % ASKED, n = bytes.n < more ? bytes.n : more;
+        const size_t more = ASKED - d->received % ASKED, n = bytes.n < more ? bytes.n : more;
         piece->n += n;
         piece->whole = whole && n == bytes.n;
         rc = d->hopeless ? TL_OK : tl_buf_add(&a->bytes, bytes.p, n);
-        at += n;
+        d->received += n;
         bytes.p += n;
         bytes.n -= n;
-        if (rc >= 0 && (at % ASKED == 0 || piece->whole) && tl_perf_held(d) > TL_PERF_HELD_MAX)
+        if (rc >= 0 && d->received % ASKED == 0 && tl_perf_held(d) > TL_PERF_HELD_MAX)
             rc = hurry(d);
     }
     return rc;
+}
+
+static int begin_piece(struct tl_perf_decode *d, const struct tl_perf_area *area, uint64_t offset)
+{
+    struct tl_perf_area_state *a;
+    const int rc = tl_perf_area_of(d, area->cpu, area->tid, area->idx, &a);
+    d->passes = rc == TL_LIMIT;
+    if (rc == TL_LIMIT && !d->left_out) {
+        d->left_out = true;
+        return tl_perf_report_loss(
+            d, NULL, "there are more than 4096 AUX areas: the bytes of others are left out", offset,
+            area->size, true);
+    }
+    if (rc < 0)
+        return rc == TL_LIMIT ? TL_OK : rc;
+    if (a->n_pieces > 0) {
+        const struct tl_perf_piece *const before = &a->pieces[a->n_pieces - 1];
+        a->is_mixed |=
+            area->offset < before->offset || area->offset - before->offset < before->size;
+    }
+    if (tl_grow(&a->pieces, &a->cap_pieces, a->n_pieces + 1, sizeof *a->pieces) < 0)
+        return TL_NOMEM;
+    d->filling = a;
+    a->pieces[a->n_pieces++] = (struct tl_perf_piece){
+        .position = a->position + a->bytes.n,
+        .at = offset,
+        .offset = area->offset,
+        .size = area->size,
+        .whole = area->size == 0,
+    };
+    return TL_OK;
 }
 
 static int on_area(void *context, const struct tl_perf_area *area, uint64_t at,
                    struct tl_bytes bytes, uint64_t offset)
 {
     struct tl_perf_decode *const d = context;
-    if (at == 0 && bytes.n == 0) {
-        struct tl_perf_area_state *const a = tl_perf_area_of(d, area->cpu, area->tid, area->idx);
-        if (!a || tl_grow(&a->pieces, &a->cap_pieces, a->n_pieces + 1, sizeof *a->pieces) < 0)
-            return TL_NOMEM;
-        d->filling = a;
-        a->pieces[a->n_pieces++] = (struct tl_perf_piece){
-            .position = a->position + a->bytes.n,
-            .at = offset,
-            .offset = area->offset,
-            .size = area->size,
-            .whole = area->size == 0,
-        };
-        return TL_OK;
-    }
-    return fill(d->filling, at, bytes, at + bytes.n == area->size);
+    if (at == 0 && bytes.n == 0)
+        return begin_piece(d, area, offset);
+    return d->passes ? TL_OK : fill(d->filling, bytes, at + bytes.n == area->size);
 }
 
 /* Without an AUXTRACE_INFO the setup may define the contents of areas. */
@@ -344,6 +393,7 @@ static int on_aux(struct tl_perf_decode *d, const struct tl_perf_record *r)
     if (tl_grow(&d->filled, &d->cap_filled, d->n_filled + 1, sizeof *d->filled) < 0)
         return TL_NOMEM;
     d->filled[d->n_filled++] = f;
+    d->n_truncated += f.flags & TL_PERF_AUX_TRUNCATED && f.size > 0;
     return TL_OK;
 }
 
@@ -361,7 +411,7 @@ static int on_aux_sample(struct tl_perf_decode *d, const struct tl_perf_sample *
     const struct tl_perf_area area = tl_perf_sample_area(s);
     d->info.snapshot = true;
     const int rc = on_area(d, &area, 0, (struct tl_bytes){0}, offset);
-    if (rc < 0)
+    if (rc < 0 || d->passes)
         return rc;
     d->filling->pieces[d->filling->n_pieces - 1].copied = packed;
     return on_area(d, &area, 0, s->aux, offset);
@@ -401,9 +451,23 @@ static int on_sample(struct tl_perf_decode *d, const struct tl_perf_raw *raw)
     return tl_perf_sideband_add(&d->sideband, &r);
 }
 
-static int on_record(void *context, const struct tl_perf_raw *raw)
+/*
+ * End of a round: decode what is final. This looks at all areas and AUX records, so that there must
+ * be so many new bytes that the time it takes is in proportion to the size of the file.
+ */
+static int on_round(struct tl_perf_decode *d, uint64_t offset)
 {
-    struct tl_perf_decode *const d = context;
+    enum { PER_BYTE = 16 };
+    const int rc = tl_perf_sideband_round(&d->sideband);
+    const uint64_t lost = d->info.kind == TL_PERF_TRACE_PT ? d->n_truncated : d->n_filled;
+    if (rc < 0 || offset - d->looked_at < d->n_areas * (1 + lost) / PER_BYTE)
+        return rc < 0 ? rc : tl_perf_events_continue(d);
+    d->looked_at = offset;
+    return go_on(d, false);
+}
+
+static int take_record(struct tl_perf_decode *d, const struct tl_perf_raw *raw)
+{
     const bool swap = tl_perf_reader_swaps(d->reader);
     struct tl_perf_record r;
     switch (raw->type) {
@@ -414,10 +478,8 @@ static int on_record(void *context, const struct tl_perf_raw *raw)
     case TL_PERF_TIME_CONV:
         tl_perf_info_clock(&d->info, swap, raw->body);
         return TL_OK;
-    case TL_PERF_FINISHED_ROUND: {
-        const int rc = tl_perf_sideband_round(&d->sideband);
-        return rc < 0 ? rc : go_on(d, false);
-    }
+    case TL_PERF_FINISHED_ROUND:
+        return on_round(d, raw->offset);
     default:
         break;
     }
@@ -440,6 +502,14 @@ static int on_record(void *context, const struct tl_perf_raw *raw)
     if (rc >= 0)
         rc = tl_perf_sideband_add(&d->sideband, &r);
     return rc < 0 || !d->setup->events ? rc : tl_perf_events_record(d, &r);
+}
+
+static int on_record(void *context, const struct tl_perf_raw *raw)
+{
+    enum { OFTEN = 1024 };
+    struct tl_perf_decode *const d = context;
+    const int rc = take_record(d, raw);
+    return rc < 0 || ++d->records % OFTEN ? rc : tl_give_way();
 }
 
 /* ---- tl_decode_ops --------------------------------------------------------------------------- */

@@ -21,7 +21,8 @@
 #include "perf/sideband.h"
 #include "perf/snapshot.h"
 
-#define TL_PERF_HELD_MAX ((size_t)256 << 20) /* limit of area bytes waiting for records */
+#define TL_PERF_HELD_MAX  ((size_t)256 << 20) /* limit of area bytes waiting for records */
+#define TL_PERF_AREAS_MAX 4096                /* limit of buffers: of CPUs, or threads */
 
 struct tl_perf_decode;
 
@@ -79,6 +80,7 @@ struct tl_perf_area_state {
     uint64_t position; /* position of bytes.p[0] */
     struct tl_perf_piece *pieces;
     size_t n_pieces, cap_pieces;
+    bool is_mixed; /* the pieces are not in order of `offset` */
     /* Intel PT. */
     struct tl_perf_stream *stream; /* NULL: not started */
     struct tl_stream_decoder *decoder;
@@ -115,12 +117,18 @@ struct tl_perf_decode {
     struct tl_perf_area_state **areas;
     size_t n_areas, cap_areas;
     struct tl_perf_area_state *filling; /* the area whose bytes are being received */
+    bool passes;                        /* they are of one beyond the limit, and skipped */
+    bool left_out;                      /* that was reported */
+    uint64_t received;                  /* bytes of all areas */
+    uint64_t looked_at;                 /* file offset when everything was last decoded */
     struct tl_perf_stream **streams;
     size_t n_streams, cap_streams;
     struct tl_perf_map by_tid;     /* index in `streams` of thread streams */
     size_t n_threads;              /* number of threads, including those beyond the limit */
     struct tl_perf_filled *filled; /* for Intel PT only records followed by lost trace */
     size_t n_filled, cap_filled;
+    size_t n_truncated;      /* Intel PT: how many of them have no break yet */
+    uint64_t records;        /* number of records */
     uint64_t reported_flags; /* AUX record flags reported so far */
     bool hopeless;           /* unsupported kind of trace, which was reported */
     uint64_t trouble;        /* number of container losses reported */
@@ -145,9 +153,9 @@ TL_MUST_USE int tl_perf_report_loss(struct tl_perf_decode *d, const struct tl_pe
                                     const char *reason, uint64_t offset, uint64_t bytes,
                                     bool fault);
 
-/* Get or create the area of this CPU or thread; NULL: out of memory. */
-struct tl_perf_area_state *tl_perf_area_of(struct tl_perf_decode *d, int32_t cpu, int32_t tid,
-                                           uint32_t idx);
+/* Get or create the area of this CPU or thread. TL_LIMIT: there are too many; TL_NOMEM. */
+TL_MUST_USE int tl_perf_area_of(struct tl_perf_decode *d, int32_t cpu, int32_t tid, uint32_t idx,
+                                struct tl_perf_area_state **out);
 
 /* The clock of TIME items. */
 struct tl_clock tl_perf_axis(const struct tl_perf_decode *d);
@@ -156,6 +164,8 @@ struct tl_clock tl_perf_axis(const struct tl_perf_decode *d);
 bool tl_perf_area_overwrites(const struct tl_perf_area_state *a);
 /* Does the AUX record belong to this area? */
 bool tl_perf_area_has(const struct tl_perf_area_state *a, const struct tl_perf_filled *f);
+/* Index of the piece at `position`, of at least one piece. */
+size_t tl_perf_area_piece(const struct tl_perf_area_state *a, uint64_t position);
 /* Find the piece that contains these bytes of the ring buffer; NULL: none. */
 const struct tl_perf_piece *tl_perf_area_find(const struct tl_perf_area_state *a, uint64_t offset);
 /* Bytes of all areas not decoded yet. */

@@ -12,6 +12,8 @@
 #include "perf/container.h"
 #include "perf/riscv_setup.h"
 
+#include "base/cancel.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -390,6 +392,7 @@ int tl_perf_cs_continue(struct tl_perf_decode *d, bool last)
         rc = take_unreported(d, d->areas[i]);
     for (size_t i = 0; i < d->n_filled; i++) {
         struct tl_perf_filled *const f = &d->filled[i];
+        rc = rc == TL_OK ? tl_give_way() : rc;
         if (rc == TL_OK && (f->done || f->size == 0)) {
             f->done = true;
         } else if (rc == TL_OK && (last || f->time <= d->sideband.final)) {

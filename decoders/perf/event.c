@@ -8,17 +8,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define MAX_WAITING (1u << 20) /* entries; beyond that, pending ones are treated as final */
-#define TEXT_MAX    200        /* maximum bytes of an entry's text */
-#define SWITCHES    (-1)       /* in place of an attribute: event.switch */
-#define TASKS       (-2)       /* in place of an attribute: event.task */
+#define MAX_WAITING (1u << 20)         /* entries; the earliest of more are treated as final */
+#define MAX_TEXTS   ((size_t)64 << 20) /* bytes of their texts; likewise */
+#define TEXT_MAX    200                /* maximum bytes of an entry's text */
+#define MAX_STREAMS 512
+#define NO_STREAM   UINT32_MAX
+#define SWITCHES    (-1) /* in place of an attribute: event.switch */
+#define TASKS       (-2) /* in place of an attribute: event.task */
 
 struct tl_perf_entry {
     uint64_t time, number, offset;
     int32_t stream; /* index of the attribute, SWITCHES or TASKS */
     int32_t cpu;    /* -1: unknown */
     int32_t pid, tid, to_pid, to_tid;
-    char *text; /* further text; owned */
+    char *text; /* further text; owned; NULL: none */
 };
 
 void tl_perf_events_fini(struct tl_perf_events *e)
@@ -26,30 +29,77 @@ void tl_perf_events_fini(struct tl_perf_events *e)
     for (size_t i = 0; i < e->n; i++)
         free(e->waiting[i].text);
     free(e->waiting);
+    free(e->streams);
     *e = (struct tl_perf_events){0};
 }
 
 /* ---- input ----------------------------------------------------------------------------------- */
 
+static bool is_before(const struct tl_perf_entry *a, const struct tl_perf_entry *b)
+{
+    return a->time != b->time ? a->time < b->time : a->number < b->number;
+}
+
+static int insert(struct tl_perf_events *e, struct tl_perf_entry entry)
+{
+    if (tl_grow(&e->waiting, &e->cap, e->n + 1, sizeof *e->waiting) < 0)
+        return TL_NOMEM;
+    size_t i = e->n++;
+    for (; i > 0 && is_before(&entry, &e->waiting[(i - 1) / 2]); i = (i - 1) / 2)
+        e->waiting[i] = e->waiting[(i - 1) / 2];
+    e->waiting[i] = entry;
+    e->text_bytes += entry.text ? strlen(entry.text) : 0;
+    return TL_OK;
+}
+
+/* Take out the earliest entry, of at least one. */
+static struct tl_perf_entry take_first(struct tl_perf_events *e)
+{
+    const struct tl_perf_entry first = e->waiting[0], last = e->waiting[--e->n];
+    size_t i = 0;
+    for (size_t child; (child = 2 * i + 1) < e->n; i = child) {
+        if (child + 1 < e->n && is_before(&e->waiting[child + 1], &e->waiting[child]))
+            child++;
+        if (!is_before(&e->waiting[child], &last))
+            break;
+        e->waiting[i] = e->waiting[child];
+    }
+    e->waiting[i] = last;
+    e->text_bytes -= first.text ? strlen(first.text) : 0;
+    return first;
+}
+
+/* Too many entries are waiting: treat everything received as final or, as far as that does not
+ * help, since they count as later than everything, the earliest of them. */
+static int make_room(struct tl_perf_decode *d)
+{
+    struct tl_perf_events *const e = &d->events;
+    int rc = tl_perf_sideband_hurry(&d->sideband);
+    if (rc >= 0)
+        rc = tl_perf_events_continue(d);
+    while (rc >= 0 && (e->n > MAX_WAITING / 2 || e->text_bytes > MAX_TEXTS / 2)) {
+        rc = tl_perf_sideband_advance(&d->sideband, e->waiting[0].time);
+        if (rc >= 0)
+            rc = tl_perf_events_continue(d);
+    }
+    return rc;
+}
+
 static int add(struct tl_perf_decode *d, struct tl_perf_entry entry, const char *text)
 {
     struct tl_perf_events *const e = &d->events;
-    char *const copy = strndup(text, TEXT_MAX);
-    if (!copy || tl_grow(&e->waiting, &e->cap, e->n + 1, sizeof *e->waiting) < 0) {
-        free(copy);
+    entry.text = *text ? strndup(text, TEXT_MAX) : NULL;
+    if (*text && !entry.text)
+        return TL_NOMEM;
+    for (char *p = entry.text; p && *p; p++) /* names of files and threads may have any bytes */
+        *p = iscntrl((unsigned char)*p) ? '?' : *p;
+    entry.time = tl_perf_sideband_time(&d->sideband, entry.time);
+    entry.number = e->number++;
+    if (insert(e, entry) < 0) {
+        free(entry.text);
         return TL_NOMEM;
     }
-    for (char *p = copy; *p; p++) /* names of files and threads may contain any bytes */
-        *p = iscntrl((unsigned char)*p) ? '?' : *p;
-    const uint64_t final = d->sideband.final;
-    entry.time = entry.time > final ? entry.time : final + 1; /* it is late */
-    entry.number = e->number++;
-    entry.text = copy;
-    e->waiting[e->n++] = entry;
-    if (e->n < MAX_WAITING)
-        return TL_OK;
-    const int rc = tl_perf_sideband_hurry(&d->sideband);
-    return rc < 0 ? rc : tl_perf_events_continue(d);
+    return e->n < MAX_WAITING && e->text_bytes < MAX_TEXTS ? TL_OK : make_room(d);
 }
 
 static int add_switch(struct tl_perf_decode *d, const struct tl_perf_record *r,
@@ -229,11 +279,20 @@ static const char *reported_name(const struct tl_perf_decode *d, int32_t attr)
     return NULL;
 }
 
-static struct tl_perf_stream *stream_of(struct tl_perf_decode *d, int32_t which, int *rc)
+/* Find or create a stream by its name; NULL and TL_OK: there are too many. */
+static int name_stream(struct tl_perf_decode *d, int32_t which, struct tl_perf_stream **out)
 {
     const struct tl_perf_attrs *const attrs = tl_perf_reader_attrs(d->reader);
     const char *const reported = which < 0 ? NULL : reported_name(d, which);
     char name[32];
+    *out = NULL;
+    if (d->events.n_named >= MAX_STREAMS)
+        return d->events.n_named++ > MAX_STREAMS
+                   ? TL_OK
+                   : tl_perf_report_loss(d, NULL,
+                                         "there are more than 512 kinds of events: others have no "
+                                         "stream",
+                                         0, 0, false);
     if (which < 0)
         snprintf(name, sizeof name, TL_PERF_EVENT "%s", which == SWITCHES ? "switch" : "task");
     else if (reported)
@@ -241,24 +300,37 @@ static struct tl_perf_stream *stream_of(struct tl_perf_decode *d, int32_t which,
     else
         tl_perf_event_stream(name, sizeof name, NULL, &attrs->v[which]);
     const size_t before = d->n_streams;
-    struct tl_perf_stream *const s = tl_perf_stream_of(d, name);
-    *rc = s ? TL_OK : TL_NOMEM;
-    if (d->n_streams > before) {
-        s->source.protocol = TL_PROTO_PERF_EVENTS;
-        *rc = tl_perf_stream_announce(s);
+    *out = tl_perf_stream_of(d, name);
+    if (!*out)
+        return TL_NOMEM;
+    if (d->n_streams == before)
+        return TL_OK;
+    d->events.n_named++;
+    (*out)->source.protocol = TL_PROTO_PERF_EVENTS;
+    return tl_perf_stream_announce(*out);
+}
+
+/* The same, by attribute, SWITCHES or TASKS. */
+static int stream_of(struct tl_perf_decode *d, int32_t which, struct tl_perf_stream **out)
+{
+    struct tl_perf_events *const e = &d->events;
+    const size_t at = (size_t)(which - TASKS);
+    if (tl_grow(&e->streams, &e->cap_streams, at + 1, sizeof *e->streams) < 0)
+        return TL_NOMEM;
+    while (e->n_streams <= at)
+        e->streams[e->n_streams++] = 0;
+    const uint32_t known = e->streams[at];
+    if (known != 0) {
+        *out = known == NO_STREAM ? NULL : d->streams[known - 1];
+        return TL_OK;
     }
-    return s;
+    const int rc = name_stream(d, which, out);
+    if (rc >= 0)
+        e->streams[at] = *out ? (*out)->out.stream.index + 1 : NO_STREAM;
+    return rc;
 }
 
 /* ---- output ---------------------------------------------------------------------------------- */
-
-static int by_time(const void *a, const void *b)
-{
-    const struct tl_perf_entry *const x = a, *const y = b;
-    if (x->time != y->time)
-        return x->time < y->time ? -1 : 1;
-    return x->number < y->number ? -1 : x->number > y->number;
-}
 
 /* "2100 2100 ramble": process, thread and name. */
 static const char *who(const struct tl_perf_decode *d, char out[static 64], int32_t pid,
@@ -276,9 +348,9 @@ static int deliver(struct tl_perf_decode *d, const struct tl_perf_entry *e)
 {
     char text[TEXT_MAX + 160], one[64], other[64];
     size_t n = 0;
-    int rc;
-    struct tl_perf_stream *const s = stream_of(d, e->stream, &rc);
-    if (rc < 0)
+    struct tl_perf_stream *s;
+    const int rc = stream_of(d, e->stream, &s);
+    if (rc < 0 || !s)
         return rc;
     if (e->cpu >= 0)
         n += (size_t)snprintf(text + n, sizeof text - n, "cpu %" PRId32 ": ", e->cpu);
@@ -286,7 +358,7 @@ static int deliver(struct tl_perf_decode *d, const struct tl_perf_entry *e)
     if (e->to_tid >= 0)
         n += (size_t)snprintf(text + n, sizeof text - n, " -> %s",
                               who(d, other, e->to_pid, e->to_tid, e->time));
-    if (e->text[0])
+    if (e->text)
         snprintf(text + n, sizeof text - n, " %s", e->text);
     const struct tl_clock clock = tl_perf_axis(d);
     const struct tl_item items[] = {
@@ -299,17 +371,12 @@ static int deliver(struct tl_perf_decode *d, const struct tl_perf_entry *e)
 int tl_perf_events_continue(struct tl_perf_decode *d)
 {
     struct tl_perf_events *const e = &d->events;
-    size_t n = 0;
     int rc = TL_OK;
-    if (e->n > 1)
-        qsort(e->waiting, e->n, sizeof *e->waiting, by_time);
-    for (; rc == TL_OK && n < e->n && e->waiting[n].time <= d->sideband.final; n++) {
-        rc = deliver(d, &e->waiting[n]);
-        free(e->waiting[n].text);
+    while (rc == TL_OK && e->n > 0 && e->waiting[0].time <= d->sideband.final) {
+        struct tl_perf_entry entry = take_first(e);
+        rc = deliver(d, &entry);
+        free(entry.text);
     }
-    if (n > 0)
-        memmove(e->waiting, e->waiting + n, (e->n - n) * sizeof *e->waiting);
-    e->n -= n;
     return rc;
 }
 
@@ -319,8 +386,12 @@ int tl_perf_events_continue(struct tl_perf_decode *d)
 
 static void text_state(char **text, struct tl_state *s)
 {
-    uint8_t n = tl_state_loads(s) ? 0 : (uint8_t)strlen(*text);
+    uint8_t n = tl_state_loads(s) || !*text ? 0 : (uint8_t)strlen(*text);
     tl_state_u8(s, &n, TEXT_MAX);
+    if (n == 0) {
+        *text = NULL;
+        return;
+    }
     if (tl_state_loads(s)) {
         *text = calloc(1, (size_t)n + 1);
         tl_state_fail(s, *text ? TL_OK : TL_NOMEM);
@@ -351,8 +422,20 @@ void tl_perf_events_state(struct tl_perf_decode *d, struct tl_state *s)
     tl_state_count(s, &e->waiting, &e->n, &e->cap, sizeof *e->waiting, ENTRY_MIN);
     for (size_t i = 0; i < e->n; i++) {
         entry_state(&e->waiting[i], s);
+        if (tl_state_loads(s) && e->waiting[i].text)
+            e->text_bytes += strlen(e->waiting[i].text);
         tl_state_check(s,
                        e->waiting[i].stream >= TASKS && e->waiting[i].stream < (int64_t)attrs->n);
     }
     tl_state_u64(s, &e->number);
+    tl_state_array(s, &e->streams, &e->n_streams, &e->cap_streams, sizeof *e->streams);
+    tl_state_u32(s, &e->n_named);
+}
+
+/* Are the streams that were loaded there? */
+void tl_perf_events_check(const struct tl_perf_decode *d, struct tl_state *s)
+{
+    const struct tl_perf_events *const e = &d->events;
+    for (size_t i = 0; tl_state_loads(s) && i < e->n_streams; i++)
+        tl_state_check(s, e->streams[i] <= d->n_streams || e->streams[i] == NO_STREAM);
 }

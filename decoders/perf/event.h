@@ -22,15 +22,23 @@ struct tl_perf_decode;
 struct tl_perf_entry;
 
 struct tl_perf_events {
-    struct tl_perf_entry *waiting;
+    struct tl_perf_entry *waiting; /* a heap: the earliest first */
     size_t n, cap;
-    uint64_t number; /* arrival order */
+    size_t text_bytes; /* of all of them */
+    uint64_t number;   /* arrival order */
+    /* Their streams by attribute: index + 1 in the container's list, 0: none yet, UINT32_MAX: it
+     * has none, since there are too many. */
+    uint32_t *streams;
+    size_t n_streams, cap_streams;
+    uint32_t n_named; /* number of streams */
 };
 
 void tl_perf_events_fini(struct tl_perf_events *events);
 
-/* Save or restore; call after the reader's attributes. */
+/* Save or restore; call after the reader's attributes, and then, once the container's streams are
+ * restored too, the other function. */
 void tl_perf_events_state(struct tl_perf_decode *d, struct tl_state *state);
+void tl_perf_events_check(const struct tl_perf_decode *d, struct tl_state *state);
 
 /* Add a record with a time, or a sample. Returns TL_NOMEM. */
 TL_MUST_USE int tl_perf_events_record(struct tl_perf_decode *d, const struct tl_perf_record *r);

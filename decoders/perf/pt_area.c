@@ -6,6 +6,8 @@
  */
 #include "perf/container.h"
 
+#include "base/cancel.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,10 +54,10 @@ static int begin(struct tl_perf_area_state *a)
 
 static uint64_t file_offset(const struct tl_perf_area_state *a, uint64_t position)
 {
-    for (size_t i = a->n_pieces; i-- > 0;)
-        if (a->pieces[i].position <= position)
-            return a->pieces[i].at + (position - a->pieces[i].position);
-    return 0;
+    const size_t i = a->n_pieces > 0 ? tl_perf_area_piece(a, position) : 0;
+    if (a->n_pieces == 0 || a->pieces[i].position > position)
+        return 0;
+    return a->pieces[i].at + (position - a->pieces[i].position);
 }
 
 struct tl_perf_run tl_perf_pt_run(const struct tl_perf_area_state *a, uint64_t time)
@@ -157,10 +159,7 @@ static int take_break(struct tl_perf_area_state *a, const struct tl_perf_break *
 /* Decode bytes up to `to` within one piece. */
 static int decode_some(struct tl_perf_area_state *a, uint64_t to)
 {
-    size_t i = 0;
-    while (i + 1 < a->n_pieces && a->pieces[i + 1].position <= a->next)
-        i++;
-    const struct tl_perf_piece *const piece = &a->pieces[i];
+    const struct tl_perf_piece *const piece = &a->pieces[tl_perf_area_piece(a, a->next)];
     const uint64_t end = piece->position + piece->n;
     to = to < end ? to : end;
     const struct tl_run run = {
@@ -288,6 +287,7 @@ static int scan(struct tl_perf_area_state *a)
             break;
         if (!piece->begun)
             rc = begin_piece(a, i);
+        rc = rc == TL_OK ? tl_give_way() : rc;
         piece->begun = true;
         const uint64_t end = scan_end(a, piece, is_snapshot);
         if (rc == TL_OK && a->timed && a->scanned < end)
@@ -307,7 +307,7 @@ static int report_truncated(struct tl_perf_area_state *a)
 {
     const struct tl_perf_decode *const d = a->owner;
     int rc = TL_OK;
-    for (size_t i = 0; rc == TL_OK && i < d->n_filled; i++) {
+    for (size_t i = 0; rc == TL_OK && d->n_truncated > 0 && i < d->n_filled; i++) {
         struct tl_perf_filled *const f = &d->filled[i];
         const uint64_t end = f->offset + f->size;
         if (f->done || !(f->flags & TL_PERF_AUX_TRUNCATED) || !f->size || !tl_perf_area_has(a, f))
@@ -316,6 +316,7 @@ static int report_truncated(struct tl_perf_area_state *a)
         if (!piece)
             continue;
         f->done = true;
+        a->owner->n_truncated--;
         const uint64_t position = piece->position + (end - piece->offset);
         rc = add_break(a, position > a->next ? position : a->next, TL_GAP_OVERFLOW, false);
     }

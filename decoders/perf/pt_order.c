@@ -7,6 +7,8 @@
  */
 #include "perf/container.h"
 
+#include "base/cancel.h"
+
 /*
  * ---- position of an area -----------------------------------------------------------------------
  */
@@ -109,7 +111,7 @@ static int take_turns(struct tl_perf_decode *d, bool last)
             look_on(d->areas[i]);
     if (is_waited_for(d, last) && is_one_missing(d))
         return TL_OK;
-    while (rc == TL_OK && (a = earliest(d))) {
+    while (rc == TL_OK && (rc = tl_give_way()) == TL_OK && (a = earliest(d))) {
         if (!a->blocked) {
             rc = take_turn(a);
             look_on(a);
@@ -148,8 +150,10 @@ static int go_on(struct tl_perf_area_state *a, bool last)
 int tl_perf_pt_continue(struct tl_perf_decode *d, bool last)
 {
     int rc = TL_OK;
-    for (size_t i = 0; rc == TL_OK && i < d->n_areas; i++)
+    for (size_t i = 0; rc == TL_OK && i < d->n_areas; i++) {
         rc = tl_perf_pt_look(d->areas[i], last);
+        rc = rc == TL_OK ? tl_give_way() : rc;
+    }
     if (rc == TL_OK)
         rc = take_turns(d, last);
     for (size_t i = 0; rc == TL_OK && i < d->n_areas; i++)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "perf/reader.h"
 
+#include "base/cancel.h"
 #include "decode/ops.h"
 #include "perf/search.h"
 
@@ -297,7 +298,9 @@ static int unpack(struct tl_perf_reader *r, const uint8_t *header, struct tl_byt
                                in.n - from.pos);
         }
         r->unpacked.n += to.pos;
-        const int rc = take_unpacked(r, offset);
+        int rc = take_unpacked(r, offset);
+        if (rc >= 0)
+            rc = tl_give_way(); /* a few bytes may stand for gigabytes */
         if (rc < 0)
             return rc;
         if (from.pos == in.n && to.pos < UNPACK) {
@@ -695,6 +698,8 @@ static int unpack_again(struct tl_perf_reader *r, const struct tl_decode *decode
             to = (ZSTD_outBuffer){out.p, UNPACK, 0};
             if (ZSTD_isError(ZSTD_decompressStream(r->zstd, &to, &from)))
                 rc = TL_BAD;
+            else
+                rc = tl_give_way();
         }
     }
     tl_buf_fini(&in);

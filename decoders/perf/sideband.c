@@ -70,9 +70,14 @@ static int add_run(struct tl_perf_sideband *s, uint32_t cpu, struct tl_perf_run 
     struct tl_perf_runs *const r = &s->cpus[i];
     if (r->n > 0 && run.time < r->v[r->n - 1].time)
         return TL_OK; /* without a time, after others that have one */
+    if (r->n > 0 && run.time == r->v[r->n - 1].time) { /* that one never ran */
+        r->v[r->n - 1] = run;
+        return TL_OK;
+    }
     if (tl_grow(&r->v, &r->cap, r->n + 1, sizeof *r->v) < 0)
         return TL_NOMEM;
     r->v[r->n++] = run;
+    s->n_runs++;
     return TL_OK;
 }
 
@@ -192,23 +197,6 @@ static bool is_before(const struct tl_perf_waiting *a, const struct tl_perf_wait
     return a->time != b->time ? a->time < b->time : a->number < b->number;
 }
 
-static int wait_for(struct tl_perf_sideband *s, struct tl_perf_waiting w)
-{
-    if (w.time == 0) {
-        s->timeless++;
-        return apply(s, &w);
-    }
-    if (tl_grow(&s->heap, &s->cap_heap, s->n_heap + 1, sizeof *s->heap) < 0)
-        return TL_NOMEM;
-    w.time = w.time > s->final ? w.time : s->final + 1; /* it is late */
-    w.number = s->number++;
-    size_t i = s->n_heap++;
-    for (; i > 0 && is_before(&w, &s->heap[(i - 1) / 2]); i = (i - 1) / 2)
-        s->heap[i] = s->heap[(i - 1) / 2];
-    s->heap[i] = w;
-    return TL_OK;
-}
-
 static void drop_first(struct tl_perf_sideband *s)
 {
     const struct tl_perf_waiting last = s->heap[--s->n_heap];
@@ -234,6 +222,32 @@ static int apply_until(struct tl_perf_sideband *s, uint64_t time)
     return rc;
 }
 
+/* Treat the earliest records as final, until only `n` wait. */
+static int apply_first(struct tl_perf_sideband *s, size_t n)
+{
+    int rc = TL_OK;
+    while (rc == TL_OK && s->n_heap > n)
+        rc = apply_until(s, s->heap[0].time);
+    return rc;
+}
+
+static int wait_for(struct tl_perf_sideband *s, struct tl_perf_waiting w)
+{
+    if (w.time == 0) {
+        s->timeless++;
+        return apply(s, &w);
+    }
+    if (tl_grow(&s->heap, &s->cap_heap, s->n_heap + 1, sizeof *s->heap) < 0)
+        return TL_NOMEM;
+    w.time = tl_perf_sideband_time(s, w.time);
+    w.number = s->number++;
+    size_t i = s->n_heap++;
+    for (; i > 0 && is_before(&w, &s->heap[(i - 1) / 2]); i = (i - 1) / 2)
+        s->heap[i] = s->heap[(i - 1) / 2];
+    s->heap[i] = w;
+    return s->n_heap < TL_PERF_WAITING_MAX ? TL_OK : apply_first(s, TL_PERF_WAITING_MAX / 2);
+}
+
 int tl_perf_sideband_round(struct tl_perf_sideband *s)
 {
     const int rc = apply_until(s, s->before_marker);
@@ -244,6 +258,19 @@ int tl_perf_sideband_round(struct tl_perf_sideband *s)
 int tl_perf_sideband_hurry(struct tl_perf_sideband *s)
 {
     return apply_until(s, s->latest);
+}
+
+int tl_perf_sideband_advance(struct tl_perf_sideband *s, uint64_t time)
+{
+    return apply_until(s, time);
+}
+
+size_t tl_perf_sideband_bytes(const struct tl_perf_sideband *s)
+{
+    return s->n_runs * sizeof(struct tl_perf_run) + s->n_cpus * sizeof *s->cpus +
+           s->cap_threads * sizeof *s->threads +
+           (s->changes.cap + s->named.cap) * sizeof *s->changes.v + s->cap_heap * sizeof *s->heap +
+           (s->by_cpu.cap + s->by_tid.cap) * sizeof *s->by_cpu.v;
 }
 
 int tl_perf_sideband_end(struct tl_perf_sideband *s)
@@ -328,6 +355,8 @@ static void runs_state(struct tl_perf_sideband *b, struct tl_state *s)
         memset(b->cpus, 0, b->n_cpus * sizeof *b->cpus);
     for (size_t i = 0; i < b->n_cpus; i++)
         tl_state_array(s, &b->cpus[i].v, &b->cpus[i].n, &b->cpus[i].cap, sizeof *b->cpus[i].v);
+    for (size_t i = 0; tl_state_loads(s) && i < b->n_cpus; i++)
+        b->n_runs += b->cpus[i].n;
     tl_perf_map_state(&b->by_cpu, s, b->n_cpus);
 }
 

@@ -12,6 +12,9 @@
 #include "perf/record.h"
 
 #define TL_PERF_NAME 16 /* bytes of a thread's name, including NUL */
+/* Records that wait for earlier ones, at most; the earliest of more than that are taken as final.
+ */
+#define TL_PERF_WAITING_MAX (1u << 20)
 
 /* This thread runs on the CPU from `time` on. */
 struct tl_perf_run {
@@ -51,6 +54,7 @@ struct tl_perf_sideband {
     struct tl_perf_map by_cpu, by_tid; /* index in `cpus`; index of the last entry in `threads` */
     struct tl_perf_runs *cpus;
     size_t n_cpus, cap_cpus;
+    size_t n_runs; /* of all of them */
     struct tl_perf_thread *threads;
     size_t n_threads, cap_threads;
     struct tl_perf_times changes; /* when memory changed */
@@ -75,6 +79,15 @@ TL_MUST_USE int tl_perf_sideband_add(struct tl_perf_sideband *s,
 TL_MUST_USE int tl_perf_sideband_round(struct tl_perf_sideband *s);
 /* Treat everything received as final. */
 TL_MUST_USE int tl_perf_sideband_hurry(struct tl_perf_sideband *s);
+/* Treat everything up to `time` as final. */
+TL_MUST_USE int tl_perf_sideband_advance(struct tl_perf_sideband *s, uint64_t time);
+/* Time from which a record that is late counts. */
+static inline uint64_t tl_perf_sideband_time(const struct tl_perf_sideband *s, uint64_t time)
+{
+    return time > s->final || s->final == UINT64_MAX ? time : s->final + 1;
+}
+/* Bytes of memory in use. */
+size_t tl_perf_sideband_bytes(const struct tl_perf_sideband *s);
 /* End of input. */
 TL_MUST_USE int tl_perf_sideband_end(struct tl_perf_sideband *s);
 

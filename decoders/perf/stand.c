@@ -166,6 +166,7 @@ static void bytes_state(struct tl_perf_area_state *a, struct tl_state *s)
     tl_state_count(s, &a->pieces, &a->n_pieces, &a->cap_pieces, sizeof *a->pieces, PIECE_MIN);
     for (size_t i = 0; i < a->n_pieces; i++)
         piece_state(&a->pieces[i], s);
+    tl_state_bool(s, &a->is_mixed);
     if (tl_state_loads(s))
         a->position = a->next;
     if (a->owner->hopeless) /* no bytes are kept */
@@ -248,8 +249,8 @@ static void area_state(struct tl_perf_decode *d, size_t i, struct tl_state *s)
     if (s->rc < 0)
         return;
     if (!a) {
-        a = tl_perf_area_of(d, cpu, tid, idx);
-        tl_state_fail(s, a ? TL_OK : TL_NOMEM);
+        const int rc = tl_perf_area_of(d, cpu, tid, idx, &a);
+        tl_state_fail(s, rc == TL_LIMIT ? TL_BAD : rc);
         tl_state_check(s, d->n_areas == i + 1);
     }
     if (s->rc < 0)
@@ -272,10 +273,14 @@ static void areas_state(struct tl_perf_decode *d, struct tl_state *s)
         filling = !tl_state_loads(s) && d->areas[i] == d->filling ? i : filling;
     }
     tl_state_size(s, &filling, SIZE_MAX);
+    tl_state_bool(s, &d->passes);
+    tl_state_u64(s, &d->received);
+    tl_state_u64(s, &d->looked_at);
     if (!tl_state_loads(s))
         return;
     d->filling = filling < d->n_areas ? d->areas[filling] : NULL;
-    tl_state_check(s, !tl_perf_reader_in_area(d->reader) || (d->filling && d->filling->n_pieces));
+    tl_state_check(s, !tl_perf_reader_in_area(d->reader) || d->passes ||
+                          (d->filling && d->filling->n_pieces));
 }
 
 /* ---- overall --------------------------------------------------------------------------------- */
@@ -313,6 +318,10 @@ void tl_perf_state(struct tl_decode *decode, struct tl_state *s)
     tl_state_count(s, &d->filled, &d->n_filled, &d->cap_filled, sizeof *d->filled, FILLED_MIN);
     for (size_t i = 0; i < d->n_filled; i++)
         filled_state(&d->filled[i], s);
+    for (size_t i = 0; tl_state_loads(s) && i < d->n_filled; i++)
+        d->n_truncated += !d->filled[i].done && d->filled[i].size > 0 &&
+                          d->filled[i].flags & TL_PERF_AUX_TRUNCATED;
     streams_state(d, s);
+    tl_perf_events_check(d, s);
     areas_state(d, s);
 }
