@@ -23,3 +23,8 @@ int tl_cancel_check(void)
 {
     return current && current->asked(current->context) ? TL_CANCELLED : TL_OK;
 }
+
+int tl_give_way(void)
+{
+    return current && current->give_way ? current->give_way(current->context) : tl_cancel_check();
+}

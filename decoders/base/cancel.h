@@ -5,6 +5,10 @@
  * milliseconds and unwind with TL_CANCELLED. On a thread without such a function nothing is
  * cancelled.
  *
+ * Decoders call tl_give_way() instead, within a push: a few bytes of trace can stand for billions
+ * of instructions, so a decode must be stoppable, and must let others have their turn, in the
+ * middle of a packet.
+ *
  * All state is per thread.
  */
 #ifndef TL_BASE_CANCEL_H
@@ -19,6 +23,9 @@ struct tl_cancel {
     void *context;
     /* Lets others, who wait for this thread, work first for a short time. NULL: nobody waits. */
     void (*rest)(void);
+    /* What tl_give_way() does: may block while others have their turn. NULL: it only asks. Returns
+     * < 0: unwind with this error. */
+    int (*give_way)(void *context);
 };
 
 /*
@@ -32,5 +39,12 @@ TL_MUST_USE int tl_cancel_check(void);
 /* The same between two parts of work that takes long as a whole. It may last some time: no lock may
  * be held that others need. */
 TL_MUST_USE int tl_cancel_rest(void);
+
+/*
+ * The same, at a place where the caller holds no lock and where nothing is half done: it may return
+ * much later. Returns TL_OK, or the error with which to unwind. Costs little: call it about every
+ * thousand steps.
+ */
+TL_MUST_USE int tl_give_way(void);
 
 #endif

@@ -10,6 +10,7 @@
  */
 #include "decode/split.h"
 
+#include "base/cancel.h"
 #include "base/crew.h"
 #include "base/pause.h"
 #include "decode/kept.h"
@@ -111,10 +112,10 @@ static int on_items(void *context, const struct tl_item *items, size_t n)
     struct part *const part = d->part;
     if (!part)
         return d->split->sink.items(d->split->sink.context, items, n);
-    if (!part->kept_from_resync)
-        return TL_OK;
     if (blocks_of(d) > blocks_max(d->split))
         return TL_LIMIT;
+    if (!part->kept_from_resync) /* a part that is to stop before that is of no use */
+        return atomic_load_explicit(&part->stop, memory_order_relaxed) ? TL_LIMIT : TL_OK;
     if (d->split->sink.digest)
         return part->kept.bytes > 2 * kept_max(d->split)
                    ? TL_LIMIT
@@ -276,7 +277,7 @@ static int decode_to_resync(struct decoder *d, struct part *part)
         rc = save(d, &part->at_resync);
     if (rc == TL_OK)
         part->end = part->resync;
-    part->kept_from_resync = true;
+    part->kept_from_resync = rc == TL_OK;
     return rc;
 }
 
@@ -298,7 +299,7 @@ static void decode_ahead(struct decoder *d, struct part *part)
         if (rc == TL_OK && digest && part->kept.bytes > kept_max(d->split))
             rc = TL_LIMIT;
     }
-    part->full = rc < 0;
+    part->full = rc < 0 && part->kept_from_resync;
     d->split->ops->split->reset(d->format);
     d->part = NULL;
 }
@@ -548,8 +549,10 @@ static int decode_input(struct split *s, const struct tl_split_input *in)
     if (!begin_sharing(s, in))
         return push_bytes(&s->live, in, 0, in->n);
     int rc = TL_OK;
-    for (size_t at = 0; rc == TL_OK && at < in->n;)
+    for (size_t at = 0; rc == TL_OK && at < in->n;) {
         rc = advance(s, &at);
+        rc = rc < 0 ? rc : tl_give_way(); /* not all trace gives items */
+    }
     leave_off(s);
     give_rooms(s);
     for (unsigned i = 0; i < s->n_ahead; i++) {

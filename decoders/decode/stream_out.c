@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 #include "decode/stream_out.h"
 
+#include "base/cancel.h"
 #include "decode/split.h"
 
 int tl_stream_out_items(struct tl_stream_out *o, const struct tl_item *items, size_t n)
 {
     o->heard = true;
-    const int rc = o->sink->items ? o->sink->items(o->sink->context, &o->stream, items, n) : TL_OK;
-    return rc < 0 || !o->also ? rc : o->also(o, items, n);
+    int rc = o->sink->items ? o->sink->items(o->sink->context, &o->stream, items, n) : TL_OK;
+    if (rc >= 0 && o->also)
+        rc = o->also(o, items, n);
+    return rc < 0 ? rc : tl_give_way();
 }
 
 int tl_stream_out_loss(struct tl_stream_out *o, const char *reason, uint64_t offset, uint64_t bytes)
@@ -37,7 +40,8 @@ static int on_digested(void *context, struct tl_bytes digest)
 {
     struct tl_stream_out *const o = context;
     o->heard = true;
-    return o->sink->digested(o->sink->context, &o->stream, digest);
+    const int rc = o->sink->digested(o->sink->context, &o->stream, digest);
+    return rc < 0 ? rc : tl_give_way();
 }
 
 static int on_packet(void *context, const char *line)

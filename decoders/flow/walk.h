@@ -21,6 +21,7 @@ static inline struct tl_block *tl_walk_here(struct tl_walker *w)
 {
     if (w->block)
         return w->block;
+    tl_walker_trim(w); /* one packet may lead through all of the image */
     struct tl_block *const b = tl_block_get(w->cache, w->space, w->isa, w->pc);
     if (!b) {
         w->failed = true;
@@ -51,7 +52,8 @@ void tl_walk_resolve_return(struct tl_walker *w, unsigned i);
 void tl_walk_leave(struct tl_walker *w, struct tl_block *b, bool taken, uint64_t offset);
 
 /*
- * Execute blocks split at TL_BLOCK_MAX, up to the last one, which is returned. NULL: out of memory.
+ * Execute blocks split at TL_BLOCK_MAX, up to the last one, which is returned. NULL: out of memory,
+ * or there are more than TL_WALKER_STRAIGHT_MAX instructions, which was reported.
  */
 struct tl_block *tl_walk_full(struct tl_walker *w, struct tl_block *b, uint64_t offset);
 

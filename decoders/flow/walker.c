@@ -118,7 +118,7 @@ bool tl_walker_same_context(const struct tl_image_context *a, const struct tl_im
 
 void tl_walker_trim(struct tl_walker *w)
 {
-    if (!w->cache || tl_block_cache_bytes(w->cache) <= w->cache_limit)
+    if (!tl_walker_is_full(w))
         return;
     tl_item_batch_flush(w->out);
     tl_walk_forget_block(w);
@@ -346,15 +346,16 @@ void tl_walk_leave(struct tl_walker *w, struct tl_block *b, bool taken, uint64_t
         tl_item_batch_add(w->out, TL_ITEM_ERET, offset);
 }
 
-/*
- * Execute blocks split at TL_BLOCK_MAX, up to the last one, which is returned. NULL: out of memory.
- */
 struct tl_block *tl_walk_full(struct tl_walker *w, struct tl_block *b, uint64_t offset)
 {
-    while (b && b->end == TL_BLOCK_FULL) {
+    for (uint32_t n = 0; b && b->end == TL_BLOCK_FULL; n += TL_BLOCK_MAX) {
+        if (n == TL_WALKER_STRAIGHT_MAX) {
+            tl_walker_lose(w, TL_GAP_NO_PATH, offset);
+            return NULL;
+        }
         tl_item_batch_whole(w->out, b, false, offset);
         tl_walker_continue(w, tl_block_after(b), &b->go[0]);
-        b = tl_walk_here(w);
+        b = w->out->rc < 0 ? NULL : tl_walk_here(w);
     }
     return b;
 }
@@ -418,7 +419,7 @@ static unsigned walk_on(struct tl_walker *w, uint64_t bits, unsigned n, uint64_t
 /* Consume bits for which no block is known yet, or whose block needs special handling. */
 void tl_walker_waypoints_rest(struct tl_walker *w, uint64_t bits, unsigned n, uint64_t offset)
 {
-    while (n > 0) {
+    while (n > 0 && w->out->rc >= 0) {
         if (w->block) {
             one_waypoint(w, w->block, bits & 1, offset);
             bits >>= 1;
@@ -493,7 +494,7 @@ static bool straight_to(struct tl_walker *w, uint64_t to, enum past past, uint64
     }
     while (w->pc != to) {
         struct tl_block *const b = tl_walk_here(w);
-        if (!b)
+        if (!b || w->out->rc < 0)
             return false;
         const bool ends_here = to - b->pc < (uint64_t)b->size + 1;
         const int64_t n = ends_here ? count_to(b, to, past == PAST_HALF) : b->n;
@@ -550,8 +551,9 @@ static bool count_on(struct tl_walker *w, uint64_t count, uint64_t to, bool emit
         count -= n;
         if (count == 0)
             return leads;
-        if (branch || b->end == TL_BLOCK_UNMAPPED)
+        if (branch || b->end == TL_BLOCK_UNMAPPED || w->out->rc < 0)
             return false;
+        tl_walker_trim(w);
         b = tl_block_get(w->cache, w->space, w->isa, pc);
     }
     return false;

@@ -39,7 +39,8 @@
  * places; `need_address` && `gap_reported` after a call says that the flow was lost in it.
  *
  * Calls are accepted in any order, with any bits and addresses. The only failure is out of memory:
- * `failed` is set, the walker stays usable, and the caller returns TL_NOMEM. `offset` is the byte
+ * `failed` is set, the walker stays usable, and the caller returns TL_NOMEM. Once the sink has
+ * failed (`out->rc`), walks end early, anywhere: the stream is over. `offset` is the byte
  * offset of the reporting packet. Not thread-safe; use one walker per stream.
  */
 #ifndef TL_FLOW_WALKER_H
@@ -52,8 +53,9 @@
 #define TL_WALKER_CALLERS 32 /* a power of two */
 
 /*
- * Longest plausible straight-line run between two packets. More than this means that trace was lost
- * or that the image is not the program that ran.
+ * Longest plausible run that no outcome, address or packet interrupts. More than this means that
+ * trace was lost or that the image is not the program that ran; it is a gap (NO_PATH). It also
+ * bounds what a few bytes of trace can stand for.
  */
 #define TL_WALKER_STRAIGHT_MAX (1u << 20) /* bytes, or instructions */
 
@@ -169,7 +171,13 @@ void tl_walker_place_state(struct tl_walker *walker, struct tl_state *state);
 void tl_walker_rest_state(struct tl_walker *walker, struct tl_state *state);
 void tl_walker_restore_context(struct tl_walker *walker, const struct tl_image_context *context);
 
-/* Free the decoded blocks if they exceed the limit. Call between packets. Flushes the items. */
+/* Do the decoded blocks exceed the limit? */
+static inline bool tl_walker_is_full(const struct tl_walker *w)
+{
+    return w->cache && tl_block_cache_bytes(w->cache) > w->cache_limit;
+}
+/* Free the decoded blocks if they exceed the limit; pointers to them become invalid. Then flushes
+ * the items. The walker itself calls it before it looks up a block. */
 void tl_walker_trim(struct tl_walker *walker);
 
 /* Do both contexts identify the same memory? */

@@ -14,44 +14,51 @@ static inline bool has_outcome(const struct tl_block *b)
     return b->last_kind == TL_INSN_BRANCH && b->conditional;
 }
 
-/* Detects an endless loop without conditional branches. */
-struct round {
-    const struct tl_block *mark;
+/*
+ * What was executed since the last outcome or address. It must not be an endless loop (Brent: each
+ * block is compared with one that is remembered, and replaced after twice the distance), nor longer
+ * than any program goes on without a condition.
+ */
+struct alone {
+    uint64_t mark; /* address of the remembered block */
+    uint8_t isa;   /* of it; TL_ISA_NONE: there is none yet */
     uint64_t steps, next;
+    uint64_t insns;
 };
 
-static inline bool goes_round(struct round *r, const struct tl_block *b)
+/* Must the walk end before it executes `b`? */
+static inline bool goes_too_far(struct alone *a, const struct tl_block *b)
 {
-    if (b == r->mark)
+    a->insns += b->n;
+    if ((b->pc == a->mark && b->isa == a->isa) || a->insns > TL_WALKER_STRAIGHT_MAX)
         return true;
-    if (r->steps++ == r->next) {
-        r->mark = b;
-        r->next = r->next * 2 + 1;
+    if (a->steps++ == a->next) {
+        a->mark = b->pc;
+        a->isa = b->isa;
+        a->next = a->next * 2 + 1;
     }
     return false;
 }
 
 /*
  * Continue to the next block whose last instruction needs an outcome or address. NULL: the program
- * cannot be followed that far, which was reported.
+ * cannot be followed that far, which was reported, or the sink failed.
  */
-static struct tl_block *walk_to_choice(struct tl_walker *w, uint64_t offset)
+static struct tl_block *walk_to_choice(struct tl_walker *w, struct alone *alone, uint64_t offset)
 {
-    struct round round = {0};
     for (;;) {
-        struct tl_block *b = tl_walker_here(w, offset);
-        if (b)
-            b = tl_walk_full(w, b, offset);
+        struct tl_block *const b = w->out->rc < 0 ? NULL : tl_walker_here(w, offset);
         if (!b)
             return NULL;
-        if (b->n == 0)
-            tl_walk_lose_image(w, offset);
-        else if (b->end != TL_BLOCK_WAYPOINT)
+        const bool full = b->end == TL_BLOCK_FULL;
+        if (b->end == TL_BLOCK_UNMAPPED)
             tl_walk_off(w, b, offset);
-        else if (!goes_by_itself(b))
+        else if (!full && !goes_by_itself(b))
             return b;
-        else if (goes_round(&round, b))
+        else if (goes_too_far(alone, b))
             tl_walker_lose(w, TL_GAP_NO_PATH, offset);
+        else if (full)
+            tl_walker_pass(w, b, false, offset);
         else
             tl_walk_block(w, b, true, offset);
     }
@@ -66,6 +73,8 @@ struct known {
     bool address;   /* continue to an indirect branch after the bits */
     bool arrived;   /* that branch was reached and taken */
     uint64_t insns; /* number of instructions in the steps */
+    size_t decided; /* steps up to the last one that an outcome decided */
+    struct alone alone;
 };
 
 /*
@@ -79,7 +88,7 @@ walk_known(struct tl_walker *w, struct known *known, uintptr_t *steps, size_t ro
     const bool address = known->address;
     uint64_t bits = known->bits, sum = 0;
     unsigned n = known->n;
-    size_t k = 0;
+    size_t k = 0, decided = 0;
     bool taken;
     while (k < room && (n > 0 || address)) {
         struct tl_block *next = NULL;
@@ -92,6 +101,7 @@ walk_known(struct tl_walker *w, struct known *known, uintptr_t *steps, size_t ro
             next = b->go[taken];
             bits >>= 1;
             n--;
+            decided = k + 1;
             break;
         case TL_WAITS_NOTHING:
             taken = true;
@@ -113,6 +123,7 @@ walk_known(struct tl_walker *w, struct known *known, uintptr_t *steps, size_t ro
                 goto out;
             bits >>= 1;
             n--;
+            decided = k + 1;
             break;
         case TL_WAITS_ADDRESS:
             if (n > 0)
@@ -148,24 +159,49 @@ done:
     known->bits = bits;
     known->n = n;
     known->insns = sum;
+    known->decided = decided;
     return k;
 }
 
-static void walk_on(struct tl_walker *w, struct known *known, uint64_t offset)
+/* Follow known blocks. Returns the number of steps to deliver; `*lost`: the walk went too far after
+ * them. The same for any state of the block cache: else the output would depend on it. */
+static size_t follow(struct tl_walker *w, struct known *known, uintptr_t *steps, size_t room,
+                     bool *lost)
+{
+    const size_t k = walk_known(w, known, steps, room);
+    if (known->decided > 0)
+        known->alone = (struct alone){0};
+    for (size_t i = known->arrived ? k : known->decided; i < k; i++) {
+        if (!goes_too_far(&known->alone, tl_path_block(steps[i])))
+            continue;
+        for (size_t after = i; after < k; after++)
+            known->insns -= tl_path_block(steps[after])->n;
+        *lost = true;
+        return i;
+    }
+    return k;
+}
+
+/* Returns false if the walk went too far, which was reported. */
+static bool walk_on(struct tl_walker *w, struct known *known, uint64_t offset)
 {
     enum { ROOM = 256 };
+    bool lost = false;
     if (w->out->paths) {
-        const size_t k = walk_known(w, known, tl_item_batch_steps(w->out, ROOM), ROOM);
+        const size_t k = follow(w, known, tl_item_batch_steps(w->out, ROOM), ROOM, &lost);
         if (k > 0)
             tl_item_batch_path(w->out, k, known->insns, offset);
-        return;
+    } else {
+        uintptr_t steps[ROOM];
+        const size_t k = follow(w, known, steps, ROOM, &lost);
+        for (size_t i = 0; i < k; i++) {
+            const struct tl_block *const b = tl_path_block(steps[i]);
+            tl_item_batch_block(w->out, b, b->n, tl_path_taken(steps[i]), offset);
+        }
     }
-    uintptr_t steps[ROOM];
-    const size_t k = walk_known(w, known, steps, ROOM);
-    for (size_t i = 0; i < k; i++) {
-        const struct tl_block *const b = tl_path_block(steps[i]);
-        tl_item_batch_block(w->out, b, b->n, tl_path_taken(steps[i]), offset);
-    }
+    if (lost)
+        tl_walker_lose(w, TL_GAP_NO_PATH, offset);
+    return !lost;
 }
 
 /* Consume the bits of `known`, except those for which no block is found. */
@@ -173,11 +209,11 @@ static void walk_bits(struct tl_walker *w, struct known *known, uint64_t offset)
 {
     while (known->n > 0) {
         const unsigned before = known->n;
-        if (w->block)
-            walk_on(w, known, offset);
+        if (w->block && !walk_on(w, known, offset))
+            break;
         if (known->n < before)
             continue;
-        struct tl_block *const b = walk_to_choice(w, offset);
+        struct tl_block *const b = walk_to_choice(w, &known->alone, offset);
         if (!b)
             break;
         const bool taken = known->bits & 1;
@@ -191,6 +227,7 @@ static void walk_bits(struct tl_walker *w, struct known *known, uint64_t offset)
         }
         known->bits >>= 1;
         known->n--;
+        known->alone = (struct alone){0};
     }
 }
 
@@ -208,11 +245,11 @@ bool tl_walker_to_indirect(struct tl_walker *w, uint64_t offset)
     struct known known = {.address = true};
     if (!w->cache || w->need_mode)
         return false;
-    if (w->block)
-        walk_on(w, &known, offset);
+    if (w->block && !walk_on(w, &known, offset))
+        return false;
     if (known.arrived)
         return true;
-    struct tl_block *const b = walk_to_choice(w, offset);
+    struct tl_block *const b = walk_to_choice(w, &known.alone, offset);
     if (!b)
         return false;
     if (has_outcome(b)) {
@@ -273,11 +310,11 @@ static void end_within(struct tl_walker *w, struct tl_block *b, uint32_t n, uint
 static enum tl_walker_end walk_to(struct tl_walker *w, find_goal *find, const void *goal,
                                   const uint64_t *ip, uint64_t offset)
 {
-    struct round round = {0};
+    struct alone alone = {0};
     if (!w->cache || w->need_mode)
         return TL_WALKER_LOST;
     for (;;) {
-        if (!tl_walker_is_known(w, offset))
+        if (w->out->rc < 0 || !tl_walker_is_known(w, offset))
             return TL_WALKER_LOST;
         if (ip && w->pc == *ip)
             return TL_WALKER_REACHED;
@@ -298,7 +335,7 @@ static enum tl_walker_end walk_to(struct tl_walker *w, find_goal *find, const vo
         }
         if (waits)
             return TL_WALKER_CHOICE;
-        if (goes_round(&round, b)) {
+        if (goes_too_far(&alone, b)) {
             tl_walker_lose(w, TL_GAP_NO_PATH, offset);
             return TL_WALKER_LOST;
         }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "osd/lane.h"
 
+#include "base/cancel.h"
+
 #include <assert.h>
 #include <elf.h>
 #include <stdio.h>
@@ -76,7 +78,8 @@ int tl_osd_lane_deliver(struct tl_osd_lane *lane)
     lane->n_items = 0;
     if (n == 0 || !sink->items)
         return TL_OK;
-    return sink->items(sink->context, &lane->stream, lane->items, n);
+    const int rc = sink->items(sink->context, &lane->stream, lane->items, n);
+    return rc < 0 ? rc : tl_give_way();
 }
 
 static inline int make_room(struct tl_osd_lane *lane)

@@ -468,9 +468,13 @@ enum tl_etrace_end tl_etrace_walk_to(struct tl_etrace_walk *w, const struct tl_e
         return TL_ETRACE_END_INFERRED;
     (void)is_circle(&circle, w, true);
     for (uint32_t i = 0; a == GO_ON; i++) {
+        if (tl_walker_is_full(&w->walker)) {
+            tl_walker_trim(&w->walker);
+            w->block = NULL;
+        }
         struct tl_block *b = here(w);
         if (i % 4096 == 4095 && w->rc >= 0)
-            w->rc = w->walker.out->rc < 0 ? w->walker.out->rc : tl_cancel_check();
+            w->rc = w->walker.out->rc < 0 ? w->walker.out->rc : tl_give_way();
         if (!b || w->rc < 0)
             a = WRONG;
         else if (w->n < b->n && !w->reported)

@@ -171,7 +171,7 @@ static bool is_stopped(struct tl_nexus_walk *walk)
 {
     if (++walk->passed >= LOOK_EVERY) {
         walk->passed = 0;
-        walk->rc = tl_cancel_check();
+        walk->rc = tl_give_way();
     }
     if (walk->walker.out->rc < 0)
         walk->rc = walk->walker.out->rc;

@@ -4,6 +4,7 @@
  * There is one stream, "stf.0"; its offsets are those of the plain STF bytes. It is announced once
  * the header has shown the kind of trace.
  */
+#include "base/cancel.h"
 #include "decode/ops.h"
 #include "stf/flow_map.h"
 #include "stf/flow_reader.h"
@@ -42,7 +43,8 @@ static int announce(struct stf_decode *d)
 static int deliver(void *context, const struct tl_item *items, size_t n)
 {
     struct stf_decode *const d = context;
-    return d->sink.items ? d->sink.items(d->sink.context, &d->stream, items, n) : TL_OK;
+    const int rc = d->sink.items ? d->sink.items(d->sink.context, &d->stream, items, n) : TL_OK;
+    return rc < 0 ? rc : tl_give_way();
 }
 
 static void destroy(struct tl_decode *decode)
@@ -160,6 +162,8 @@ static int push(struct tl_decode *decode, const uint8_t *p, size_t n)
         if (result == TL_BAD)
             return lose(d, &fail);
         more = d->plain.n || in.n < before;
+        if (result == TL_OK) /* records need not give any items */
+            result = tl_give_way();
         if (result == TL_OK && d->plain.n) {
             tl_stf_reader_push(d->reader, (struct tl_bytes){d->plain.p, d->plain.n});
             result = read_records(d);
