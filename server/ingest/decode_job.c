@@ -6,21 +6,31 @@
  * Shards are stored by a separate thread concurrently with decoding, in order, a few at a time,
  * without any lock held. If the medium fails, they stay in memory and readable, and decoding does
  * not continue before they are stored; if it is slow, decoding waits once too many are pending.
+ * This happens as they are completed, in the middle of a push if need be, since a few raw bytes can
+ * give any number of them.
  */
 #include "ingest/decode_job.h"
+#include "base/cancel.h"
 #include "base/crew.h"
+#include "base/now.h"
 
 #include "ingest/remake.h"
 #include "ingest/resume.h"
+#include "lake/jobs.h"
 #include "lake/kept.h"
 #include "lake/lakeint.h"
 #include "stf/close.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
-#define SLICE_BYTES  (64u << 10) /* raw bytes between two checks for cancelling and sealing */
-#define JOB_BYTES    (4u << 20)  /* raw bytes per job: then other traces get their turn */
+#define SLICE_BYTES  (64u << 10) /* raw bytes per push, at most */
+#define SLICE_MIN    (1u << 10)
+#define SLICE_NS     INT64_C(10000000)  /* the raw bytes of a push are so few that it takes less */
+#define AGAIN_NS     INT64_C(500000000) /* until a shard is stored that could not be */
+#define EDGE_SHARDS  64         /* complete shards of a live edge, which another server stores */
+#define JOB_BYTES    (4u << 20) /* raw bytes per job: then other traces get their turn */
 #define TIMES_NS     UINT64_C(20000000) /* minimum interval between two samples of arrival */
 #define SHARED_BYTES (256u << 10)       /* backlog from which the crew helps to decode */
 
@@ -88,6 +98,8 @@ static int on_stream(void *context, const struct tl_decode_stream *stream)
     return r;
 }
 
+static int store_within(struct tl_gen *gen);
+
 static int on_items(void *context, const struct tl_decode_stream *stream,
                     const struct tl_item *items, size_t n)
 {
@@ -95,13 +107,12 @@ static int on_items(void *context, const struct tl_decode_stream *stream,
     struct tl_lane *lane = stream->index < gen->n_by_stream ? gen->by_stream[stream->index] : NULL;
     if (!lane)
         return TL_BAD;
-    if (tl_gen_abandoned(gen))
-        return TL_CANCELLED; /* a flush may take seconds */
+    const size_t before = gen->completed;
     pthread_mutex_lock(&lane->lock);
     const int r = tl_build_items(lane->build, items, n);
     pthread_mutex_unlock(&lane->lock);
     atomic_fetch_add_explicit(&gen->lake->items_decoded, n, memory_order_relaxed);
-    return r;
+    return r < 0 || gen->completed == before ? r : store_within(gen);
 }
 
 static int on_loss(void *context, const struct tl_decode_loss *loss)
@@ -141,7 +152,7 @@ static int start(struct tl_gen *gen, struct tl_fail *fail)
     gen->finished = false;
     gen->waiting = 0;
     gen->arrival_ns = gen->timed_ns = gen->first_ns = 0;
-    gen->together = SLICE_BYTES;
+    gen->together = gen->slice = SLICE_BYTES;
     if (r < 0)
         return r;
     gen->is_virtual = gen->wants_virtual && tl_can_mark(gen->decode);
@@ -418,33 +429,59 @@ static int store_beside(struct tl_gen *gen, struct tl_fail *fail)
     return gen->sealing ? TL_OK : store_all(gen, fail);
 }
 
-/* ---- the job -------------------------------------------------------------------------------- */
-
-static int finish(struct tl_gen *gen, struct tl_fail *fail)
+/* Why shards cannot be stored now, if that is for lack of space. */
+static int check_space(struct tl_lake *lake, struct tl_fail *fail)
 {
-    if (!gen->finished) {
-        gen->broken = tl_decode_finish(gen->decode);
-        for (size_t i = 0; gen->broken >= 0 && i < gen->n_by_stream; i++) {
-            struct tl_lane *lane = gen->by_stream[i];
-            pthread_mutex_lock(&lane->lock);
-            gen->broken = tl_build_finish(lane->build);
-            pthread_mutex_unlock(&lane->lock);
-        }
-        gen->finished = true;
-        if (gen->broken < 0)
-            return tl_fail_set(fail, gen->broken, "decoding ended: %s", tl_err_name(gen->broken));
-    }
-    tl_mark_flush(gen);
-    int r = store_all(gen, fail);
-    if (r >= 0)
-        r = save_streams(gen, fail);
-    return r < 0 ? r : TL_EOF;
+    const uint64_t left = lake->backend->ops->free_bytes(lake->backend);
+    return left < atomic_load(&lake->min_free) / 2
+               ? tl_fail_set(fail, TL_NOSPACE, "only %llu MiB are free",
+                             (unsigned long long)(left >> 20))
+               : TL_OK;
 }
 
-/* Decoding, or a builder, failed permanently; or it was abandoned midway, and cannot continue. */
+/* Pause in the middle of a push. TL_CANCELLED: it is not wanted any more. */
+static int wait_midway(struct tl_gen *gen)
+{
+    const int64_t until = tl_monotonic_ns() + AGAIN_NS;
+    int r = tl_give_way();
+    while (r >= 0 && tl_monotonic_ns() < until) {
+        usleep(20000);
+        r = tl_give_way();
+    }
+    return r;
+}
+
+/* A shard was completed, somewhere within a push, which cannot be left: wait until it can be
+ * stored, or until enough others have been. */
+static int store_within(struct tl_gen *gen)
+{
+    struct tl_fail fail = {0};
+    bool waited = false;
+    int r;
+    if (gen->is_edge)
+        return backlog(gen) > EDGE_SHARDS ? TL_LIMIT : TL_OK;
+    do {
+        r = check_space(gen->lake, &fail);
+        if (r >= 0)
+            r = store_beside(gen, &fail);
+        if (r != TL_NOSPACE && r != TL_IO)
+            break;
+        tl_gen_say(gen, "decoding waits: %s", fail.text);
+        waited = true;
+        r = wait_midway(gen);
+    } while (r >= 0);
+    if (waited && r >= 0)
+        tl_gen_say(gen, "%s", "");
+    return r;
+}
+
+/* ---- the job -------------------------------------------------------------------------------- */
+
+/* Decoding, or a builder, failed permanently; or it was abandoned midway, since it is not wanted or
+ * the lease is gone, and cannot continue. */
 static int broke(struct tl_gen *gen, int r, struct tl_fail *fail)
 {
-    if (r == TL_CANCELLED) {
+    if (r == TL_CANCELLED || r == TL_DENIED) {
         gen->cut = true;
         return r;
     }
@@ -454,6 +491,34 @@ static int broke(struct tl_gen *gen, int r, struct tl_fail *fail)
     if (fail)
         *fail = gen->failure;
     return r;
+}
+
+/* Decode what is pending at the end of the capture, and complete all shards. */
+static int end_decode(struct tl_gen *gen, struct tl_fail *fail)
+{
+    int r = tl_decode_finish(gen->decode);
+    for (size_t i = 0; r >= 0 && i < gen->n_by_stream; i++) {
+        struct tl_lane *lane = gen->by_stream[i];
+        pthread_mutex_lock(&lane->lock);
+        r = tl_build_finish(lane->build);
+        pthread_mutex_unlock(&lane->lock);
+    }
+    gen->finished = r != TL_CANCELLED;
+    return r < 0 ? broke(gen, r, fail) : TL_OK;
+}
+
+static int finish(struct tl_gen *gen, struct tl_fail *fail)
+{
+    int r = gen->finished ? TL_OK : end_decode(gen, fail);
+    if (r >= 0)
+        r = wait_sealer(gen, fail);
+    if (r < 0)
+        return r;
+    tl_mark_flush(gen);
+    r = store_all(gen, fail);
+    if (r >= 0)
+        r = save_streams(gen, fail);
+    return r < 0 ? r : TL_EOF;
 }
 
 /* Record the last timestamps of everything decoded, and when the bytes after it had arrived. */
@@ -527,16 +592,27 @@ static int mark(struct tl_gen *gen, struct tl_fail *fail)
     return r;
 }
 
-/* Push bytes slice by slice; complete shards are stored in between. */
+/* Choose the size of the next push by the time that one of `n` bytes took. */
+static void adapt_slice(struct tl_gen *gen, size_t n, int64_t ns)
+{
+    if (ns > SLICE_NS && n > SLICE_MIN)
+        gen->slice = n / 2 > SLICE_MIN ? n / 2 : SLICE_MIN;
+    else if (ns < SLICE_NS / 4 && n == gen->slice && n < SLICE_BYTES)
+        gen->slice = 2 * n;
+}
+
+/* Push bytes slice by slice. */
 static int push(struct tl_gen *gen, const struct tl_buf *bytes, struct tl_fail *fail)
 {
-    const size_t slice = gen->is_virtual ? gen->lake->options.mark_bytes : SLICE_BYTES;
     for (size_t at = 0; at < bytes->n;) {
+        const size_t slice = gen->is_virtual ? gen->lake->options.mark_bytes : gen->slice;
         const size_t n = bytes->n - at < slice ? bytes->n - at : slice;
+        const int64_t begun = tl_monotonic_ns();
         gen->failure = (struct tl_fail){0};
         int r = tl_decode_push(gen->decode, bytes->p + at, n);
         if (r < 0)
             return broke(gen, r, fail);
+        adapt_slice(gen, n, tl_monotonic_ns() - begun);
         at += n;
         gen->waiting += n;
         atomic_fetch_add(&gen->decoded, n);
@@ -545,10 +621,10 @@ static int push(struct tl_gen *gen, const struct tl_buf *bytes, struct tl_fail *
             r = flush(gen, fail);
         if (r >= 0 && !gen->is_edge && tl_resume_due(gen))
             r = mark(gen, fail);
+        if (r >= 0)
+            r = tl_give_way();
         if (r < 0)
             return r;
-        if (tl_gen_abandoned(gen) || atomic_load(&gen->lake->closing))
-            return TL_CANCELLED;
     }
     return TL_OK;
 }
@@ -675,11 +751,28 @@ static int decode_some(struct tl_gen *gen, uint64_t end, bool last, struct tl_fa
     return r < 0 ? r : TL_EOF;
 }
 
+static bool is_unwanted(void *context)
+{
+    const struct tl_gen *const gen = context;
+    return tl_gen_abandoned(gen) || atomic_load(&gen->lake->closing);
+}
+
+/* Within a push: let others have their turn. */
+static int give_way(void *context)
+{
+    struct tl_gen *const gen = context;
+    return tl_jobs_give_way(gen->lake, &gen->turn);
+}
+
 int tl_gen_decode(struct tl_gen *gen, uint64_t end, bool last, struct tl_fail *fail)
 {
+    const struct tl_cancel cancel = {.asked = is_unwanted, .give_way = give_way, .context = gen};
+    const struct tl_cancel *const before = tl_cancel_set(&cancel);
+    gen->turn = (struct tl_turn_time){tl_monotonic_ns(), is_unwanted, gen};
     tl_crew_enter(gen->lake->crew);
     const int r = decode_some(gen, end, last, fail);
     tl_crew_exit(gen->lake->crew);
+    tl_cancel_set(before);
     /* In any case: nothing is being stored between two jobs. A failure is reported again by the
      * next one. */
     const int stored = wait_sealer(gen, NULL);

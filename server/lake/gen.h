@@ -81,6 +81,13 @@ void tl_lane_note_incomplete(struct tl_lane *lane, uint64_t shard);
 /* Number of positions in the sealed shards. */
 uint64_t tl_lane_sealed_locked(const struct tl_lane *lane);
 
+/* A job's turn (lake/jobs.h). */
+struct tl_turn_time {
+    int64_t begun_ns; /* monotonic */
+    bool (*unwanted)(void *context);
+    void *context;
+};
+
 /* ---- generations --------------------------------------------------------------------------- */
 
 struct tl_gen {
@@ -115,11 +122,13 @@ struct tl_gen {
     /* For the generation's decode job; at most one runs at a time: */
     struct tl_decode *decode;
     struct tl_spool_reader *reader;
-    uint64_t arrival_ns;      /* arrival time of the bytes pushed last; 0: not known */
-    uint64_t timed_ns;        /* arrival time that timestamps were last related to */
-    uint64_t first_ns;        /* first arrival time */
-    size_t waiting;           /* bytes pushed into the decoder since its last flush */
-    size_t together;          /* number of bytes after which it is flushed */
+    uint64_t arrival_ns; /* arrival time of the bytes pushed last; 0: not known */
+    uint64_t timed_ns;   /* arrival time that timestamps were last related to */
+    uint64_t first_ns;   /* first arrival time */
+    size_t waiting;      /* bytes pushed into the decoder since its last flush */
+    size_t together;     /* number of bytes after which it is flushed */
+    size_t slice;        /* number of bytes per push */
+    struct tl_turn_time turn;
     size_t completed;         /* number of shards completed */
     struct tl_packer *packer; /* compresses what the crew has not, when a shard is stored */
     /* The sealing thread stores shards while the job decodes; it ends with the job. */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Opening and closing the lake, decode threads and watchers. */
+/* Opening and closing the lake, and watchers. */
 #include "base/crew.h"
 #include "base/processors.h"
 #include "ingest/repack.h"
+#include "lake/jobs.h"
 #include "lake/lakeint.h"
 #include "query/debuginfo.h"
 #include "rados/rados.h"
@@ -19,107 +20,6 @@
 #define CHECKPOINT_BYTES ((uint64_t)64 << 20)
 #define MIN_FREE         (UINT64_C(256) << 20)
 #define FILL_WAIT_NS     INT64_C(60000000000) /* for another server that is filling the catalog */
-
-/* ---- jobs ----------------------------------------------------------------------------------- */
-
-static void enqueue_locked(struct tl_lake *lake, struct tl_trace *trace)
-{
-    trace->queued = true;
-    if (trace->running)
-        return; /* its thread checks `queued` when it is done */
-    trace->next_job = NULL;
-    *lake->last_job = tl_trace_get(trace);
-    lake->last_job = &trace->next_job;
-    pthread_cond_signal(&lake->work);
-}
-
-void tl_lake_unqueue_locked(struct tl_lake *lake, struct tl_trace *trace)
-{
-    struct tl_trace **p = &lake->jobs;
-    while (*p && *p != trace)
-        p = &(*p)->next_job;
-    trace->queued = false;
-    if (!*p)
-        return;
-    *p = trace->next_job;
-    if (!*p)
-        lake->last_job = p;
-    tl_trace_put(trace);
-}
-
-void tl_lake_queue(struct tl_lake *lake, struct tl_trace *trace, int64_t delay_ns)
-{
-    pthread_mutex_lock(&lake->lock);
-    const int64_t when = delay_ns > 0 ? tl_monotonic_ns() + delay_ns : 0;
-    if (!trace->queued) {
-        trace->not_before_ns = when;
-        enqueue_locked(lake, trace);
-    } else if (when < trace->not_before_ns) {
-        trace->not_before_ns = when;
-        pthread_cond_signal(&lake->work);
-    }
-    pthread_mutex_unlock(&lake->lock);
-}
-
-/* Take a due job off the queue; otherwise `*wait` is the time until one is due (< 0: none). */
-static struct tl_trace *take_job_locked(struct tl_lake *lake, int64_t *wait)
-{
-    const int64_t now = tl_monotonic_ns();
-    *wait = -1;
-    for (struct tl_trace **p = &lake->jobs; *p; p = &(*p)->next_job) {
-        struct tl_trace *trace = *p;
-        if (trace->not_before_ns > now) {
-            const int64_t left = trace->not_before_ns - now;
-            *wait = *wait < 0 || left < *wait ? left : *wait;
-            continue;
-        }
-        *p = trace->next_job;
-        if (!*p)
-            lake->last_job = p;
-        trace->queued = false;
-        trace->running = true;
-        return trace;
-    }
-    return NULL;
-}
-
-static void wait_locked(struct tl_lake *lake, int64_t ns)
-{
-    if (ns < 0) {
-        pthread_cond_wait(&lake->work, &lake->lock);
-        return;
-    }
-    (void)tl_cond_wait_until(&lake->work, &lake->lock, tl_monotonic_ns() + ns);
-}
-
-static void *decode_thread(void *context)
-{
-    struct tl_lake *lake = context;
-    pthread_mutex_lock(&lake->lock);
-    while (!atomic_load(&lake->closing)) {
-        int64_t wait;
-        struct tl_trace *trace = take_job_locked(lake, &wait);
-        if (!trace) {
-            wait_locked(lake, wait);
-            continue;
-        }
-        pthread_mutex_unlock(&lake->lock);
-        const int64_t delay = tl_lake_run_job(trace);
-        pthread_mutex_lock(&lake->lock);
-        trace->running = false;
-        if (trace->queued || delay >= 0) {
-            if (!trace->queued)
-                trace->not_before_ns = delay > 0 ? tl_monotonic_ns() + delay : 0;
-            enqueue_locked(lake, trace);
-        }
-        /* Before a deleting thread continues: this is not the last reference, which that thread
-         * frees. */
-        tl_trace_put(trace);
-        pthread_cond_broadcast(&lake->idle);
-    }
-    pthread_mutex_unlock(&lake->lock);
-    return NULL;
-}
 
 /* ---- watchers ------------------------------------------------------------------------------- */
 
@@ -156,23 +56,6 @@ void tl_lake_notify(struct tl_lake *lake)
 }
 
 /* ---- opening -------------------------------------------------------------------------------- */
-
-static int start_threads(struct tl_lake *lake, struct tl_fail *fail)
-{
-    const unsigned n =
-        lake->options.decode_threads ? lake->options.decode_threads : tl_processors();
-    lake->threads = calloc(n, sizeof(*lake->threads));
-    if (!lake->threads)
-        return tl_fail_set(fail, TL_NOMEM, "no memory");
-    for (; lake->n_threads < n; lake->n_threads++) {
-        const int e = pthread_create(&lake->threads[lake->n_threads], NULL, decode_thread, lake);
-        if (e != 0) {
-            errno = e;
-            return tl_fail_set(fail, TL_IO, "cannot start a decode thread: %s", strerror(e));
-        }
-    }
-    return TL_OK;
-}
 
 /* Fill the catalog from the store's objects if it is new but they are not. */
 static int fill_catalog(struct tl_lake *lake, struct tl_fail *fail)
@@ -243,6 +126,7 @@ int tl_lake_open_on(struct tl_lake **out, struct tl_backend *backend,
     if (lake->options.min_free_bytes == 0)
         lake->options.min_free_bytes = MIN_FREE;
     lake->last_job = &lake->jobs;
+    lake->last_turn = &lake->turns;
     pthread_mutex_init(&lake->lock, NULL);
     pthread_mutex_init(&lake->retain_lock, NULL);
     pthread_mutex_init(&lake->garbage_lock, NULL);
@@ -282,7 +166,7 @@ int tl_lake_open_on(struct tl_lake **out, struct tl_backend *backend,
     if (r >= 0)
         r = tl_lake_begin(lake, fail);
     if (r >= 0)
-        r = start_threads(lake, fail);
+        r = tl_jobs_start(lake, fail);
     if (r >= 0)
         r = tl_housekeeper_start(lake, fail);
     if (r >= 0)
@@ -313,17 +197,6 @@ int tl_lake_open(struct tl_lake **out, const struct tl_lake_options *options, st
     return TL_OK;
 }
 
-static void stop_threads(struct tl_lake *lake)
-{
-    pthread_mutex_lock(&lake->lock);
-    atomic_store(&lake->closing, true);
-    pthread_cond_broadcast(&lake->work);
-    pthread_mutex_unlock(&lake->lock);
-    for (unsigned i = 0; i < lake->n_threads; i++)
-        pthread_join(lake->threads[i], NULL);
-    free(lake->threads);
-}
-
 void tl_lake_set_min_free(struct tl_lake *lake, uint64_t bytes)
 {
     const uint64_t min_free = bytes ? bytes : MIN_FREE;
@@ -339,7 +212,7 @@ void tl_lake_close(struct tl_lake *lake)
     tl_housekeeper_stop(lake);
     tl_repack_stop(lake);
     tl_share_stop(lake);
-    stop_threads(lake);
+    tl_jobs_stop(lake);
     for (struct tl_trace *t = lake->jobs, *next; t; t = next) {
         next = t->next_job;
         tl_trace_put(t);

@@ -56,9 +56,7 @@ struct tl_lake {
     /* By the crew; NULL: it has no threads, since there is one processor. */
     struct tl_packing *packing;
     struct tl_lake_options options;
-    atomic_ullong min_free; /* the option, which can be changed */
-    pthread_t *threads;
-    unsigned n_threads;
+    atomic_ullong min_free;       /* the option, which can be changed */
     struct tl_contents *contents; /* private to the housekeeper's thread: the hash in progress */
     struct tl_chore look;         /* start.c */
     struct tl_chore house;        /* upkeep/housekeeper.c */
@@ -83,6 +81,11 @@ struct tl_lake {
     uint64_t uses;     /* number of accesses */
     uint64_t unlinked; /* number of traces removed from it, or changed by others */
     struct tl_trace *jobs, **last_job;
+    /* lake/jobs.c: jobs that may compute, and that do; threads, and those without a job; suspended
+     * jobs, longest first. */
+    unsigned slots, busy, n_threads, n_idle;
+    struct tl_turn *turns, **last_turn;
+    bool resumed; /* the last slot was given to a suspended one */
 
     pthread_mutex_t reading; /* serialises reading traces into the table */
 
@@ -172,10 +175,8 @@ void tl_lake_end_job(struct tl_lake *lake, struct tl_trace *trace);
 TL_MUST_USE int tl_lake_add_trace(struct tl_lake *lake, const char *id, const char *rig,
                                   const char *setup, struct tl_trace **out, struct tl_fail *fail);
 /* Queue a decode job of the trace, due in `delay_ns`; if one is queued, it becomes due no later
- * than that. */
+ * than that. lake/jobs.h has the rest about them. */
 void tl_lake_queue(struct tl_lake *lake, struct tl_trace *trace, int64_t delay_ns);
-/* Remove the trace's job from the queue. The caller holds the lake's lock and a reference. */
-void tl_lake_unqueue_locked(struct tl_lake *lake, struct tl_trace *trace);
 /* Run one decode job. Returns the delay in ns until the next one is due, < 0: none is. */
 int64_t tl_lake_run_job(struct tl_trace *trace);
 void tl_lake_notify(struct tl_lake *lake);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Deleting traces. */
 #include "ingest/repack.h"
-#include "lake/lakeint.h"
+#include "lake/jobs.h"
 #include "share/share.h"
 
 #include <stdio.h>
@@ -58,10 +58,10 @@ struct refusals {
  */
 static void end_job_locked(struct tl_lake *lake, struct tl_trace *trace)
 {
-    tl_lake_unqueue_locked(lake, trace);
+    tl_jobs_remove_locked(lake, trace);
     while (trace->running) {
         pthread_cond_wait(&lake->idle, &lake->lock);
-        tl_lake_unqueue_locked(lake, trace); /* it may have queued itself again */
+        tl_jobs_remove_locked(lake, trace); /* it may have queued itself again */
     }
 }
 

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A few raw bytes can take hours to decode, so a job is interrupted in the middle of whatever it
+ * does: its thread sleeps within the decoder's sink until the next turn, and another thread runs
+ * the next job. So there are as many threads as there are suspended jobs, and slots for those that
+ * compute.
+ *
+ * A new job goes before suspended ones: nearly all are short, and those of live captures, which
+ * somebody watches. Once a suspended one has waited for long, they alternate.
+ */
+#include "lake/jobs.h"
+
+#include "base/crew.h"
+#include "base/processors.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define TURN_NS     INT64_C(10000000)
+#define PATIENCE_NS INT64_C(100000000) /* a suspended job waits so long for newer ones */
+#define LOOK_NS     INT64_C(200000000) /* between two looks whether it is wanted */
+#define MAX_THREADS 1024u
+
+/* A suspended job, on its thread's stack. */
+struct tl_turn {
+    struct tl_turn *next;
+    pthread_cond_t cond;
+    int64_t since_ns;
+    bool granted; /* it has a slot, and has left the list */
+};
+
+/* ---- queue ---------------------------------------------------------------------------------- */
+
+static void enqueue_locked(struct tl_lake *lake, struct tl_trace *trace)
+{
+    trace->queued = true;
+    if (trace->running)
+        return; /* its thread checks `queued` when it is done */
+    trace->next_job = NULL;
+    *lake->last_job = tl_trace_get(trace);
+    lake->last_job = &trace->next_job;
+    pthread_cond_signal(&lake->work);
+}
+
+void tl_jobs_remove_locked(struct tl_lake *lake, struct tl_trace *trace)
+{
+    struct tl_trace **p = &lake->jobs;
+    while (*p && *p != trace)
+        p = &(*p)->next_job;
+    trace->queued = false;
+    if (!*p)
+        return;
+    *p = trace->next_job;
+    if (!*p)
+        lake->last_job = p;
+    tl_trace_put(trace);
+}
+
+void tl_lake_queue(struct tl_lake *lake, struct tl_trace *trace, int64_t delay_ns)
+{
+    pthread_mutex_lock(&lake->lock);
+    const int64_t when = delay_ns > 0 ? tl_monotonic_ns() + delay_ns : 0;
+    if (!trace->queued) {
+        trace->not_before_ns = when;
+        enqueue_locked(lake, trace);
+    } else if (when < trace->not_before_ns) {
+        trace->not_before_ns = when;
+        pthread_cond_signal(&lake->work);
+    }
+    pthread_mutex_unlock(&lake->lock);
+}
+
+/* The place in the queue of the first job that is due; otherwise NULL, and `*wait` is the time
+ * until one is (< 0: none). */
+static struct tl_trace **find_due_locked(struct tl_lake *lake, int64_t *wait)
+{
+    const int64_t now = tl_monotonic_ns();
+    *wait = -1;
+    for (struct tl_trace **p = &lake->jobs; *p; p = &(*p)->next_job) {
+        const int64_t left = (*p)->not_before_ns - now;
+        if (left <= 0)
+            return p;
+        *wait = *wait < 0 || left < *wait ? left : *wait;
+    }
+    return NULL;
+}
+
+/* Take a due job off the queue, if there is a slot for it; else as above. */
+static struct tl_trace *take_job_locked(struct tl_lake *lake, int64_t *wait)
+{
+    *wait = -1;
+    struct tl_trace **const p = lake->busy < lake->slots ? find_due_locked(lake, wait) : NULL;
+    if (!p)
+        return NULL;
+    struct tl_trace *const trace = *p;
+    *p = trace->next_job;
+    if (!*p)
+        lake->last_job = p;
+    trace->queued = false;
+    trace->running = true;
+    lake->busy++;
+    lake->resumed = false;
+    return trace;
+}
+
+/* ---- turns ---------------------------------------------------------------------------------- */
+
+static void remove_turn_locked(struct tl_lake *lake, const struct tl_turn *turn)
+{
+    struct tl_turn **p = &lake->turns;
+    while (*p != turn)
+        p = &(*p)->next;
+    *p = turn->next;
+    if (!*p)
+        lake->last_turn = p;
+}
+
+/* A slot may be free: give it to somebody. */
+static void pass_on_locked(struct tl_lake *lake)
+{
+    int64_t wait;
+    struct tl_turn *turn;
+    while (lake->busy < lake->slots && (turn = lake->turns)) {
+        const bool patient = tl_monotonic_ns() - turn->since_ns < PATIENCE_NS;
+        if ((patient || lake->resumed) && lake->n_idle > 0 && find_due_locked(lake, &wait))
+            break;
+        remove_turn_locked(lake, turn);
+        turn->granted = lake->resumed = true;
+        lake->busy++;
+        pthread_cond_signal(&turn->cond);
+    }
+    if (lake->busy < lake->slots)
+        pthread_cond_signal(&lake->work);
+}
+
+static int add_thread_locked(struct tl_lake *lake);
+
+/* Does anybody wait for a slot? If these are only new jobs, there must be a thread for them. */
+static bool is_wanted_locked(struct tl_lake *lake)
+{
+    int64_t wait;
+    const bool due = find_due_locked(lake, &wait) != NULL;
+    const bool served = due && (lake->n_idle > 0 || add_thread_locked(lake) == 0);
+    return lake->turns || served;
+}
+
+static void wait_for_turn_locked(struct tl_lake *lake, const struct tl_turn_time *time)
+{
+    struct tl_turn turn = {.since_ns = tl_monotonic_ns()};
+    pthread_cond_init(&turn.cond, NULL);
+    *lake->last_turn = &turn;
+    lake->last_turn = &turn.next;
+    lake->busy--;
+    pass_on_locked(lake);
+    tl_crew_exit(lake->crew);
+    while (!turn.granted && !time->unwanted(time->context))
+        (void)tl_cond_wait_until(&turn.cond, &lake->lock, tl_monotonic_ns() + LOOK_NS);
+    if (!turn.granted) { /* it only unwinds, for which it needs no slot of its own */
+        remove_turn_locked(lake, &turn);
+        lake->busy++;
+    }
+    tl_crew_enter(lake->crew);
+    pthread_cond_destroy(&turn.cond);
+}
+
+int tl_jobs_give_way(struct tl_lake *lake, struct tl_turn_time *turn)
+{
+    if (turn->unwanted(turn->context))
+        return TL_CANCELLED;
+    if (tl_monotonic_ns() - turn->begun_ns < TURN_NS)
+        return TL_OK;
+    pthread_mutex_lock(&lake->lock);
+    if (is_wanted_locked(lake))
+        wait_for_turn_locked(lake, turn);
+    pthread_mutex_unlock(&lake->lock);
+    turn->begun_ns = tl_monotonic_ns();
+    return turn->unwanted(turn->context) ? TL_CANCELLED : TL_OK;
+}
+
+/* ---- threads -------------------------------------------------------------------------------- */
+
+static void wait_locked(struct tl_lake *lake, int64_t ns)
+{
+    lake->n_idle++;
+    if (ns < 0)
+        pthread_cond_wait(&lake->work, &lake->lock);
+    else
+        (void)tl_cond_wait_until(&lake->work, &lake->lock, tl_monotonic_ns() + ns);
+    lake->n_idle--;
+}
+
+static void run_locked(struct tl_lake *lake, struct tl_trace *trace)
+{
+    pthread_mutex_unlock(&lake->lock);
+    const int64_t delay = tl_lake_run_job(trace);
+    pthread_mutex_lock(&lake->lock);
+    trace->running = false;
+    lake->busy--;
+    if (trace->queued || delay >= 0) {
+        if (!trace->queued)
+            trace->not_before_ns = delay > 0 ? tl_monotonic_ns() + delay : 0;
+        enqueue_locked(lake, trace);
+    }
+    /* Before a deleting thread continues: this is not the last reference, which that thread
+     * frees. */
+    tl_trace_put(trace);
+    pthread_cond_broadcast(&lake->idle);
+    pass_on_locked(lake);
+}
+
+static void *run_jobs(void *context)
+{
+    struct tl_lake *lake = context;
+    pthread_mutex_lock(&lake->lock);
+    while (!atomic_load(&lake->closing)) {
+        int64_t wait;
+        struct tl_trace *const trace = take_job_locked(lake, &wait);
+        if (trace)
+            run_locked(lake, trace);
+        else if (lake->n_idle < lake->slots)
+            wait_locked(lake, wait);
+        else
+            break; /* one of those that took the place of suspended ones */
+    }
+    lake->n_threads--;
+    pthread_cond_broadcast(&lake->idle);
+    pthread_mutex_unlock(&lake->lock);
+    return NULL;
+}
+
+/* Returns an errno. */
+static int add_thread_locked(struct tl_lake *lake)
+{
+    pthread_t thread;
+    if (lake->n_threads >= MAX_THREADS)
+        return EAGAIN;
+    const int e = pthread_create(&thread, NULL, run_jobs, lake);
+    if (e != 0)
+        return e;
+    pthread_detach(thread);
+    lake->n_threads++;
+    return 0;
+}
+
+int tl_jobs_start(struct tl_lake *lake, struct tl_fail *fail)
+{
+    int e = 0;
+    pthread_mutex_lock(&lake->lock);
+    lake->slots = lake->options.decode_threads ? lake->options.decode_threads : tl_processors();
+    while (e == 0 && lake->n_threads < lake->slots)
+        e = add_thread_locked(lake);
+    pthread_mutex_unlock(&lake->lock);
+    errno = e;
+    return e ? tl_fail_set(fail, TL_IO, "cannot start a decode thread: %s", strerror(e)) : TL_OK;
+}
+
+void tl_jobs_stop(struct tl_lake *lake)
+{
+    pthread_mutex_lock(&lake->lock);
+    atomic_store(&lake->closing, true);
+    for (struct tl_turn *turn = lake->turns; turn; turn = turn->next)
+        pthread_cond_signal(&turn->cond);
+    while (lake->n_threads > 0) {
+        pthread_cond_broadcast(&lake->work);
+        pthread_cond_wait(&lake->idle, &lake->lock);
+    }
+    pthread_mutex_unlock(&lake->lock);
+}

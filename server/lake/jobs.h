@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Decode jobs: the queue of traces that have one, the threads that run them, and their turns. As
+ * many of them compute at a time as the options say; each in turn, for some milliseconds. Locking:
+ * the lake's lock.
+ */
+#ifndef TL_LAKE_JOBS_H
+#define TL_LAKE_JOBS_H
+
+#include "lake/lakeint.h"
+
+/* Start and stop the threads. Stopping cancels jobs (lake->closing), and waits for their end. */
+TL_MUST_USE int tl_jobs_start(struct tl_lake *lake, struct tl_fail *fail);
+void tl_jobs_stop(struct tl_lake *lake);
+
+/* Remove the trace's job from the queue. The caller holds the lake's lock and a reference. */
+void tl_jobs_remove_locked(struct tl_lake *lake, struct tl_trace *trace);
+
+/*
+ * Called by a job, on its thread, with no lock held: if its turn is over and others wait, let them
+ * have theirs, and return when it is this job's turn again. TL_CANCELLED: `unwanted`, which must be
+ * cheap and is called with the lake's lock held.
+ */
+TL_MUST_USE int tl_jobs_give_way(struct tl_lake *lake, struct tl_turn_time *turn);
+
+#endif

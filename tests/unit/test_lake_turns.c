@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Captures of which a few raw bytes stand for very many instructions: their shards are stored while
+ * they are decoded, in bounded memory; they can be deleted, and the lake closed, at once; others
+ * have their turn; and what is stored does not depend on the turns. Progress is measured in shards,
+ * never by sleeping.
+ */
+#include "sim_capture.h"
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED true
+#else
+#define SANITIZED false
+#endif
+
+#define ZEROS   ((size_t)16 << 20) /* bytes of the program: none of its instructions branches */
+#define SHARD   (UINT64_C(1) << 20)
+#define BASE    UINT32_C(0x80000000)
+#define AT_ONCE 2000 /* ms; sanitizers slow everything down */
+
+static struct tl_backend *backend;
+static struct tl_lake *lake;
+
+static int64_t at_once(void)
+{
+    return SANITIZED ? 10 * AT_ONCE : AT_ONCE;
+}
+
+/* `jumps` addresses in a program of zeros, each followed by an atom: the core ran on for as long as
+ * the walker believes. */
+static void make_zeros(struct capture *c, const char *hash, unsigned jumps)
+{
+    static const uint8_t begin[] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x80, 1, 1, 0, 4};
+    struct tl_setup setup;
+    *c = (struct capture){0};
+    assert_int_equal(tl_buf_add(&c->bytes, begin, sizeof begin), TL_OK);
+    for (unsigned i = 0; i < jumps; i++) {
+        const uint8_t jump[] = {0x82, 0, (uint8_t)(i & 15), 0, 0x80, 0, 0xf7};
+        assert_int_equal(tl_buf_add(&c->bytes, jump, sizeof jump), TL_OK);
+    }
+    tl_setup_init(&setup);
+    assert_int_equal(tl_setup_format(&setup, "etm4,id=0x10", NULL), TL_OK);
+    const struct tl_sim_etm4_options etm = {.minor = 4, .trace_id = 0x10};
+    assert_int_equal(tl_sim_etm4_source(&etm, &setup.sources[0]), TL_OK);
+    snprintf(setup.sources[0].name, sizeof setup.sources[0].name, "cs.10");
+    setup.sources[0].id = 0x10;
+    assert_int_equal(tl_setup_add_image_at(&setup, hash, BASE, 0, UINT64_MAX, TL_SPACE_ANY), TL_OK);
+    assert_int_equal(tl_setup_write(&setup, &c->setup), TL_OK);
+    assert_int_equal(tl_buf_add(&c->setup, "", 1), TL_OK);
+    tl_setup_fini(&setup);
+}
+
+static void put_zeros(struct tl_lake *to, char hash[static 72])
+{
+    struct tl_buf zeros = {0};
+    assert_int_equal(tl_buf_reserve(&zeros, ZEROS), TL_OK);
+    memset(zeros.p, 0, ZEROS);
+    zeros.n = ZEROS;
+    sim_put_image(to, &zeros, hash);
+    tl_buf_fini(&zeros);
+}
+
+static void open_lake(unsigned threads)
+{
+    lake = open_memory_lake(&backend, SHARD, threads);
+}
+
+static void push_zeros(const char *id, unsigned jumps)
+{
+    struct capture c;
+    char hash[72];
+    put_zeros(lake, hash);
+    make_zeros(&c, hash, jumps);
+    push_all(lake, id, &c, 1 << 20);
+    capture_free(&c);
+}
+
+/* Wait until `n` more shards have been stored. */
+static void wait_shards(unsigned long n)
+{
+    const unsigned long from = atomic_load(&lake->shards_sealed);
+    for (int64_t since = 0; atomic_load(&lake->shards_sealed) < from + n;)
+        keep_waiting(&since, "shards");
+}
+
+static size_t peak_kib(void)
+{
+    FILE *const f = fopen("/proc/self/status", "r");
+    char line[128];
+    size_t kib = 0;
+    while (f && fgets(line, sizeof line, f))
+        if (sscanf(line, "VmHWM: %zu", &kib) == 1)
+            break;
+    if (f)
+        fclose(f);
+    return kib;
+}
+
+static int state_of(const char *id)
+{
+    struct tl_trace_list list;
+    assert_int_equal(tl_lake_trace(lake, id, &list), TL_OK);
+    const int state = list.rows[0].state;
+    tl_trace_list_free(&list);
+    return state;
+}
+
+static void delete_at_once(const char *id)
+{
+    struct tl_fail fail = {0};
+    const int64_t begun = tl_monotonic_ms();
+    assert_int_equal(tl_lake_delete(lake, id, &fail), TL_OK);
+    assert_true(tl_monotonic_ms() - begun < at_once());
+}
+
+static void close_at_once(void)
+{
+    const int64_t begun = tl_monotonic_ms();
+    tl_lake_close(lake);
+    assert_true(tl_monotonic_ms() - begun < at_once());
+    tl_backend_free(backend);
+}
+
+/* All of it is one push to the decoder, which takes minutes. */
+static void shards_are_stored_within_a_push(void **state)
+{
+    (void)state;
+    open_lake(2);
+    push_zeros("zeros", 4000);
+    wait_shards(6);
+    const size_t before = peak_kib();
+    wait_shards(SANITIZED ? 12 : 60);
+    assert_int_equal(state_of("zeros"), TL_TRACE_DECODING);
+    assert_true(SANITIZED || peak_kib() < before + (64u << 10));
+    delete_at_once("zeros");
+    close_at_once();
+}
+
+static void closing_ends_a_push(void **state)
+{
+    (void)state;
+    open_lake(1);
+    push_zeros("a", 4000);
+    push_zeros("b", 4000);
+    wait_shards(3);
+    close_at_once();
+}
+
+/* With one thread, three captures that take minutes; others are decoded in the meantime. */
+static void others_have_their_turn(void **state)
+{
+    const struct sim_options options = {
+        .seed = 5, .insns = 20000, .cores = 1, .image = true, .events = true};
+    static const char *const names[] = {"a", "b", "c"};
+    struct capture c;
+    (void)state;
+    open_lake(1);
+    sim_capture(lake, &options, &c);
+    for (size_t i = 0; i < 3; i++)
+        push_zeros(names[i], 4000);
+    wait_shards(2);
+    push_all(lake, "short", &c, 1000);
+    assert_int_equal(wait_done(lake, "short"), TL_TRACE_SEALED);
+    for (size_t i = 0; i < 3; i++) {
+        struct tl_trace *const trace = tl_lake_find_trace(lake, names[i]);
+        for (int64_t since = 0; trace->serving->completed == 0;)
+            keep_waiting(&since, "each one progresses");
+        tl_trace_put(trace);
+        assert_int_equal(state_of(names[i]), TL_TRACE_DECODING);
+    }
+    capture_free(&c);
+    delete_at_once("b"); /* also those that wait for their turn */
+    close_at_once();
+}
+
+/* ---- the same result, whatever the turns ----------------------------------------------------- */
+
+static int add_object(void *context, const char *key, uint64_t size)
+{
+    struct tl_buf *const out = context;
+    (void)size;
+    return strstr(key, "/cs.10/") ? tl_buf_printf(out, "%s\n", key) : TL_OK;
+}
+
+/* Hash of all stored shards of "same". */
+static void digest(char out[static TL_HASH_TEXT])
+{
+    struct tl_buf keys = {0}, all = {0};
+    assert_int_equal(backend->ops->list(backend, "t/same", add_object, &keys, NULL), TL_OK);
+    assert_int_equal(tl_buf_add(&all, keys.p, keys.n), TL_OK);
+    assert_int_equal(tl_buf_add(&keys, "", 1), TL_OK);
+    char *rest;
+    size_t n = 0;
+    for (char *key = strtok_r((char *)keys.p, "\n", &rest); key;
+         key = strtok_r(NULL, "\n", &rest)) {
+        assert_int_equal(tl_backend_get_all(backend, key, &all, NULL), TL_OK);
+        n++;
+    }
+    assert_true(n > 4);
+    assert_int_equal(tl_hash_text((struct tl_bytes){all.p, all.n}, out), TL_OK);
+    tl_buf_fini(&keys);
+    tl_buf_fini(&all);
+}
+
+static void turns_change_nothing(void **state)
+{
+    char alone[TL_HASH_TEXT], beside[TL_HASH_TEXT];
+    (void)state;
+    open_lake(1);
+    push_zeros("same", 40);
+    assert_int_equal(wait_done(lake, "same"), TL_TRACE_SEALED);
+    digest(alone);
+    close_at_once();
+    open_lake(1);
+    push_zeros("other", 4000);
+    wait_shards(1);
+    push_zeros("same", 40);
+    assert_int_equal(wait_done(lake, "same"), TL_TRACE_SEALED);
+    digest(beside);
+    close_at_once();
+    assert_string_equal(alone, beside);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(shards_are_stored_within_a_push),
+        cmocka_unit_test(closing_ends_a_push),
+        cmocka_unit_test(others_have_their_turn),
+        cmocka_unit_test(turns_change_nothing),
+    };
+    if (argc > 1)
+        cmocka_set_test_filter(argv[1]);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
