@@ -275,9 +275,11 @@ static int decode_to_resync(struct decoder *d, struct part *part)
     int rc = push_bytes(d, &d->split->input, part->from, part->resync);
     if (rc == TL_OK)
         rc = save(d, &part->at_resync);
+    if (rc == TL_LIMIT && atomic_load(&part->stop))
+        rc = TL_OK; /* which is no fault of the part's size */
     if (rc == TL_OK)
         part->end = part->resync;
-    part->kept_from_resync = rc == TL_OK;
+    part->kept_from_resync = true;
     return rc;
 }
 
@@ -299,7 +301,7 @@ static void decode_ahead(struct decoder *d, struct part *part)
         if (rc == TL_OK && digest && part->kept.bytes > kept_max(d->split))
             rc = TL_LIMIT;
     }
-    part->full = rc < 0 && part->kept_from_resync;
+    part->full = rc < 0;
     d->split->ops->split->reset(d->format);
     d->part = NULL;
 }
