@@ -195,6 +195,7 @@ static bool unwanted(void *context)
 {
     struct exchange *const x = context;
     const int64_t now = tl_monotonic_ms();
+    tl_pool_tire();
     if (tl_waiter_closed(&x->waiter))
         return true;
     if (now - x->looked_ms < LOOK_MS)
@@ -249,6 +250,8 @@ static void answer(struct exchange *x)
         x->holds = x->response.holds;
     else
         refuse_share(x, TL_USE_ANSWERS, "bytes of memory for answers that are being read");
+    if (x->holds) /* the thread ends with its connection */
+        tl_thread_patient();
 }
 
 /* ---- responses -------------------------------------------------------------------------- */

@@ -9,10 +9,13 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
-#define IDLE_MS 10000
-#define TURN_NS (20 * TL_NS_PER_MS) /* for which a job keeps its thread although others wait */
-#define REST_MS 100 /* for which it rests at most: it may hold something that others need */
+#define IDLE_MS      10000
+#define TURN_NS      (20 * TL_NS_PER_MS) /* for which a job keeps its thread although others wait */
+#define PATIENT_NICE 5
+#define REST_MS      100 /* for which it rests at most: it may hold something that others need */
 #define STACK_BYTES                                                                                \
     (1u << 20) /* only touched pages count; decoders keep their state on the heap                  \
                 */
@@ -48,6 +51,8 @@ struct tl_pool {
 /* The job of this thread. */
 static _Thread_local struct tl_pool *here;
 static _Thread_local struct job *mine;
+static _Thread_local int64_t began;
+static _Thread_local bool tired; /* the thread has a lower priority since then, and for good */
 
 static void set_limits(const struct tl_pool *pool, unsigned max_threads)
 {
@@ -159,6 +164,7 @@ static void run_job(struct tl_pool *pool, struct job *job)
     job->since = now;
     here = pool;
     mine = job;
+    began = now;
     job->run(job->argument);
     here = NULL;
     tl_account_release(job->account, TL_USE_THREADS + pool->options.number, 1);
@@ -167,10 +173,35 @@ static void run_job(struct tl_pool *pool, struct job *job)
     free(job);
 }
 
+void tl_thread_patient(void)
+{
+    (void)setpriority(PRIO_PROCESS, (id_t)gettid(), PATIENT_NICE);
+}
+
+void tl_pool_tire(void)
+{
+    if (!here || tired || here->options.patient || tl_monotonic_ns() - began < TURN_NS)
+        return;
+    tired = true;
+    tl_thread_patient();
+}
+
+static bool start_thread_locked(struct tl_pool *pool);
+
+/* A thread cannot get its priority back: another one takes its place. */
+static void replace_locked(struct tl_pool *pool)
+{
+    pool->idle--;
+    if (pool->queued > pool->idle)
+        (void)!start_thread_locked(pool);
+}
+
 static void *worker(void *argument)
 {
     struct tl_pool *const pool = argument;
     struct job *job;
+    if (pool->options.patient)
+        tl_thread_patient();
     pthread_mutex_lock(&pool->waiter.lock);
     while ((job = next_job_locked(pool))) {
         pthread_mutex_unlock(&pool->waiter.lock);
@@ -182,6 +213,10 @@ static void *worker(void *argument)
             pthread_cond_broadcast(&pool->waiter.cond);
         else if (pool->queued)
             pthread_cond_signal(&pool->waiter.cond);
+        if (tired) {
+            replace_locked(pool);
+            break;
+        }
     }
     pool->threads--;
     pthread_cond_broadcast(&pool->waiter.cond);

@@ -18,6 +18,7 @@ struct tl_pool_options {
     unsigned max_queue;   /* jobs that may wait for a thread; 0: reject at once */
     unsigned number;      /* in TL_USE_CALLS and TL_USE_THREADS */
     struct tl_shares *shares;
+    bool patient; /* its threads let others go first: tl_thread_patient() */
 };
 
 TL_MUST_USE int tl_pool_new(struct tl_pool **out, const struct tl_pool_options *options);
@@ -33,6 +34,15 @@ TL_MUST_USE int tl_pool_run(struct tl_pool *pool, struct tl_account *account,
  * time. On other threads it does nothing.
  */
 void tl_pool_rest(void);
+
+/*
+ * For struct tl_cancel, called often: once a job has had its turn, its thread lets others go first
+ * (tl_thread_patient()), so that a call which arrives now is not behind it. On other threads it
+ * does nothing.
+ */
+void tl_pool_tire(void);
+/* Give the calling thread a lower priority than the threads that answer short calls, for good. */
+void tl_thread_patient(void);
 
 /* Change the maximum number of threads; excess threads continue until they are idle. */
 void tl_pool_limit(struct tl_pool *pool, unsigned max_threads);

@@ -2,6 +2,7 @@
 #include "net/stream.h"
 
 #include "net/grpc.h"
+#include "net/pool.h"
 #include "net/quota.h"
 #include "net/scope.h"
 #include "net/workers.h"
@@ -103,6 +104,7 @@ bool tl_stream_expired(const struct tl_stream *stream)
 bool tl_stream_unwanted(void *context)
 {
     const struct tl_stream *const stream = context;
+    tl_pool_tire();
     return tl_waiter_closed(&stream->waiter) || tl_stream_expired(stream);
 }
 

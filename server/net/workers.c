@@ -36,6 +36,9 @@ int tl_workers_new(struct tl_workers **out, struct tl_shares *shares, unsigned m
                 options.max_threads = 2 * processors < LONG_MIN ? LONG_MIN : 2 * processors;
             options.number = class * TL_EFFORTS + effort;
             options.shares = shares;
+            /* Those of rigs must not wait for readers. */
+            options.patient =
+                effort == TL_LASTING && class != TL_FOR_PUSH && class != TL_FOR_HEALTH;
             rc = tl_pool_new(&workers->pools[class][effort], &options);
         }
     if (rc == TL_OK)
