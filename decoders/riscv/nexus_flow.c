@@ -179,10 +179,12 @@ static void give_up(struct tl_nexus_flow *f)
     f->synced = false;
 }
 
-/* Trace and program do not fit. Addresses are still known: go on at the next one, in doubt. */
+/* Trace and program do not fit. Addresses are still known: go on at the next one, in doubt. But if
+ * a message was not understood, that was damage, and addresses are wrong. */
 static void doubt(struct tl_nexus_flow *f)
 {
     forget_place(f);
+    f->synced &= !f->has_unknown;
     f->misfit = true;
     f->doubt = DOUBT;
 }
@@ -190,7 +192,7 @@ static void doubt(struct tl_nexus_flow *f)
 void tl_nexus_flow_lose(struct tl_nexus_flow *f)
 {
     give_up(f);
-    f->stopped = f->misfit = false;
+    f->stopped = f->misfit = f->has_unknown = false;
     f->doubt = 0;
     f->has_time = false;
     f->privilege = UNKNOWN_PRIVILEGE;
@@ -433,7 +435,7 @@ static void on_sync(struct tl_nexus_flow *f, const struct tl_nexus_message *m)
     give_up(f);
     f->owed = owed;
     f->synced = true;
-    f->stopped = f->misfit = false;
+    f->stopped = f->misfit = f->has_unknown = false;
     f->doubt = 0;
     report_context(f, m->offset);
     if (f->walk.walker.need_mode)
@@ -523,11 +525,12 @@ void tl_nexus_flow_message(struct tl_nexus_flow *f, const struct tl_nexus_messag
         tl_soft_note(&f->soft, m->offset, "%s %u",
                      tl_nexus_is_reserved(m->tcode) ? "reserved message" : "vendor's message",
                      m->tcode);
+        f->has_unknown = true;
         return;
     }
     if (!f->synced && continues(m->tcode)) {
         if (!f->stopped)
-            tl_nexus_flow_skip(f, TL_LOSS_NOT_SYNC, m->offset, m->bytes);
+            tl_nexus_flow_skip(f, f->misfit ? MISFIT : TL_LOSS_NOT_SYNC, m->offset, m->bytes);
         return;
     }
     f->owed &= !continues(m->tcode);
@@ -557,6 +560,7 @@ void tl_nexus_flow_state(struct tl_nexus_flow *f, struct tl_state *s)
     tl_state_bool(s, &f->stopped);
     tl_state_bool(s, &f->misfit);
     tl_state_u8(s, &f->doubt, DOUBT);
+    tl_state_bool(s, &f->has_unknown);
     tl_state_bool(s, &f->tableless);
     tl_state_u64(s, &f->lost);
     tl_state_bool(s, &f->is_history);

@@ -32,9 +32,11 @@ struct tl_nexus_flow {
      * but is only believed when messages have fitted in `doubt` more ways. */
     bool misfit;
     uint8_t doubt;
-    bool tableless;  /* it was reported that the table of CM.JT is not known */
-    bool is_history; /* history messages (HTM), not branch messages, by the last one that told */
-    bool owed;       /* a SYNC message ended before a branch without its outcome */
+    bool has_unknown; /* a message since the last SYNC was not understood: it may have been damaged
+                       */
+    bool tableless;   /* it was reported that the table of CM.JT is not known */
+    bool is_history;  /* history messages (HTM), not branch messages, by the last one that told */
+    bool owed;        /* a SYNC message ended before a branch without its outcome */
     uint8_t privilege;
     uint64_t base; /* last address in a message */
     int64_t icnt;  /* halfwords announced or executed that no message with I-CNT has counted yet */

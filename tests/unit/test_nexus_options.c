@@ -286,6 +286,26 @@ static void found_again(void **state)
     assert_true(tally.gaps >= 2);
 }
 
+/* Behind a message that is not understood, what does not fit was damage: addresses are wrong up to
+ * the next SYNC. */
+static void not_found_again(void **state)
+{
+    (void)state;
+    /* as above */
+    static const uint8_t program[] = {0x63, 0x00, 0x05, 0x00, 0x02, 0x85, 0x01, 0x00, 0x02, 0x85};
+    struct trace t = {0};
+    sync_at(&t, 0, 0x1006);
+    message(&t, 3, F(31, 6), V(5), V(7));
+    message(&t, 5, F(28, 6), F(0, 2), V(3), V(6 >> 1), V(1));
+    message(&t, 5, F(28, 6), F(0, 2), V(9), V(0), V(30));
+    message(&t, 5, F(28, 6), F(0, 2), V(9), V(0), V(30));
+    sync_at(&t, 0, 0x1000);
+    message(&t, 5, F(28, 6), F(0, 2), V(9), V(0), V(30));
+    const struct tally tally = add_all(NTRACE, program, sizeof program, &t);
+    assert_int_equal(tally.insns, 5);
+    assert_int_equal(tally.losses, 1);
+}
+
 /* A message of the other kind of trace, which damage made, is not believed for the rest. */
 static void kind_of_trace(void **state)
 {
@@ -309,7 +329,8 @@ int main(void)
         cmocka_unit_test(inhibited_source), cmocka_unit_test(address_bits),
         cmocka_unit_test(table_jumps),      cmocka_unit_test(no_table),
         cmocka_unit_test(large_counts),     cmocka_unit_test(deep_calls),
-        cmocka_unit_test(found_again),      cmocka_unit_test(kind_of_trace),
+        cmocka_unit_test(found_again),      cmocka_unit_test(not_found_again),
+        cmocka_unit_test(kind_of_trace),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
