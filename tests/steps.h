@@ -3,10 +3,12 @@
  * Checks that the flow of a stream is possible: between two instructions told one after the other,
  * the second is where the first one goes, or an item stands between them that says why not.
  *
- * An instruction goes to the next one, to the target of a direct branch, or, by an indirect branch,
- * to any address; if `given` is set, only to one that the trace gave, or behind a call that was
- * told since the flow was last lost and has not returned yet. Gaps, exceptions, exception returns,
- * branches, instructions without an encoding and starts of tracing stand between.
+ * An instruction goes to the next one (on Arm, where unconditional branches have an outcome in the
+ * trace, also one of these that was not taken), to the target of a direct branch, or, by an
+ * indirect branch, to any address; if `given` is set, only to one that the trace gave, or behind a
+ * call that was told since the flow was last lost and has not returned yet. Gaps, exceptions,
+ * exception returns, branches, instructions without an encoding and starts of tracing stand
+ * between.
  *
  *     struct steps steps = {0};
  *     steps_take(&steps, items, n);   // each batch of one stream's items, in order
@@ -137,7 +139,6 @@ static inline uint64_t steps_wrap(uint8_t isa, uint64_t pc)
 static inline void steps_block(struct steps *s, const struct tl_block *b, uint32_t n, bool taken,
                                uint64_t offset)
 {
-    enum { IT_MAX = 4 };
     steps_arrive(s, b->pc, offset);
     if (n == 0)
         return;
@@ -145,7 +146,8 @@ static inline void steps_block(struct steps *s, const struct tl_block *b, uint32
     const uint8_t kind = whole ? b->last_kind : TL_INSN_PLAIN;
     const bool direct = kind == TL_INSN_BRANCH;
     const bool turns = direct || kind == TL_INSN_INDIRECT || kind == TL_INSN_RETURN_EX;
-    const bool always = turns && !b->conditional && (b->isa != TL_ISA_T32 || b->n > IT_MAX);
+    const bool arm = b->isa == TL_ISA_A64 || b->isa == TL_ISA_A32 || b->isa == TL_ISA_T32;
+    const bool always = turns && !b->conditional && !arm;
     const uint64_t after = steps_wrap(b->isa, b->pc + tl_block_bytes(b, n));
     s->insns += n;
     s->from = n > 1 ? b->pc + tl_block_bytes(b, n - 1) : b->pc;

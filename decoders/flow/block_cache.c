@@ -281,8 +281,7 @@ static void close_block(struct tl_block *b, const struct tl_insn *last, bool in_
     else if (last->kind == TL_INSN_SYNC || last->kind == TL_INSN_WAIT ||
              last->kind == TL_INSN_TRANSACT)
         taken = TL_TURN_STRAIGHT;
-    b->turn[0] =
-        taken == TL_TURN_OTHER || tl_block_turns_always(b) ? TL_TURN_OTHER : TL_TURN_STRAIGHT;
+    b->turn[0] = taken == TL_TURN_OTHER ? TL_TURN_OTHER : TL_TURN_STRAIGHT;
     const bool turns = taken != TL_TURN_OTHER && taken != TL_TURN_STRAIGHT;
     b->turn[1] = (uint8_t)(taken | (turns ? TL_STEP_TAKEN : 0));
 }

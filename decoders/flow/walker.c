@@ -383,12 +383,9 @@ static void one_waypoint(struct tl_walker *w, struct tl_block *b, bool taken, ui
         tl_walk_off(w, b, offset);
         return;
     }
+    /* Also of a branch that always branches: one that did not was another instruction in the
+     * program that ran, which went on behind it. */
     tl_walk_block(w, b, taken, offset);
-    if (!taken && tl_block_turns_always(b)) {
-        /* The program that ran had another instruction there, and went on behind it. */
-        tl_walker_forget(w);
-        tl_item_batch_gap(w->out, TL_GAP_NO_PATH, offset);
-    }
 }
 
 /* Consume bits at known blocks for sinks without PATH items: each block is an item. */

@@ -204,8 +204,8 @@ static void trace_and_program_differ(void **state)
     EXPECT(&plain, BEGUN I1000 I1004 "G no-path\n" I1008 I100C, BEGIN, E, AT(0x1008), N, E);
     EXPECT(&plain, BEGUN I1000 I1004 I1014 I1018, BEGIN, E, AT(0x1014), E);
     /* an unconditional branch that was not taken was another instruction */
-    EXPECT(&plain, BEGUN I1000 I1004 "G no-path\n" I1008 I100C, BEGIN, N, N, E);
-    EXPECT(&plain, BEGUN I1014 I1018 "G no-path\n" I101C, BEGIN_AT(0x1014), N, E);
+    EXPECT(&plain, BEGUN I1000 I1004 I1008 I100C, BEGIN, N, N, E);
+    EXPECT(&plain, BEGUN I1014 I1018 I101C, BEGIN_AT(0x1014), N, E);
 }
 
 static void waits_for_sync(void **state)
