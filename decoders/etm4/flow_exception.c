@@ -8,8 +8,7 @@
  * B3.30 for the exception numbers of the M profile.
  */
 #include "etm4/flow_walk.h"
-
-#include <stdio.h>
+#include "flow/m_exception.h"
 
 static const char *const types[32] = {
     [0] = "pe-reset",     [1] = "debug-halt",  [2] = "call",       [3] = "trap",
@@ -17,16 +16,12 @@ static const char *const types[32] = {
     [11] = "inst-fault",  [12] = "data-fault", [14] = "irq",       [15] = "fiq",
 };
 
-static const char *const types_m[32] = {
-    [1] = "pe-reset",       [2] = "nmi",         [3] = "hard-fault",   [4] = "mem-manage",
-    [5] = "bus-fault",      [6] = "usage-fault", [7] = "secure-fault", [11] = "svc",
-    [12] = "debug-monitor", [14] = "pendsv",     [15] = "systick",     [24] = "debug-halt",
-    [25] = "lazy-fp-push",  [26] = "lockup",
-};
+/* What the M profile traces as exceptions, and are none of the architecture's. */
+static const char *const events_m[32] = {
+    [24] = "debug-halt", [25] = "lazy-fp-push", [26] = "lockup"};
 
 enum {
-    M_FIRST_INTERRUPT = 16, /* exception number of IRQ0; its type too, and those up to IRQ7 */
-    M_LOW_TYPES_END = 24,
+    M_LOW_TYPES_END = 24, /* the types of exceptions and of IRQ0 to IRQ7 are their numbers */
     M_HIGH_TYPES = 0x208, /* type of IRQ8 */
     M_HIGH_INTERRUPT = 24 /* its exception number */
 };
@@ -39,25 +34,14 @@ static unsigned number_m(unsigned type)
     return type < M_LOW_TYPES_END ? type : TL_EXCEPTION_UNKNOWN;
 }
 
-static void name_interrupt(struct tl_item *item, char *name, size_t size)
-{
-    snprintf(name, size, "irq%u", item->sub - M_FIRST_INTERRUPT);
-    item->text = name;
-}
-
 struct tl_item *tl_etm4_add_exception(struct tl_item_batch *out, unsigned type, bool m_profile,
                                       uint64_t offset)
 {
-    enum { NAME = 16 };
     const unsigned number = m_profile ? number_m(type) : type;
-    const bool interrupt =
-        m_profile && number >= M_FIRST_INTERRUPT && number != TL_EXCEPTION_UNKNOWN;
-    char *const name = interrupt ? tl_item_batch_store(out, NAME) : NULL;
+    if (m_profile && number != TL_EXCEPTION_UNKNOWN)
+        return tl_add_m_exception(out, number, offset);
     struct tl_item *const item = tl_item_batch_add(out, TL_ITEM_EXCEPTION, offset);
     item->sub = (uint16_t)number;
-    if (interrupt)
-        name_interrupt(item, name, NAME);
-    else
-        item->text = type >= 32 ? "impdef" : m_profile ? types_m[type] : types[type];
+    item->text = type >= 32 ? "impdef" : m_profile ? events_m[type] : types[type];
     return item;
 }

@@ -81,6 +81,12 @@ static void load_store(uint32_t op, struct tl_insn *out)
     out->is_return = (op & 0x03ff0000) == 0x009d0000; /* LDR PC, [SP], #n */
 }
 
+/* DMB, DSB, and as the CP15 writes of Armv6 */
+static bool is_barrier(uint32_t op)
+{
+    return (op & 0xffffffe0) == 0xf57ff040 || (op & 0x0fff0fdf) == 0x0e070f9a;
+}
+
 int tl_a32_decode(const struct tl_isa_options *options, uint64_t pc, struct tl_bytes code,
                   struct tl_insn *out)
 {
@@ -89,6 +95,8 @@ int tl_a32_decode(const struct tl_isa_options *options, uint64_t pc, struct tl_b
         return TL_AGAIN;
     const uint32_t op = tl_le32(code.p);
     out->encoding = op;
+    if (options->barriers && is_barrier(op))
+        out->kind = TL_INSN_SYNC;
     if (op >> 28 == 15) {
         unconditional_space(op, pc, out);
         return 4;

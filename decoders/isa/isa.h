@@ -66,6 +66,7 @@ struct tl_isa_options {
     uint8_t arch_minor;
     char profile;    /* 'A', 'R', 'M' */
     bool wfx_branch; /* WFI and WFE are waypoints (TRCIDR2.WFXMODE) */
+    bool barriers;   /* A32, T32: DMB and DSB are waypoints (PTM with ETMCCER bit 24) */
     bool zcm;        /* RISC-V: Zcmp and Zcmt, whose encodings are C.FSDSP's on other cores */
     /* RISC-V: address of Zcmt's jump table (the CSR jvt); block caches read it from the image. 0:
      * not known */

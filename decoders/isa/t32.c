@@ -166,6 +166,12 @@ static void loads(uint32_t op, struct tl_insn *out)
     }
 }
 
+/* DMB, DSB, and as the CP15 writes of Armv6 */
+static bool is_barrier(uint32_t op)
+{
+    return (op & 0xffffffe0) == 0xf3bf8f40 || (op & 0xefff0fdf) == 0xee070f9a;
+}
+
 int tl_t32_decode(const struct tl_isa_options *options, uint64_t pc, struct tl_bytes code,
                   struct tl_insn *out)
 {
@@ -187,6 +193,8 @@ int tl_t32_decode(const struct tl_isa_options *options, uint64_t pc, struct tl_b
         else
             loads(op, out);
     }
+    if (options->barriers && is_barrier(out->encoding))
+        out->kind = TL_INSN_SYNC;
     if (out->kind == TL_INSN_WAIT && !options->wfx_branch)
         out->kind = TL_INSN_PLAIN;
     return out->size;
