@@ -32,7 +32,7 @@ enum tl_container {
  * ones are added at the end.
  */
 enum tl_protocol {
-    TL_PROTO_NONE, /* unknown or unsupported (PTM, ETMv3): reported, bytes counted */
+    TL_PROTO_NONE, /* unknown or unsupported: reported, bytes counted */
     TL_PROTO_ETM4,
     TL_PROTO_ETE,
     TL_PROTO_ITM,
@@ -56,6 +56,8 @@ enum tl_protocol {
     TL_PROTO_ETRACE_ENCAP, /* captures with sources of E_TRACE, by kind of envelope */
     TL_PROTO_ETRACE_SMI,
     TL_PROTO_ETRACE_ESP32,
+    TL_PROTO_ETM3,
+    TL_PROTO_PTM,
     TL_PROTOCOLS
 };
 

@@ -15,6 +15,8 @@ static unsigned family_of_protocol(unsigned protocol)
     switch (protocol) {
     case TL_PROTO_ETM4:
     case TL_PROTO_ETE:
+    case TL_PROTO_ETM3:
+    case TL_PROTO_PTM:
         return ARM;
     case TL_PROTO_PT:
         return X86;

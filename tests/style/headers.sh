@@ -28,6 +28,7 @@ decoders/frame    base simd
 decoders/setup    base image isa
 decoders/import   base image frame setup perf
 decoders/decode   base simd image isa flow frame setup
+decoders/etm3     base image isa flow frame setup decode
 decoders/etm4     base simd image isa flow frame setup decode
 decoders/itm      base simd image isa flow frame setup decode
 decoders/stm      base simd image isa flow frame setup decode

@@ -8,6 +8,7 @@
 
 #include "image/image.h"
 #include "sim/pt_flow_encoder.h"
+#include "unit/etm3_world.h"
 #include "unit/etrace_world.h"
 #include "unit/nexus_world.h"
 #include "unit/sim_streams.h"
@@ -127,6 +128,15 @@ static inline void hurt_pt(struct hurt *h, struct tl_sim_rng *rng)
     tl_sim_x86_program_fini(&program);
 }
 
+/* Addresses of the lines of instructions in flow text. */
+static inline void hurt_ran_text(struct hurt *h, const struct tl_buf *text)
+{
+    const char *p = (const char *)text->p, *const end = p + text->n;
+    for (; p < end; p = (const char *)memchr(p, '\n', (size_t)(end - p)) + 1)
+        if (*p == 'I')
+            hurt_ran(h, strtoull(p + 2, NULL, 16));
+}
+
 static inline void hurt_nexus(struct hurt *h, struct tl_sim_rng *rng)
 {
     enum { MESSAGE = 24 /* bytes, at most */ };
@@ -138,12 +148,23 @@ static inline void hurt_nexus(struct hurt *h, struct tl_sim_rng *rng)
     h->setup = w.setup;
     tl_setup_init(&w.setup);
     hurt_code(h, nexus_base(round, w.options.xlen), hurt_bytes(&w.run.code));
-    const char *p = (const char *)w.truth.p, *const end = p + w.truth.n;
-    for (; p < end; p = (const char *)memchr(p, '\n', (size_t)(end - p)) + 1)
-        if (*p == 'I')
-            hurt_ran(h, strtoull(p + 2, NULL, 16));
+    hurt_ran_text(h, &w.truth);
     assert_int_equal(tl_buf_add(&h->trace, w.trace.p, w.trace.n), TL_OK);
     nexus_world_fini(&w);
+}
+
+static inline void hurt_etm3(struct hurt *h, struct tl_sim_rng *rng)
+{
+    struct etm3_world w;
+    etm3_world_init(&w, tl_sim_below(rng, 10000), 20000, rng);
+    h->format = w.options.ptm ? "ptm" : "etm3";
+    h->window = 3 * (size_t)w.options.sync_every;
+    h->setup = w.setup;
+    tl_setup_init(&w.setup);
+    hurt_code(h, ETM3_BASE, hurt_bytes(&w.program.code));
+    hurt_ran_text(h, &w.truth);
+    assert_int_equal(tl_buf_add(&h->trace, w.trace.p, w.trace.n), TL_OK);
+    etm3_world_fini(&w);
 }
 
 static inline void hurt_etrace(struct hurt *h, struct tl_sim_rng *rng)

@@ -8,6 +8,7 @@
  */
 #include "import/bundle.h"
 #include "unit/data.h"
+#include "unit/etm3_world.h"
 #include "unit/etrace_world.h"
 #include "unit/hand_on.h"
 #include "unit/nexus_world.h"
@@ -136,6 +137,26 @@ static void several_sources(void **state)
             .setup = &w.setup, .image = w.image, .in = {w.trace.p, w.trace.n}, .paths = true};
         assert_true(compare(&run, 2000, &rng) > 0);
         world_fini(&w);
+    }
+}
+
+/* ---- ETMv3 and PTM --------------------------------------------------------------------------- */
+
+static void older_etm(void **state)
+{
+    (void)state;
+    struct tl_sim_rng rng = {14};
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        struct etm3_world w;
+        etm3_world_init(&w, round, 3000, &rng);
+        if (round % 3 == 2)
+            etm3_damage(&w.trace, &rng);
+        struct run run = {.setup = &w.setup,
+                          .image = round % 8 == 5 ? NULL : w.image,
+                          .in = {w.trace.p, w.trace.n},
+                          .paths = round % 2};
+        assert_true(compare(&run, round % 3 ? 60 : 400, &rng) > 0);
+        etm3_world_fini(&w);
     }
 }
 
@@ -282,9 +303,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(simulated_streams), cmocka_unit_test(code_that_changes),
-        cmocka_unit_test(several_sources),   cmocka_unit_test(n_trace),
-        cmocka_unit_test(e_trace),           cmocka_unit_test(no_state),
-        cmocka_unit_test(real_captures),
+        cmocka_unit_test(several_sources),   cmocka_unit_test(older_etm),
+        cmocka_unit_test(n_trace),           cmocka_unit_test(e_trace),
+        cmocka_unit_test(no_state),          cmocka_unit_test(real_captures),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,6 +10,7 @@
 #include "import/bundle.h"
 #include "unit/data.h"
 #include "unit/decode_log.h"
+#include "unit/etm3_world.h"
 #include "unit/etrace_world.h"
 #include "unit/nexus_world.h"
 #include "unit/sim_loading.h"
@@ -237,8 +238,6 @@ static void parts_are_of_use(void **state)
     world_fini(&w);
 }
 
-/* ---- RISC-V -------------------------------------------------------------------------------- */
-
 /* The trace several times, as of a sink that was emptied several times: enough to be split. */
 static void repeat(struct tl_buf *trace, size_t size)
 {
@@ -248,6 +247,33 @@ static void repeat(struct tl_buf *trace, size_t size)
         assert_int_equal(tl_buf_add(trace, trace->p, n), TL_OK);
     }
 }
+
+/* ---- ETMv3 and PTM ------------------------------------------------------------------------- */
+
+static void older_etm(void **state)
+{
+    (void)state;
+    struct tl_sim_rng rng = {31};
+    for (unsigned round = 0; round < 2 * ROUNDS; round++) {
+        struct etm3_world w;
+        etm3_world_init(&w, round, 20000, &rng);
+        repeat(&w.trace, 150000);
+        if (round % 3 == 2)
+            etm3_damage(&w.trace, &rng);
+        compare(&w.setup, round % 8 == 5 ? NULL : w.image, (struct tl_bytes){w.trace.p, w.trace.n},
+                round % 4 == 3 ? 100000 : 0, round);
+        etm3_world_fini(&w);
+    }
+    for (unsigned round = 0; round < 4; round++) {
+        struct etm3_world w;
+        etm3_world_init(&w, round, 20000, &rng);
+        repeat(&w.trace, 150000);
+        assert_met(&tl_etm3_ops, &w.setup.sources[0], w.image, &w.trace);
+        etm3_world_fini(&w);
+    }
+}
+
+/* ---- RISC-V -------------------------------------------------------------------------------- */
 
 static void n_trace(void **state)
 {
@@ -332,10 +358,15 @@ static void real_captures(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(simulated_streams), cmocka_unit_test(code_that_changes),
-        cmocka_unit_test(parts_that_fill),   cmocka_unit_test(parts_are_of_use),
-        cmocka_unit_test(n_trace),           cmocka_unit_test(n_trace_parts_are_of_use),
-        cmocka_unit_test(e_trace),           cmocka_unit_test(real_captures),
+        cmocka_unit_test(simulated_streams),
+        cmocka_unit_test(code_that_changes),
+        cmocka_unit_test(parts_that_fill),
+        cmocka_unit_test(parts_are_of_use),
+        cmocka_unit_test(older_etm),
+        cmocka_unit_test(n_trace),
+        cmocka_unit_test(n_trace_parts_are_of_use),
+        cmocka_unit_test(e_trace),
+        cmocka_unit_test(real_captures),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

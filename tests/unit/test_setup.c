@@ -394,7 +394,7 @@ static void a_snapshot_with_everything(void **state)
         "TRCCONFIGR(id:0x004,size:32)=\"0x1\"\nTRCTRACEIDR(0x10)=0x10\nTRCIDR0=what\n");
     put("etm_2.ini", "[device]\nname=etm_2\nclass=trace_source\ntype=ETE\nthis is no line\n"
                      "[regs]\nTRCTRACEIDR=0x10\n");
-    put("ptm.ini", "[device]\nname=PTM_7\nclass=trace_source\ntype=PTM1.1\n[regs]\n"
+    put("ptm.ini", "[device]\nname=PTM_7\nclass=trace_source\ntype=XTM1.1\n[regs]\n"
                    "ETMTRACEIDR=0x13\n");
     put("stm.ini", "[device]\nname=stm\nclass=trace_source\ntype=STM\n[regs]\n"
                    "STMTCSR=0x00a00005\n");
@@ -417,7 +417,7 @@ static void a_snapshot_with_everything(void **state)
     static const char *const expected[] = {
         "gone.ini",         "none.bin",     "line 5 is neither",
         "register TRCIDR0", "'mars'",       "'colour'",
-        "lacks file=",      "no byte 0x64", "source PTM_7: type 'PTM1.1' is not supported",
+        "lacks file=",      "no byte 0x64", "source PTM_7: type 'XTM1.1' is not supported",
         "source ghost",     "punched_tape", "ETB_4 has no file=",
         "2 feed it; etm_2",
     };

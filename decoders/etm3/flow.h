@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Packets of ETMv3 and PTM to flow items.
+ *
+ * What both formats have is here and in flow.c: state, places, time; flow_etm.c and flow_ptm.c
+ * follow the program by outcomes, of each instruction (ETMv3) or of each waypoint (PTM). Any
+ * sequence of packets is accepted; the only failures are those of the sink and out of memory. Not
+ * thread-safe.
+ *
+ * Source: Arm IHI0014Q chapter 7 (ETMv3); IHI0035B chapters 3 and 4 (PFT).
+ */
+#ifndef TL_ETM3_FLOW_H
+#define TL_ETM3_FLOW_H
+
+#include "etm3/packet.h"
+#include "flow/walker.h"
+
+#define TL_ETM3_BEHIND 16u /* packets that wait behind an instruction that may be taken back */
+
+/* A packet that says something beside the flow: of a time, of cycles, of identifiers. */
+struct tl_etm3_aside {
+    uint8_t type; /* enum tl_etm3_type */
+    uint64_t value;
+    uint64_t offset;
+};
+
+struct tl_etm3_flow {
+    struct tl_etm3_config config;
+    struct tl_walker walker;
+    struct tl_item_batch *out; /* borrowed */
+    bool begun;                /* there was an I-sync since synchronisation */
+    bool returning;            /* ETMv3: an exception exit was sent, and no branch since */
+    /*
+     * ETMv3: instructions from the walker's place on that were executed and are not reported yet,
+     * all of one block. The last of them may be taken back; `passed` is its outcome. What was sent
+     * behind it waits with it.
+     */
+    uint32_t held;
+    bool passed;
+    uint64_t held_offset;
+    uint64_t cycles; /* ETMv3: cycles since the last outcome */
+    uint8_t n_behind;
+    struct tl_etm3_aside behind[TL_ETM3_BEHIND];
+};
+
+/* `image` may be NULL; it, `out` and what it delivers to are borrowed. Returns TL_NOMEM. */
+TL_MUST_USE int tl_etm3_flow_init(struct tl_etm3_flow *flow, const struct tl_etm3_config *config,
+                                  const struct tl_image *image, struct tl_item_batch *out);
+void tl_etm3_flow_fini(struct tl_etm3_flow *flow);
+
+/* As new, but decoded blocks are kept. */
+void tl_etm3_flow_reset(struct tl_etm3_flow *flow);
+
+/* Save or load all but the items, right after they were delivered. */
+void tl_etm3_flow_state(struct tl_etm3_flow *flow, struct tl_state *state);
+
+/* Synchronisation was lost at `offset`, which has been reported: what follows is told behind an
+ * I-sync. */
+void tl_etm3_flow_lose(struct tl_etm3_flow *flow);
+
+void tl_etm3_flow_packet(struct tl_etm3_flow *flow, const struct tl_etm3_packet *packet);
+
+/* The end of the trace: what waits is reported. */
+void tl_etm3_flow_finish(struct tl_etm3_flow *flow, uint64_t offset);
+
+/* ---- parts of the implementation
+ * --------------------------------------------------------------------------------- */
+
+void tl_etm3_follow_etm(struct tl_etm3_flow *flow, const struct tl_etm3_packet *packet);
+void tl_etm3_follow_ptm(struct tl_etm3_flow *flow, const struct tl_etm3_packet *packet);
+
+/* Report the instructions that are held, and what waits behind them. */
+void tl_etm3_release(struct tl_etm3_flow *flow, uint64_t offset);
+/* Report it, or keep it behind the instruction that may be taken back. */
+void tl_etm3_tell_aside(struct tl_etm3_flow *flow, const struct tl_etm3_packet *packet);
+void tl_etm3_tell_cycles(struct tl_etm3_flow *flow, uint64_t cycles, uint64_t offset);
+
+/* Mode and address of a packet: execution goes on there. */
+void tl_etm3_go_to(struct tl_etm3_flow *flow, const struct tl_etm3_packet *packet);
+/* An exception was taken where the walk stands: report it. Its handler's address must follow. */
+void tl_etm3_tell_exception(struct tl_etm3_flow *flow, const struct tl_etm3_packet *packet);
+/* An I-sync: a new beginning, or a confirmation of the place. */
+void tl_etm3_start(struct tl_etm3_flow *flow, const struct tl_etm3_packet *packet);
+/* Execute the instruction at the walk's place. */
+void tl_etm3_execute_one(struct tl_etm3_flow *flow, uint64_t offset);
+
+#endif

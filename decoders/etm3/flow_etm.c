@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Follows ETMv3: an outcome for each instruction that was executed. The last one is held back until
+ * the next outcome, since an exception may take it back.
+ *
+ * Source: Arm IHI0014Q 7.3 and 7.4; Cortex-M3 and M4 TRM, "ETM trace".
+ */
+#include "etm3/flow.h"
+
+/* An exception exit without a branch behind it: the return has happened. */
+static void settle_return(struct tl_etm3_flow *f, uint64_t offset)
+{
+    if (!f->returning)
+        return;
+    tl_etm3_release(f, offset);
+    f->returning = false;
+    tl_item_batch_add(f->out, TL_ITEM_ERET, offset);
+}
+
+static void spend_cycles(struct tl_etm3_flow *f, uint64_t offset)
+{
+    if (f->cycles == 0)
+        return;
+    tl_etm3_release(f, offset);
+    tl_etm3_tell_cycles(f, f->cycles, offset);
+    f->cycles = 0;
+}
+
+/* The block whose next instruction has an outcome. NULL: it cannot be followed, which was reported.
+ */
+static const struct tl_block *next_block(struct tl_etm3_flow *f, uint64_t offset)
+{
+    const struct tl_block *b = tl_walker_here(&f->walker, offset);
+    if (b && f->held >= b->n) {
+        tl_etm3_release(f, offset);
+        b = tl_walker_here(&f->walker, offset);
+    }
+    return b;
+}
+
+/* `n` outcomes, the oldest in bit 0, with no cycles between them. */
+static void take_outcomes(struct tl_etm3_flow *f, uint32_t bits, unsigned n, uint64_t offset)
+{
+    settle_return(f, offset);
+    if (f->n_behind > 0)
+        tl_etm3_release(f, offset);
+    while (n > 0) {
+        const struct tl_block *const b = next_block(f, offset);
+        if (!b)
+            return;
+        const unsigned left = b->n - f->held, now = n < left ? n : left;
+        if (f->held == 0)
+            f->held_offset = offset;
+        f->held += now;
+        f->passed = bits >> (now - 1) & 1;
+        bits >>= now;
+        n -= now;
+    }
+}
+
+static void follow_atoms(struct tl_etm3_flow *f, const struct tl_etm3_packet *p)
+{
+    f->cycles += p->lead;
+    if (p->n == 0 || !f->begun)
+        return;
+    if (!p->each) {
+        spend_cycles(f, p->offset);
+        take_outcomes(f, p->atoms, p->n, p->offset);
+        return;
+    }
+    for (unsigned i = 0; i < p->n; i++) {
+        f->cycles += i > 0;
+        spend_cycles(f, p->offset);
+        take_outcomes(f, p->atoms >> i & 1, 1, p->offset);
+    }
+}
+
+/*
+ * The instruction traced last was not completed. On the M profile a return is cancelled, not its
+ * instruction: one handler follows another.
+ */
+static void take_back(struct tl_etm3_flow *f)
+{
+    const bool keeps = f->returning && f->config.m_profile;
+    f->returning = false;
+    if (keeps || f->held == 0)
+        return;
+    f->held--;
+    f->passed = true;
+}
+
+static void follow_branch(struct tl_etm3_flow *f, const struct tl_etm3_packet *p)
+{
+    if (p->has_exception && p->cancelled)
+        take_back(f);
+    tl_etm3_release(f, p->offset);
+    settle_return(f, p->offset);
+    if (p->has_exception)
+        tl_etm3_tell_exception(f, p);
+    else if (!f->walker.need_address && f->walker.by_address)
+        tl_walker_await(&f->walker,
+                        true); /* another one for the same instruction: the last one counts */
+    tl_etm3_go_to(f, p);
+}
+
+void tl_etm3_follow_etm(struct tl_etm3_flow *f, const struct tl_etm3_packet *p)
+{
+    switch (p->type) {
+    case TL_ETM3_ATOMS:
+        follow_atoms(f, p);
+        break;
+    case TL_ETM3_BRANCH:
+        follow_branch(f, p);
+        break;
+    case TL_ETM3_ISYNC:
+        tl_etm3_start(f, p);
+        break;
+    case TL_ETM3_EXCEPTION_EXIT:
+        settle_return(f, p->offset);
+        f->returning = true;
+        break;
+    default:
+        tl_etm3_tell_aside(f, p);
+        break;
+    }
+}

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Packets of ETMv3. In the order of the standard's table of headers; data trace is measured and
+ * passed over, since its packets say nothing about the flow.
+ *
+ * Source: Arm IHI0014Q chapter 7.
+ */
+#include "etm3/packet.h"
+
+/* ---- P-headers
+ * ---------------------------------------------------------------------------------------------------
+ */
+
+static void set_atoms(struct tl_etm3_packet *out, unsigned n, unsigned passed)
+{
+    out->type = TL_ETM3_ATOMS;
+    out->n = (uint8_t)n;
+    out->atoms = (uint16_t)passed;
+}
+
+/* `n` that passed, then one that failed if `failed`. */
+static void set_run(struct tl_etm3_packet *out, unsigned n, bool failed)
+{
+    set_atoms(out, n + failed, (1u << n) - 1);
+}
+
+static void set_pair(struct tl_etm3_packet *out, uint8_t b)
+{
+    set_atoms(out, 2, (b & 8 ? 0u : 1u) | (b & 4 ? 0u : 2u));
+}
+
+static void read_atoms(struct tl_etm3_packet *out, uint8_t b)
+{
+    if (!(b & 3))
+        set_run(out, b >> 2 & 15, b & 0x40);
+    else if ((b & 0xf3) == 0x82)
+        set_pair(out, b);
+}
+
+static void read_atoms_with_cycles(struct tl_etm3_packet *out, uint8_t b)
+{
+    if ((b & 0xa3) == 0x80 && b != 0x80) {
+        set_run(out, b >> 2 & 7, b & 0x40);
+        out->lead = 1;
+        out->each = true;
+    } else if ((b & 0xf3) == 0x82) {
+        set_pair(out, b);
+        out->lead = 1;
+    } else if ((b & 0xa3) == 0xa0) {
+        set_run(out, b >> 6 & 1, false);
+        out->lead = (uint8_t)((b >> 2 & 7) + 1);
+    } else if ((b & 0xfb) == 0x92) {
+        set_atoms(out, 1, b & 4 ? 0 : 1);
+    }
+}
+
+/* ---- branches
+ * ----------------------------------------------------------------------------------------------------
+ */
+
+/* Numbers of the three-bit exceptions of the original encoding, as the A and R profiles' own. */
+static uint8_t old_exception(uint8_t fifth)
+{
+    static const uint8_t numbers[] = {8, 14, 0, 0, 5, 15, 4, 1};
+    return numbers[fifth >> 3 & 7];
+}
+
+static void read_exception_bytes(struct tl_etm3_reader *r)
+{
+    struct tl_etm3_packet *const out = r->out;
+    uint8_t b = tl_etm3_next(r);
+    out->ns = r->known.ns = b & 1;
+    out->exception = b >> 1 & 15;
+    out->cancelled = b & 0x20;
+    if (out->isa == TL_ETM3_THUMB || out->isa == TL_ETM3_THUMBEE)
+        out->isa = r->known.isa = b & 0x40 ? TL_ETM3_THUMBEE : TL_ETM3_THUMB;
+    out->hyp = r->known.hyp = false;
+    if (b & 0x80) {
+        b = tl_etm3_next(r);
+        if (!(b & 0x40)) {
+            out->hyp = r->known.hyp = b & 0x20;
+            out->exception = (uint16_t)(out->exception | (b & 0x1f) << 4);
+            if (b & 0x80)
+                tl_etm3_next(r); /* where the instruction resumes */
+        }
+    }
+    out->has_exception = out->exception != 0;
+}
+
+static void read_branch(struct tl_etm3_reader *r, uint8_t first)
+{
+    uint8_t fifth;
+    r->out->type = TL_ETM3_BRANCH;
+    switch (tl_etm3_read_address(r, first, r->config->alternative_branch, &fifth)) {
+    case TL_ETM3_MORE_BYTES:
+        read_exception_bytes(r);
+        break;
+    case TL_ETM3_OLD_EXCEPTION:
+        r->out->exception = old_exception(fifth);
+        r->out->cancelled = fifth & 0x40;
+        r->out->has_exception = r->out->exception != 0;
+        break;
+    default:
+        break;
+    }
+}
+
+/* ---- I-sync
+ * ------------------------------------------------------------------------------------------------------
+ */
+
+static void read_context(struct tl_etm3_reader *r)
+{
+    r->out->has_context = r->config->context_bytes > 0;
+    r->out->context = tl_etm3_read_word(r, r->config->context_bytes);
+}
+
+static void read_isync(struct tl_etm3_reader *r, bool has_cycles)
+{
+    struct tl_etm3_packet *const out = r->out;
+    out->type = TL_ETM3_ISYNC;
+    out->has_cycles = has_cycles;
+    if (has_cycles)
+        out->cycles = tl_etm3_read_groups(r);
+    read_context(r);
+    const uint8_t info = tl_etm3_next(r);
+    if (!(info & 1)) {
+        out->type = TL_ETM3_BAD;
+        return;
+    }
+    tl_etm3_read_info(r, info);
+    if (r->config->data_only)
+        return;
+    tl_etm3_take_sync_address(r, tl_etm3_read_word(r, 4), info & 0x10, info & 0x04);
+    if (info & 0x80) { /* a load or store was under way */
+        uint8_t fifth;
+        out->has_load = true;
+        out->load = out->address;
+        if (tl_etm3_read_address(r, tl_etm3_next(r), r->config->alternative_branch, &fifth) !=
+            TL_ETM3_ADDRESS_ONLY)
+            out->type = TL_ETM3_BAD;
+    }
+}
+
+/* ---- data
+ * --------------------------------------------------------------------------------------------------------
+ */
+
+static void pass_data(struct tl_etm3_reader *r, bool has_address, unsigned size_code)
+{
+    static const uint8_t sizes[] = {0, 1, 2, 4};
+    r->out->type = TL_ETM3_DATA;
+    if (has_address && r->config->data_addresses)
+        tl_etm3_read_groups(r);
+    tl_etm3_read_word(r, sizes[size_code]);
+}
+
+/* Packets of data trace, which exist only where data is traced. */
+static void read_data(struct tl_etm3_reader *r, uint8_t b)
+{
+    const bool traced = r->config->data_values || r->config->data_addresses || r->config->data_only;
+    if (!traced)
+        return;
+    if ((b & 0x93) == 0x00 && b & 0x60) /* out-of-order value */
+        pass_data(r, false, b >> 2 & 3);
+    else if ((b & 0xd3) == 0x50 && b != 0x50) /* out-of-order placeholder */
+        pass_data(r, b & 0x20, 0);
+    else if ((b & 0xd3) == 0x02) /* normal data */
+        pass_data(r, b & 0x20, r->config->data_values ? b >> 2 & 3 : 0);
+    else if ((b & 0xef) == 0x6a) /* value not traced */
+        pass_data(r, b & 0x10, 0);
+    else if (b == 0x50 || b == 0x62) /* store failed, data suppressed */
+        pass_data(r, false, 0);
+}
+
+void tl_etm3_read_etm(struct tl_etm3_reader *r, uint8_t b)
+{
+    struct tl_etm3_packet *const out = r->out;
+    if (b & 1) {
+        read_branch(r, b);
+        return;
+    }
+    if (b & 0x80) {
+        if (r->config->cycle_accurate)
+            read_atoms_with_cycles(out, b);
+        else
+            read_atoms(out, b);
+        return;
+    }
+    switch (b) {
+    case 0x04:
+        out->type = TL_ETM3_CYCLES;
+        out->has_cycles = true;
+        out->cycles = tl_etm3_read_groups(r);
+        break;
+    case 0x08:
+    case 0x70:
+        read_isync(r, b == 0x70);
+        break;
+    case 0x0c:
+        out->type = TL_ETM3_TRIGGER;
+        break;
+    case 0x3c:
+        out->type = TL_ETM3_VMID;
+        out->context = tl_etm3_next(r);
+        break;
+    case 0x42:
+    case 0x46:
+        tl_etm3_read_time(r);
+        break;
+    case 0x66:
+        out->type = TL_ETM3_IGNORE;
+        break;
+    case 0x6e:
+        out->type = TL_ETM3_CONTEXT;
+        read_context(r);
+        break;
+    case 0x76:
+        out->type = TL_ETM3_EXCEPTION_EXIT;
+        break;
+    case 0x7e:
+        out->type = TL_ETM3_EXCEPTION_ENTRY;
+        break;
+    default:
+        read_data(r, b);
+        break;
+    }
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Runs a random A32 and T32 program and encodes it as ETMv3 or PTM, with the truth as flow text:
+ * lines I, X (number and address only), R, T and Y. Written from the standards apart from the
+ * decoder.
+ *
+ * Source: Arm IHI0014Q chapter 7; IHI0035B chapters 3 and 4.
+ */
+#ifndef TL_SIM_ETM3_ENCODER_H
+#define TL_SIM_ETM3_ENCODER_H
+
+#include "sim/arm32_program.h"
+
+struct tl_sim_etm3_options {
+    uint64_t seed;
+    uint32_t insns; /* at least */
+    bool ptm;
+    bool m_profile;          /* ETMv3 */
+    bool alternative_branch; /* ETMv3 */
+    bool cycle_accurate;
+    bool timestamps;
+    bool gray, wide_time;   /* Gray-coded; 64 bits */
+    bool exit_packets;      /* exception returns have a packet */
+    unsigned context_bytes; /* 0, 1, 2, 4 */
+    unsigned stack;         /* PTM: depth of the return stack; 0: none */
+    bool barriers;          /* PTM: DMB is a waypoint */
+    bool gaps;              /* tracing is switched off and overflows */
+    unsigned sync_every;    /* bytes between synchronisations */
+};
+
+/* Append trace and truth. TL_NOMEM. */
+TL_MUST_USE int tl_sim_etm3_encode(const struct tl_arm32_program *program,
+                                   const struct tl_sim_etm3_options *options, struct tl_buf *trace,
+                                   struct tl_buf *truth);
+
+#endif
