@@ -127,7 +127,8 @@ struct tl_trace_list {
 
 /* Check that the store responds. TL_IO, with the reason. */
 TL_MUST_USE int tl_lake_usable(struct tl_lake *lake, struct tl_fail *fail);
-/* Check that it takes changes. TL_NOSPACE, TL_IO, TL_DENIED (its lease was lost), with the reason. */
+/* Check that it takes changes. TL_NOSPACE, TL_IO, TL_DENIED (its lease was lost), with the reason.
+ */
 TL_MUST_USE int tl_lake_writable(struct tl_lake *lake, struct tl_fail *fail);
 /*
  * List all traces, newest first; may take long. Free with tl_trace_list_free(), also after an
@@ -233,9 +234,29 @@ TL_MUST_USE int tl_lake_retention(struct tl_lake *lake, struct tl_retention_row 
  * and those without raw bytes. Any thread.
  */
 void tl_lake_set_retain_stf(struct tl_lake *lake, uint64_t seconds);
-/* Apply the rules as of `now_ns` (Unix time); otherwise this happens once a minute. Returns the
- * number of removals. */
+/* Apply the rules as of `now_ns` (a time of the lake's clock, lake/age.h). Returns the number of
+ * removals: because of age at most a quarter of all traces, or eight, in a day. */
 TL_MUST_USE int tl_lake_retain(struct tl_lake *lake, int64_t now_ns, struct tl_fail *fail);
+/* The same now, which happens once a minute; only because of size while the clock is not settled.
+ */
+TL_MUST_USE int tl_lake_retain_now(struct tl_lake *lake, struct tl_fail *fail);
+/* What retention removes. Borrowed for the call. */
+struct tl_retention_victim {
+    const char *trace;
+    const char *what;  /* "raw", "decoded", "shards": these become virtual */
+    const char *scope; /* of the rule */
+    bool by_age;       /* otherwise by size */
+    uint64_t age_s;
+    uint64_t limit; /* s or bytes */
+    uint64_t bytes;
+};
+/* Call `each` with what the rules would remove now, if it were not limited per day; `tried` (may be
+ * NULL) instead of the rule of its scope. `*paused`: the clock is not settled. Returns the number.
+ */
+TL_MUST_USE int tl_lake_plan_retention(struct tl_lake *lake, const struct tl_retention_row *tried,
+                                       int (*each)(void *context,
+                                                   const struct tl_retention_victim *victim),
+                                       void *context, bool *paused, struct tl_fail *fail);
 
 /*
  * Register for change notifications: `notify(context)` is called from any thread, must not block

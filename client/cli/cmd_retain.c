@@ -3,13 +3,14 @@
 #include "base/lifetime.h"
 #include "cli/remote.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 struct retain {
     const char *label, *trace, *raw, *decoded;
-    bool remove, json;
+    bool remove, json, dry;
 };
 
 static void show_json(const struct tracelake_retention *rules, size_t n)
@@ -54,6 +55,55 @@ static int show(struct tracelake *lake, bool json)
     return TL_CLI_DONE;
 }
 
+static void show_victim(const struct tracelake_victim *v)
+{
+    char age[64], limit[64];
+    printf("%-24s %-8s %12" PRIu64 " bytes, %s old; rule %s: %s\n", v->trace, v->what, v->bytes,
+           tl_lifetime_text(v->age_s ? v->age_s : 1, 0, age), v->scope[0] ? v->scope : "all",
+           tl_lifetime_text(v->by_age ? v->limit : 0, v->by_age ? 0 : v->limit, limit));
+}
+
+static void show_victim_json(const struct tracelake_victim *v)
+{
+    fputs("{\"trace\":", stdout);
+    tl_print_json_text(v->trace);
+    fputs(",\"what\":", stdout);
+    tl_print_json_text(v->what);
+    fputs(",\"scope\":", stdout);
+    tl_print_json_text(v->scope);
+    printf(",\"by\":\"%s\"", v->by_age ? "age" : "size");
+    tl_print_json_member("age_s", v->age_s);
+    tl_print_json_member("limit", v->limit);
+    tl_print_json_member("bytes", v->bytes);
+    putchar('}');
+}
+
+/* What would go now, with `rule` (NULL: the rules as they are). */
+static int plan(struct tracelake *lake, const struct tracelake_retention *rule, bool json)
+{
+    struct tracelake_victim *victims;
+    struct tracelake_error error;
+    size_t n;
+    bool paused;
+    if (tracelake_plan_retention(lake, rule, &victims, &n, &paused, &error) < 0)
+        return tl_remote_fail_query(NULL, &error);
+    if (json)
+        printf("{\"paused\":%s,\"victims\":[", paused ? "true" : "false");
+    for (size_t i = 0; i < n; i++) {
+        if (json && i)
+            putchar(',');
+        (json ? show_victim_json : show_victim)(&victims[i]);
+    }
+    if (json)
+        puts("]}");
+    else if (n == 0)
+        puts("nothing would be removed now");
+    if (paused)
+        tl_cli_warn(NULL, "the server's clock is in doubt: nothing is removed because of its age");
+    free(victims);
+    return TL_CLI_DONE;
+}
+
 /* Members that are not given keep their old values. */
 static int read_old(struct tracelake *lake, struct tracelake_retention *rule)
 {
@@ -79,6 +129,8 @@ static int change(struct tracelake *lake, const struct retain *r, struct tracela
         return tl_cli_usage("retain", "--raw %s: write e.g. 30d,200G or none", r->raw);
     if (r->decoded && tl_lifetime_parse(r->decoded, &rule->decoded_age_s, &rule->decoded_bytes) < 0)
         return tl_cli_usage("retain", "--decoded %s: write e.g. 90d,1T or none", r->decoded);
+    if (r->dry)
+        return plan(lake, rule, r->json);
     if (tracelake_set_retention(lake, rule, r->remove, &error) < 0)
         return tl_remote_fail(NULL, &error);
     return show(lake, r->json);
@@ -95,6 +147,7 @@ int tl_cmd_retain(int argc, char **argv)
         {"decoded", 0, TL_ARG_TEXT, &r.decoded},
         {"remove", 0, TL_ARG_FLAG, &r.remove},
         {"json", 0, TL_ARG_FLAG, &r.json},
+        {"dry-run", 0, TL_ARG_FLAG, &r.dry},
         TL_REMOTE_ARGS(remote),
         {0},
     };
@@ -110,6 +163,8 @@ int tl_cmd_retain(int argc, char **argv)
     if ((r.label && r.trace) || (r.remove && (r.raw || r.decoded)) ||
         (!changes && (r.label || r.trace)))
         return tl_cli_usage("retain", "give one scope, and --raw and --decoded, or --remove");
+    if (r.remove && r.dry)
+        return tl_cli_usage("retain", "--dry-run tells what limits would remove, not --remove");
     if (r.label && !strchr(r.label, '='))
         return tl_cli_usage("retain", "--label %s: write KEY=VALUE", r.label);
     if (r.label || r.trace)
@@ -118,7 +173,9 @@ int tl_cmd_retain(int argc, char **argv)
     status = tl_remote_connect(&lake, &remote);
     if (status != TL_ARGS_GO)
         return status;
-    status = changes ? change(lake, &r, &rule) : show(lake, r.json);
+    status = changes ? change(lake, &r, &rule)
+             : r.dry ? plan(lake, NULL, r.json)
+                     : show(lake, r.json);
     tracelake_close(lake);
     return status;
 }

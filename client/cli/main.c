@@ -253,11 +253,14 @@ static const struct tl_command commands[] = {
      "usage: tracelake retain                           show the rules\n"
      "       tracelake retain [--label KEY=VALUE | --trace ID] [--raw LIMIT] [--decoded LIMIT]\n"
      "       tracelake retain [--label KEY=VALUE | --trace ID] --remove\n"
+     "       tracelake retain --dry-run [the rule to be tried]\n"
      "LIMIT is an age since the last change (s m h d w), a total size of all traces under the "
      "rule\n"
      "(K M G T), or both: 30d,200G; or none. The most specific rule applies to a trace. Traces "
      "being\n"
-     "pushed or decoded, and those with a label keep, are never touched.\n"
+     "pushed or decoded, and those with a label keep, are never touched. At most a quarter of all\n"
+     "traces (or eight) is removed because of age in a day.\n"
+     "  --dry-run           tell what would be removed now, and change nothing\n"
      "  --json              the rules as JSON; a limit of 0 means none\n" CONNECTION},
 #endif
 #ifdef TL_HAVE_GET

@@ -477,6 +477,22 @@ TRACELAKE_MUST_USE TRACELAKE_API int tracelake_list_retention(struct tracelake *
                                                               struct tracelake_retention **rules,
                                                               size_t *n,
                                                               struct tracelake_error *error);
+/* What retention would remove now. */
+struct tracelake_victim {
+    char trace[64];
+    char what[16];   /* "raw", "decoded", "shards": these would become virtual */
+    char scope[160]; /* of the rule */
+    bool by_age;     /* otherwise by size */
+    uint64_t age_s;
+    uint64_t limit; /* s or bytes */
+    uint64_t bytes;
+};
+/* List that, with `rule` (may be NULL) instead of the one of its scope; free `*victims` with free().
+ * `*paused`: the server's clock is in doubt, so that nothing is removed because of its age. */
+TRACELAKE_MUST_USE TRACELAKE_API int
+tracelake_plan_retention(struct tracelake *lake, const struct tracelake_retention *rule,
+                         struct tracelake_victim **victims, size_t *n, bool *paused,
+                         struct tracelake_error *error);
 /* Set a scope's rule, or remove it. */
 TRACELAKE_MUST_USE TRACELAKE_API int tracelake_set_retention(struct tracelake *lake,
                                                              const struct tracelake_retention *rule,

@@ -325,17 +325,63 @@ int tracelake_list_retention(struct tracelake *lake, struct tracelake_retention 
     return result < 0 ? nomem(error) : TRACELAKE_OK;
 }
 
-int tracelake_set_retention(struct tracelake *lake, const struct tracelake_retention *rule,
-                            bool remove, struct tracelake_error *error)
+static Tracelake__V1__RetentionRule rule_message(const struct tracelake_retention *rule)
 {
-    Tracelake__V1__SetRetentionRequest request = TRACELAKE__V1__SET_RETENTION_REQUEST__INIT;
     Tracelake__V1__RetentionRule message = TRACELAKE__V1__RETENTION_RULE__INIT;
-    Tracelake__V1__ListRetentionReply *reply;
     message.scope = tl_ask_text(rule->scope);
     message.raw_age_s = rule->raw_age_s;
     message.raw_bytes = rule->raw_bytes;
     message.decoded_age_s = rule->decoded_age_s;
     message.decoded_bytes = rule->decoded_bytes;
+    return message;
+}
+
+static int copy_victims(const Tracelake__V1__PlanRetentionReply *reply,
+                        struct tracelake_victim **victims, size_t *n)
+{
+    *victims = calloc(reply->n_victims + 1, sizeof **victims);
+    *n = reply->n_victims;
+    for (size_t i = 0; *victims && i < *n; i++) {
+        const Tracelake__V1__RetentionVictim *const from = reply->victims[i];
+        struct tracelake_victim *const to = &(*victims)[i];
+        snprintf(to->trace, sizeof to->trace, "%s", from->trace);
+        snprintf(to->what, sizeof to->what, "%s", from->what);
+        snprintf(to->scope, sizeof to->scope, "%s", from->scope);
+        to->by_age = from->by_age;
+        to->age_s = from->age_s;
+        to->limit = from->limit;
+        to->bytes = from->bytes;
+    }
+    return *victims ? TRACELAKE_OK : TRACELAKE_NOMEM;
+}
+
+int tracelake_plan_retention(struct tracelake *lake, const struct tracelake_retention *rule,
+                             struct tracelake_victim **victims, size_t *n, bool *paused,
+                             struct tracelake_error *error)
+{
+    Tracelake__V1__PlanRetentionRequest request = TRACELAKE__V1__PLAN_RETENTION_REQUEST__INIT;
+    Tracelake__V1__RetentionRule message = TRACELAKE__V1__RETENTION_RULE__INIT;
+    Tracelake__V1__PlanRetentionReply *reply;
+    if (rule) {
+        message = rule_message(rule);
+        request.rule = &message;
+    }
+    int result = tl_ask_once(lake, "/tracelake.v1.Catalog/PlanRetention", 0, &request.base,
+                             &tracelake__v1__plan_retention_reply__descriptor, &reply, error);
+    if (result < 0)
+        return result;
+    *paused = reply->paused;
+    result = copy_victims(reply, victims, n);
+    tracelake__v1__plan_retention_reply__free_unpacked(reply, NULL);
+    return result < 0 ? nomem(error) : TRACELAKE_OK;
+}
+
+int tracelake_set_retention(struct tracelake *lake, const struct tracelake_retention *rule,
+                            bool remove, struct tracelake_error *error)
+{
+    Tracelake__V1__SetRetentionRequest request = TRACELAKE__V1__SET_RETENTION_REQUEST__INIT;
+    Tracelake__V1__RetentionRule message = rule_message(rule);
+    Tracelake__V1__ListRetentionReply *reply;
     request.rule = &message;
     request.remove = remove;
     const int result = tl_ask_once(lake, "/tracelake.v1.Catalog/SetRetention", 0, &request.base,

@@ -229,7 +229,7 @@ void tl_ingest_evict(struct tl_trace *trace)
     if (before) {
         atomic_fetch_add(&before->refs, 1);
         trace->session = NULL;
-        trace->idle_ns = tl_wall_ns();
+        trace->idle_ns = tl_monotonic_ns();
     }
     pthread_mutex_unlock(&trace->lock);
     if (before) {
@@ -245,7 +245,7 @@ static void release(struct tl_ingest *ingest)
     pthread_mutex_lock(&trace->lock);
     if (trace->session == ingest) {
         trace->session = NULL;
-        trace->idle_ns = tl_wall_ns();
+        trace->idle_ns = tl_monotonic_ns();
     }
     pthread_mutex_unlock(&trace->lock);
     put(ingest);

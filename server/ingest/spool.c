@@ -16,14 +16,13 @@
 #include "base/now.h"
 #include "ingest/packed.h"
 #include "ingest/segment.h"
+#include "ingest/spool_journal.h"
 #include "ingest/waiting.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-#define SLOW_NS UINT64_C(1000000000) /* duration of a commit that is logged */
 
 enum sync {
     NOT_SYNCING,
@@ -282,27 +281,6 @@ static void write_group(struct tl_spool *spool)
     }
 }
 
-static void report_failure(const struct tl_capture *c, uint64_t durable)
-{
-    struct tl_journal_line line;
-    tl_journal_begin(&line, TL_JOURNAL_ERROR, "raw bytes refused by the disk");
-    tl_journal_text(&line, "trace", c->name);
-    tl_journal_number(&line, "durable", durable);
-    tl_journal_text(&line, "why", c->why.text);
-    tl_journal_end(&line);
-}
-
-static void report_slow(struct tl_spool *spool, uint64_t ns)
-{
-    struct tl_journal_line line;
-    unsigned left_out;
-    if (ns < SLOW_NS || !tl_journal_may(&spool->slow, &left_out))
-        return;
-    tl_journal_begin(&line, TL_JOURNAL_WARNING, "disk slow: a group commit took long");
-    tl_journal_seconds(&line, "seconds", ns);
-    tl_journal_end(&line);
-}
-
 static void succeed_locked(struct tl_spool *spool, struct tl_capture *c)
 {
     spool->counters.bytes += c->sync_to - c->durable;
@@ -347,7 +325,7 @@ static void settle_locked(struct tl_spool *spool, struct tl_capture *c)
     pthread_cond_broadcast(&spool->progress);
     pthread_mutex_unlock(&spool->lock);
     if (failed)
-        report_failure(c, durable);
+        tl_spool_report_refused(c->name, durable, c->why.text);
     if (c->on_durable) /* waiters must also be notified of a failure */
         c->on_durable(c->context, durable);
     pthread_mutex_lock(&spool->lock);
@@ -361,7 +339,7 @@ static void commit_ended_locked(struct tl_spool *spool)
     spool->counters.commits++;
     pthread_mutex_unlock(&spool->lock);
     tl_histogram_add(&spool->commits, took);
-    report_slow(spool, took);
+    tl_spool_report_slow(&spool->slow, took);
     pthread_mutex_lock(&spool->lock);
 }
 
@@ -671,18 +649,6 @@ static int failed_locked(const struct tl_capture *c, struct tl_fail *fail)
     return c->failure.code;
 }
 
-static void report_full(bool full, uint64_t left, uint64_t min_free)
-{
-    struct tl_journal_line line;
-    if (full)
-        tl_journal_begin(&line, TL_JOURNAL_ERROR, "disk full: no more trace is taken");
-    else
-        tl_journal_begin(&line, TL_JOURNAL_INFO, "disk has room: trace is taken again");
-    tl_journal_number(&line, "free_bytes", left);
-    tl_journal_number(&line, "min_free_bytes", min_free);
-    tl_journal_end(&line);
-}
-
 int tl_spool_room(struct tl_spool *spool, size_t n, struct tl_fail *fail)
 {
     const uint64_t left = spool->backend->ops->free_bytes(spool->backend);
@@ -690,7 +656,7 @@ int tl_spool_room(struct tl_spool *spool, size_t n, struct tl_fail *fail)
     const bool full = left < min_free || left - min_free < n;
     if (atomic_load_explicit(&spool->full, memory_order_relaxed) != full &&
         atomic_exchange(&spool->full, full) != full)
-        report_full(full, left, min_free);
+        tl_spool_report_full(full, left, min_free);
     if (!full)
         return TL_OK;
     errno = ENOSPC;

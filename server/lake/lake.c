@@ -129,6 +129,7 @@ int tl_lake_open_on(struct tl_lake **out, struct tl_backend *backend,
     lake->last_turn = &lake->turns;
     pthread_mutex_init(&lake->lock, NULL);
     pthread_mutex_init(&lake->retain_lock, NULL);
+    pthread_mutex_init(&lake->clock_lock, NULL);
     pthread_mutex_init(&lake->garbage_lock, NULL);
     pthread_mutex_init(&lake->reading, NULL);
     tl_chore_init(&lake->look);
@@ -152,6 +153,8 @@ int tl_lake_open_on(struct tl_lake **out, struct tl_backend *backend,
     if (r == TL_DENIED)
         tl_fail_set(fail, TL_DENIED,
                     "another server uses this data folder: stop it first, or use another folder");
+    if (r >= 0)
+        tl_lake_clock_open(lake);
     if (r >= 0)
         r = open_catalog(lake, fail);
     if (r >= 0 && lake->shared)
@@ -210,6 +213,7 @@ void tl_lake_close(struct tl_lake *lake)
         return;
     tl_chore_stop(&lake->look, lake);
     tl_housekeeper_stop(lake);
+    tl_lake_clock_close(lake);
     tl_repack_stop(lake);
     tl_share_stop(lake);
     tl_jobs_stop(lake);
@@ -234,6 +238,7 @@ void tl_lake_close(struct tl_lake *lake)
         tl_backend_free(lake->backend);
     pthread_mutex_destroy(&lake->lock);
     pthread_mutex_destroy(&lake->retain_lock);
+    pthread_mutex_destroy(&lake->clock_lock);
     pthread_mutex_destroy(&lake->garbage_lock);
     pthread_mutex_destroy(&lake->reading);
     tl_chore_fini(&lake->look);

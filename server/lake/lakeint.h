@@ -14,6 +14,7 @@
 #define TL_LAKE_LAKEINT_H
 
 #include "base/now.h"
+#include "lake/age.h"
 #include "lake/chore.h"
 #include "lake/trace.h"
 #include "lake/verified.h"
@@ -46,6 +47,8 @@ struct tl_cached_view {
     uint64_t key;         /* hash of its key */
 };
 
+typedef void tl_lake_times(struct tl_age_times *out);
+
 struct tl_lake {
     struct tl_backend *backend;
     bool owns_backend;
@@ -66,6 +69,10 @@ struct tl_lake {
     bool repack_refused;          /* guarded by `lock`: the medium failed, to be retried later */
     uint64_t segment_bytes;
     pthread_mutex_t retain_lock; /* one at a time; outermost */
+    pthread_mutex_t clock_lock;
+    struct tl_age_clock clock; /* guarded by its lock */
+    int64_t clock_saved;  /* private to the housekeeper's thread: when, monotonic; 0: not yet */
+    tl_lake_times *times; /* reads the machine's clocks */
     atomic_ullong seal_after_s, retain_stf_s;
     atomic_bool rules_changed; /* apply retention now */
     atomic_bool closing;
@@ -121,6 +128,23 @@ struct tl_lake {
         bytes_decoded, checkpoints, resumes, shards_made, leases_taken, leases_lost, traces_read,
         begun_with;
 };
+
+/* The clock of lake/age.h. Any thread. */
+int64_t tl_lake_now(struct tl_lake *lake);
+/* What has elapsed since a time of this clock, ns. */
+int64_t tl_lake_age(struct tl_lake *lake, int64_t stamp, int64_t now_ns);
+/* Is it certain how old things are? */
+bool tl_lake_clock_settled(struct tl_lake *lake);
+/* May one more of `total` be removed because of its age? At most a quarter of them, or eight, per
+ * day, so that a mistake is seen before all is gone. One has been: tl_lake_aged_out(). */
+bool tl_lake_may_age_out(struct tl_lake *lake, size_t total, int64_t now_ns);
+void tl_lake_aged_out(struct tl_lake *lake);
+/* Read the state from the store; look at the machine's clocks, about once a second; store it. */
+void tl_lake_clock_open(struct tl_lake *lake);
+void tl_lake_clock_tick(struct tl_lake *lake);
+void tl_lake_clock_close(struct tl_lake *lake);
+/* For tests: read the clocks with this function. Before anything depends on it. */
+void tl_lake_set_times(struct tl_lake *lake, tl_lake_times *times);
 
 /* As tl_lake_open(), over a backend that the caller owns. */
 TL_MUST_USE int tl_lake_open_on(struct tl_lake **out, struct tl_backend *backend,

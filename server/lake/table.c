@@ -190,7 +190,7 @@ static int make_trace(struct tl_lake *lake, const struct tl_catalog_trace *row,
     snprintf(t->id, sizeof(t->id), "%s", row->id);
     snprintf(t->rig, sizeof(t->rig), "%s", row->rig);
     t->created_ns = row->created_ns;
-    t->idle_ns = tl_wall_ns();
+    t->idle_ns = tl_monotonic_ns();
     int r = tl_trace_take_row(t, row, fail);
     if (r >= 0)
         r = tl_gen_new(&t->serving, lake, t->id, row->generation,
@@ -433,7 +433,7 @@ int tl_lake_gen(struct tl_lake *lake, const char *name, struct tl_gen **out, str
 int tl_lake_add_trace(struct tl_lake *lake, const char *id, const char *rig, const char *setup,
                       struct tl_trace **out, struct tl_fail *fail)
 {
-    const int64_t now = tl_wall_ns();
+    const int64_t now = tl_lake_now(lake);
     struct tl_catalog_trace row = {.id = id,
                                    .rig = rig,
                                    .format = "",

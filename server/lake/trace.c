@@ -53,7 +53,7 @@ struct tl_gen *tl_trace_serving(struct tl_trace *trace)
 int tl_trace_save(struct tl_trace *trace, struct tl_fail *fail)
 {
     pthread_mutex_lock(&trace->lock);
-    trace->updated_ns = tl_wall_ns();
+    trace->updated_ns = tl_lake_now(trace->lake);
     pthread_mutex_unlock(&trace->lock);
     return tl_trace_save_quietly(trace, fail);
 }
@@ -143,7 +143,7 @@ void tl_trace_changed(struct tl_trace *trace)
 {
     pthread_mutex_lock(&trace->lock);
     trace->revision++;
-    trace->updated_ns = tl_wall_ns();
+    trace->updated_ns = tl_lake_now(trace->lake);
     pthread_mutex_unlock(&trace->lock);
     tl_lake_notify(trace->lake);
 }

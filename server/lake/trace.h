@@ -53,7 +53,7 @@ struct tl_trace {
                           `serving` */
     char message[256]; /* why it failed */
     struct tl_ingest *session;
-    int64_t idle_ns;        /* time since when it has no session in this process: Unix time */
+    int64_t idle_ns;        /* time since when it has no session in this process: monotonic */
     uint64_t epoch;         /* of the current or last push, see struct tl_ingest_request */
     struct tl_lease *lease; /* in a store shared by servers; NULL: not held by this server */
     unsigned pins;          /* number of temporary users of the lease */

@@ -5,6 +5,7 @@
 #include "rpc/rpcint.h"
 #include "rpc/scoped.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -348,6 +349,70 @@ static int run_set_retention(struct tl_call *call, const void *message)
     return rc < 0 ? rc : send_retention(call);
 }
 
+struct plan {
+    Tracelake__V1__RetentionVictim **victims;
+    size_t n, cap;
+};
+
+static int add_victim(void *context, const struct tl_retention_victim *from)
+{
+    struct plan *const plan = context;
+    int rc = tl_grow(&plan->victims, &plan->cap, plan->n + 1, sizeof *plan->victims);
+    if (rc < 0)
+        return rc;
+    Tracelake__V1__RetentionVictim *const v = calloc(1, sizeof *v);
+    if (!v)
+        return TL_NOMEM;
+    tracelake__v1__retention_victim__init(v);
+    plan->victims[plan->n++] = v;
+    v->trace = strdup(from->trace);
+    v->what = strdup(from->what);
+    v->scope = strdup(from->scope);
+    v->by_age = from->by_age;
+    v->age_s = from->age_s;
+    v->limit = from->limit;
+    v->bytes = from->bytes;
+    return v->trace && v->what && v->scope ? TL_OK : TL_NOMEM;
+}
+
+static void free_plan(struct plan *plan)
+{
+    for (size_t i = 0; i < plan->n; i++) {
+        free(plan->victims[i]->trace);
+        free(plan->victims[i]->what);
+        free(plan->victims[i]->scope);
+        free(plan->victims[i]);
+    }
+    free(plan->victims);
+}
+
+static int run_plan_retention(struct tl_call *call, const void *message)
+{
+    const Tracelake__V1__PlanRetentionRequest *const request = message;
+    const Tracelake__V1__RetentionRule *const rule = request->rule;
+    Tracelake__V1__PlanRetentionReply reply = TRACELAKE__V1__PLAN_RETENTION_REPLY__INIT;
+    struct tl_retention_row tried = {0};
+    struct plan plan = {0};
+    bool paused = false;
+    if (rule) {
+        if (strlen(rule->scope) >= sizeof tried.scope)
+            return tl_fail_set(tl_call_fail(call), TL_USAGE, "the scope is too long");
+        snprintf(tried.scope, sizeof tried.scope, "%s", rule->scope);
+        tried.rule = (struct tl_retention){rule->raw_age_s, rule->raw_bytes, rule->decoded_age_s,
+                                           rule->decoded_bytes};
+    }
+    int rc = tl_lake_plan_retention(tl_call_rpc(call)->lake, rule ? &tried : NULL, add_victim,
+                                    &plan, &paused, tl_call_fail(call));
+    if (rc >= 0) {
+        reply.victims = plan.victims;
+        reply.n_victims = plan.n;
+        reply.paused = paused;
+        rc = tl_call_send(call, &reply.base);
+    }
+    free_plan(&plan);
+    return rc;
+}
+
 const struct tl_method tl_catalog_methods[] = {
     {"/tracelake.v1.Catalog/ListTraces", &tracelake__v1__list_traces_request__descriptor, TL_UNARY,
      TL_ROLE_READ, run_list, TL_SHORT, TL_REACH_OWN},
@@ -373,6 +438,8 @@ const struct tl_method tl_catalog_methods[] = {
      TL_ROLE_PUSH, tl_run_delete_note},
     {"/tracelake.v1.Catalog/ListRetention", &tracelake__v1__list_retention_request__descriptor,
      TL_UNARY, TL_ROLE_READ, run_list_retention, TL_SHORT, TL_REACH_ALL},
+    {"/tracelake.v1.Catalog/PlanRetention", &tracelake__v1__plan_retention_request__descriptor,
+     TL_UNARY, TL_ROLE_READ, run_plan_retention, TL_LONG, TL_REACH_ALL},
     {"/tracelake.v1.Catalog/SetRetention", &tracelake__v1__set_retention_request__descriptor,
      TL_UNARY, TL_ROLE_ADMIN, run_set_retention, TL_SHORT, TL_REACH_ALL},
     {NULL, NULL, 0, 0, NULL},

@@ -150,7 +150,8 @@ static int go_on(struct tl_trace *trace, uint64_t epoch, struct tl_fail *fail)
     pthread_mutex_lock(&trace->lock);
     if (trace->epoch < epoch << EPOCH_SHIFT)
         trace->epoch = epoch << EPOCH_SHIFT;
-    const bool settled = tl_wall_ns() - trace->updated_ns > GRACE_NS;
+    const bool settled =
+        tl_lake_age(trace->lake, trace->updated_ns, tl_lake_now(trace->lake)) > GRACE_NS;
     pthread_mutex_unlock(&trace->lock);
     if (settled)
         r = tl_trace_remove_orphans(trace, fail);

@@ -11,6 +11,7 @@
  * copies of its rows is refused as if the disk were full.
  */
 #include "store/backend.h"
+#include "store/files.h"
 #include "store/openfiles.h"
 #include "store/reserve.h"
 
@@ -116,126 +117,12 @@ static int bad_key(struct tl_fail *fail, const char *key)
     return tl_fail_set(fail, TL_USAGE, "\"%.64s\" is not a key", key);
 }
 
-static int write_all(int fd, uint64_t offset, const uint8_t *p, size_t n)
-{
-    while (n > 0) {
-        const ssize_t done = pwrite(fd, p, n, (off_t)offset);
-        if (done < 0 && errno == EINTR)
-            continue;
-        if (done <= 0)
-            return -1;
-        p += done;
-        n -= (size_t)done;
-        offset += (uint64_t)done;
-    }
-    return 0;
-}
-
-static int read_some(int fd, uint64_t offset, size_t n, struct tl_buf *out)
-{
-    while (n > 0) {
-        const ssize_t done = pread(fd, out->p + out->n, n, (off_t)offset);
-        if (done < 0 && errno == EINTR)
-            continue;
-        if (done < 0)
-            return -1;
-        if (done == 0)
-            break;
-        out->n += (size_t)done;
-        offset += (uint64_t)done;
-        n -= (size_t)done;
-    }
-    return 0;
-}
-
-/* Limit `n` to what the file has after `offset`, so that callers cannot cause a huge allocation. */
-static size_t limit_to_size(uint64_t size, uint64_t offset, size_t n)
-{
-    const uint64_t there = offset < size ? size - offset : 0;
-    return n < there ? n : (size_t)there;
-}
-
-/* Create the folders of `key` below `at`, each durable in its parent. */
-static int make_parents(int at, const char *key)
-{
-    char path[544];
-    snprintf(path, sizeof(path), "%s", key);
-    for (char *slash = strchr(path, '/'); slash; slash = strchr(slash + 1, '/')) {
-        *slash = '\0';
-        if (mkdirat(at, path, 0777) == 0) {
-            char parent[544];
-            snprintf(parent, sizeof(parent), "%s", path);
-            char *last = strrchr(parent, '/');
-            if (last)
-                *last = '\0';
-            const int fd = openat(at, last ? parent : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-            const int r = fd < 0 ? -1 : fsync(fd);
-            if (fd >= 0)
-                close(fd);
-            if (r < 0)
-                return -1;
-        } else if (errno != EEXIST) {
-            return -1;
-        }
-        *slash = '/';
-    }
-    return 0;
-}
-
-/* Make the name `key` durable. */
-static int sync_parent(int at, const char *key)
-{
-    char path[544];
-    snprintf(path, sizeof(path), "%s", key);
-    char *slash = strrchr(path, '/');
-    if (slash)
-        *slash = '\0';
-    const int fd = openat(at, slash ? path : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0)
-        return -1;
-    const int r = fsync(fd);
-    const int e = errno;
-    close(fd);
-    errno = e;
-    return r;
-}
-
-/* The folder of `key`. False: it has none. */
-static bool folder_name(char out[static 544], const char *key)
-{
-    snprintf(out, 544, "%s", key);
-    char *const slash = strrchr(out, '/');
-    if (slash)
-        *slash = '\0';
-    return slash != NULL;
-}
-
-/* Create the folder of `key` below `at`, which is not durable yet, in folders that are. */
-static int make_folder_of(int at, const char *key)
-{
-    char folder[544];
-    if (!folder_name(folder, key))
-        return 0;
-    if (make_parents(at, folder) < 0)
-        return -1;
-    return mkdirat(at, folder, 0777) < 0 && errno != EEXIST ? -1 : 0;
-}
-
-/* Make the names of `key` and its folder durable. */
-static int sync_names(int at, const char *key)
-{
-    char folder[544];
-    if (folder_name(folder, key) && sync_parent(at, folder) < 0)
-        return -1;
-    return sync_parent(at, key);
-}
-
 static int write_temporary(struct folder *f, const char *name, struct tl_bytes bytes)
 {
     const int fd = openat(f->tmp, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (fd < 0)
         return -1;
-    int r = write_all(fd, 0, bytes.p, bytes.n);
+    int r = tl_files_write_all(fd, 0, bytes.p, bytes.n);
     if (r == 0)
         r = fsync(fd);
     const int e = errno;
@@ -251,7 +138,7 @@ static int place(struct folder *f, const char *name, const char *key)
     for (int tries = 0;; tries++) {
         if (renameat(f->tmp, name, f->objects, key) == 0)
             return 0;
-        if (errno != ENOENT || tries == 100 || make_parents(f->objects, key) < 0)
+        if (errno != ENOENT || tries == 100 || tl_files_make_parents(f->objects, key) < 0)
             return -1;
     }
 }
@@ -323,7 +210,7 @@ static int folder_put_all(struct tl_backend *backend, const struct tl_object *ob
             r = noted(f, write_object(f, &objects[i], fail));
         /* One sync for consecutive names in the same folder. */
         if (r >= 0 && (i + 1 == n || !are_together(key, objects[i + 1].key)) &&
-            sync_parent(f->objects, key) < 0)
+            tl_files_sync_parent(f->objects, key) < 0)
             r = noted(f, not_stored(fail, key));
     }
     return r;
@@ -346,10 +233,10 @@ static int folder_get(struct tl_backend *backend, const char *key, uint64_t offs
     int r = take_file(f, key, &file, fail);
     if (r < 0)
         return r;
-    n = limit_to_size((uint64_t)file.st.st_size, offset, n);
+    n = tl_files_limit_to_size((uint64_t)file.st.st_size, offset, n);
     if (tl_buf_reserve(out, n) < 0)
         r = tl_fail_set(fail, TL_NOMEM, "no memory for %zu bytes of %s", n, key);
-    else if (read_some(file.fd, offset, n, out) < 0)
+    else if (tl_files_read_some(file.fd, offset, n, out) < 0)
         r = refused(fail, "read", key);
     tl_openfiles_give(f->open, &file);
     return r;
@@ -477,7 +364,7 @@ static int folder_log_open(struct tl_backend *backend, const char *key, bool cre
     const int may = create ? fenced(f, key, fail) : TL_OK;
     if (may < 0)
         return may;
-    if (create && make_folder_of(f->objects, key) < 0)
+    if (create && tl_files_make_folder_of(f->objects, key) < 0)
         return lost(fail, "make the folders of", key);
     struct folder_log *log = calloc(1, sizeof(*log));
     if (!log)
@@ -510,7 +397,7 @@ static int folder_log_write(struct tl_log *base, uint64_t offset, const struct t
     if (may < 0)
         return may;
     for (size_t i = 0; i < n_parts; i++) {
-        if (write_all(log->fd, offset, parts[i].p, parts[i].n) < 0)
+        if (tl_files_write_all(log->fd, offset, parts[i].p, parts[i].n) < 0)
             return noted(log->f, refused(fail, "write", log->key));
         offset += parts[i].n;
     }
@@ -524,10 +411,10 @@ static int folder_log_read(struct tl_log *base, uint64_t offset, size_t n, struc
     struct stat st;
     if (fstat(log->fd, &st) < 0)
         return refused(fail, "read", log->key);
-    n = limit_to_size((uint64_t)st.st_size, offset, n);
+    n = tl_files_limit_to_size((uint64_t)st.st_size, offset, n);
     if (tl_buf_reserve(out, n) < 0)
         return tl_fail_set(fail, TL_NOMEM, "no memory for %zu bytes of %s", n, log->key);
-    if (read_some(log->fd, offset, n, out) < 0)
+    if (tl_files_read_some(log->fd, offset, n, out) < 0)
         return refused(fail, "read", log->key);
     return TL_OK;
 }
@@ -538,7 +425,7 @@ static int folder_log_sync(struct tl_log *base, struct tl_fail *fail)
     const int may = fenced(log->f, log->key, fail);
     if (may < 0)
         return may;
-    if (!log->named && sync_names(log->f->objects, log->key) < 0)
+    if (!log->named && tl_files_sync_names(log->f->objects, log->key) < 0)
         return noted(log->f, lost(fail, "sync the folders of", log->key));
     log->named = true;
     return noted(log->f, fdatasync(log->fd) < 0 ? refused(fail, "sync", log->key) : TL_OK);
@@ -586,7 +473,9 @@ static int next_epoch(struct folder_lease *lease)
         return -1;
     lease->base.epoch = strtoull(text, NULL, 10) + 1;
     const int n = snprintf(text, sizeof(text), "%llu\n", (unsigned long long)lease->base.epoch);
-    return write_all(lease->fd, 0, (const uint8_t *)text, (size_t)n) < 0 ? -1 : fsync(lease->fd);
+    return tl_files_write_all(lease->fd, 0, (const uint8_t *)text, (size_t)n) < 0
+               ? -1
+               : fsync(lease->fd);
 }
 
 static int folder_lease(struct tl_backend *backend, const char *name, struct tl_lease **out,

@@ -169,7 +169,7 @@ static bool carry_out_rules(struct tl_lake *lake, bool due)
 {
     if (!atomic_exchange(&lake->rules_changed, false) && !due)
         return false;
-    const bool failed = tl_lake_retain(lake, tl_wall_ns(), NULL) < 0;
+    const bool failed = tl_lake_retain_now(lake, NULL) < 0;
     if (failed)
         atomic_store(&lake->rules_changed, true);
     return failed;
@@ -206,7 +206,8 @@ static void *keep_house(void *context)
         pthread_mutex_unlock(&lake->lock);
         tl_heap_tidy();
         look_at_medium(lake);
-        tl_lake_seal_left(lake, tl_wall_ns());
+        tl_lake_clock_tick(lake);
+        tl_lake_seal_left(lake, tl_monotonic_ns());
         if (due)
             left = do_chores(lake, &soon);
         left = carry_out_rules(lake, round) || left;

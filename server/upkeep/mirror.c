@@ -501,8 +501,8 @@ static int rebuild_raw(struct tl_lake *lake, const char *id, struct tl_fail *fai
         .message = "its setup was lost with the catalog; give one: redecode --config",
         .state = TL_TRACE_FAILED,
         .complete = true,
-        .created_ns = tl_wall_ns(),
-        .updated_ns = tl_wall_ns(),
+        .created_ns = tl_lake_now(lake),
+        .updated_ns = tl_lake_now(lake),
         .raw_bytes = end,
         .generation = 1,
         .wanted = 1};

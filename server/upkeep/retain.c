@@ -5,6 +5,7 @@
  * A rule's traces form a pool. From a pool, everything older than the rule's age is removed, and
  * then the oldest until the rest is within the rule's size; separately for raw and decoded data.
  */
+#include "base/journal.h"
 #include "lake/lakeint.h"
 #include "share/share.h"
 
@@ -102,6 +103,7 @@ struct kept {
     int64_t updated_ns;
     uint64_t raw_bytes, decoded_bytes;
     bool raw_removed, decoded_removed, sealed;
+    bool rests;             /* is neither live nor being decoded */
     bool stays, is_virtual; /* from its labels */
 };
 
@@ -142,6 +144,7 @@ static int keep(void *context, const struct tl_catalog_trace *row)
                           .raw_removed = row->raw_removed,
                           .decoded_removed = row->decoded_removed,
                           .sealed = row->state == TL_TRACE_SEALED,
+                          .rests = row->state >= TL_TRACE_SEALED,
                           .stays = kept_by_label(row->labels),
                           .is_virtual = tl_label_is(row->labels, TL_LABEL_SHARDS "=virtual")};
     snprintf(kept->id, sizeof kept->id, "%s", row->id);
@@ -286,6 +289,61 @@ static int remove_of(struct tl_lake *lake, const struct kept *row, bool raw, str
     return r;
 }
 
+/* ---- a round -------------------------------------------------------------------------------- */
+
+/* Applying the rules once, or telling what that would remove. */
+struct round {
+    struct tl_lake *lake;
+    int64_t now_ns;
+    bool ages; /* it is certain how old things are */
+    size_t n;  /* traces */
+    /* NULL: remove. */
+    int (*each)(void *context, const struct tl_retention_victim *victim);
+    void *context;
+    struct tl_fail *fail;
+};
+
+static int64_t age_of(const struct round *round, const struct kept *row)
+{
+    const int64_t age = tl_lake_age(round->lake, row->updated_ns, round->now_ns);
+    /* Written under a clock that was before 2020: nobody knows when. */
+    const bool is_unknown =
+        row->updated_ns < TL_AGE_EARLIEST && age >= round->now_ns - TL_AGE_EARLIEST;
+    return is_unknown ? 0 : age / TL_NS_PER_S;
+}
+
+static void report_removed(const struct tl_retention_victim *v)
+{
+    struct tl_journal_line line;
+    tl_journal_begin(&line, TL_JOURNAL_INFO, "removed by retention");
+    tl_journal_text(&line, "trace", v->trace);
+    tl_journal_text(&line, "what", v->what);
+    tl_journal_text(&line, "rule", *v->scope ? v->scope : "all");
+    tl_journal_text(&line, "because", v->by_age ? "age" : "size");
+    tl_journal_number(&line, "age_seconds", v->age_s);
+    tl_journal_number(&line, "limit", v->limit);
+    tl_journal_number(&line, "bytes", v->bytes);
+    tl_journal_end(&line);
+}
+
+/* Remove what belongs to a victim, or tell it. 1: done. */
+static int take_victim(const struct round *round, const struct kept *row, bool raw,
+                       const struct tl_retention_victim *victim)
+{
+    if (round->each) {
+        const int r = round->each(round->context, victim);
+        return r < 0 ? r : 1;
+    }
+    if (victim->by_age && !tl_lake_may_age_out(round->lake, round->n, round->now_ns))
+        return 0;
+    const int r = remove_of(round->lake, row, raw, round->fail);
+    if (r > 0)
+        report_removed(victim);
+    if (r > 0 && victim->by_age)
+        tl_lake_aged_out(round->lake);
+    return r;
+}
+
 /* ---- pools ---------------------------------------------------------------------------------- */
 
 struct member {
@@ -300,10 +358,12 @@ static int older_first(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Apply one limit to a pool. Returns the number of removals. */
-static int limit_pool(struct tl_lake *lake, struct member *members, size_t n, bool raw,
-                      uint64_t age_s, uint64_t bytes, int64_t now_ns, struct tl_fail *fail)
+/* Apply the limits of one kind of data to a pool. Returns the number of removals. */
+static int limit_pool(const struct round *round, struct member *members, size_t n, bool raw,
+                      const struct tl_retention_row *rule)
 {
+    const uint64_t age_s = raw ? rule->rule.raw_age_s : rule->rule.decoded_age_s;
+    const uint64_t bytes = raw ? rule->rule.raw_bytes : rule->rule.decoded_bytes;
     uint64_t total = 0;
     int removed = 0;
     for (size_t i = 0; i < n; i++)
@@ -311,12 +371,19 @@ static int limit_pool(struct tl_lake *lake, struct member *members, size_t n, bo
     qsort(members, n, sizeof(*members), older_first);
     for (size_t i = 0; i < n; i++) {
         const struct kept *row = members[i].row;
-        const int64_t age = (now_ns - row->updated_ns) / 1000000000;
-        const bool old = age_s > 0 && age > 0 && (uint64_t)age > age_s;
+        const uint64_t age = (uint64_t)age_of(round, row);
+        const bool old = round->ages && age_s > 0 && age > age_s;
         const bool large = bytes > 0 && total > bytes;
-        if ((!old && !large) || row->stays)
+        if ((!old && !large) || row->stays || (round->each && !row->rests))
             continue;
-        const int r = remove_of(lake, row, raw, fail);
+        const int r = take_victim(round, row, raw,
+                                  &(struct tl_retention_victim){.trace = row->id,
+                                                                .what = raw ? "raw" : "decoded",
+                                                                .scope = rule->scope,
+                                                                .by_age = !large,
+                                                                .age_s = age,
+                                                                .limit = large ? bytes : age_s,
+                                                                .bytes = members[i].bytes});
         if (r < 0)
             return r;
         if (r > 0)
@@ -326,14 +393,12 @@ static int limit_pool(struct tl_lake *lake, struct member *members, size_t n, bo
     return removed;
 }
 
-static int retain_rule(struct tl_lake *lake, const struct all_kept *all, size_t rule,
-                       int64_t now_ns, struct tl_fail *fail)
+static int retain_rule(const struct round *round, const struct all_kept *all, size_t rule)
 {
-    const struct tl_retention *limits = &all->rules->rows[rule].rule;
     struct member *members = calloc(all->n + 1, sizeof(*members));
     int removed = 0;
     if (!members)
-        return tl_fail_set(fail, TL_NOMEM, "no memory");
+        return tl_fail_set(round->fail, TL_NOMEM, "no memory");
     for (int raw = 0; raw < 2 && removed >= 0; raw++) {
         size_t n = 0;
         for (size_t i = 0; i < all->n; i++) {
@@ -342,9 +407,7 @@ static int retain_rule(struct tl_lake *lake, const struct all_kept *all, size_t 
                 continue;
             members[n++] = (struct member){row, raw ? row->raw_bytes : row->decoded_bytes};
         }
-        const int r =
-            limit_pool(lake, members, n, raw, raw ? limits->raw_age_s : limits->decoded_age_s,
-                       raw ? limits->raw_bytes : limits->decoded_bytes, now_ns, fail);
+        const int r = limit_pool(round, members, n, raw, &all->rules->rows[rule]);
         removed = r < 0 ? r : removed + r;
     }
     free(members);
@@ -358,9 +421,10 @@ void tl_lake_set_retain_stf(struct tl_lake *lake, uint64_t seconds)
 }
 
 /* Have its stored shards exceeded the age? */
-static bool is_old(struct tl_lake *lake, const struct kept *kept, int64_t now_ns, uint64_t seconds)
+static bool is_old(const struct round *round, const struct kept *kept, uint64_t seconds)
 {
-    const int64_t age = (now_ns - kept->updated_ns) / 1000000000;
+    struct tl_lake *const lake = round->lake;
+    const int64_t age = age_of(round, kept);
     if (!kept->sealed || kept->raw_removed || kept->decoded_removed || age <= 0 ||
         (uint64_t)age <= seconds || kept->stays || kept->is_virtual)
         return false;
@@ -398,39 +462,94 @@ static int make_one_virtual(struct tl_lake *lake, const char *id, struct tl_fail
 }
 
 /* Returns the number of traces being decoded again for this. */
-static int make_virtual(struct tl_lake *lake, const struct all_kept *all, int64_t now_ns,
-                        uint64_t seconds, struct tl_fail *fail)
+static int make_virtual(const struct round *round, const struct all_kept *all, uint64_t seconds)
 {
     int n = 0, r = TL_OK;
-    for (size_t i = 0; r >= 0 && i < all->n; i++) {
-        if (!is_old(lake, &all->p[i], now_ns, seconds))
+    for (size_t i = 0; r >= 0 && i < all->n && round->ages; i++) {
+        if (!is_old(round, &all->p[i], seconds))
             continue;
-        r = make_one_virtual(lake, all->p[i].id, fail);
+        const struct tl_retention_victim victim = {.trace = all->p[i].id,
+                                                   .what = "shards",
+                                                   .scope = "retain-stf",
+                                                   .by_age = true,
+                                                   .age_s = (uint64_t)age_of(round, &all->p[i]),
+                                                   .limit = seconds,
+                                                   .bytes = all->p[i].decoded_bytes};
+        r = round->each ? round->each(round->context, &victim)
+                        : make_one_virtual(round->lake, all->p[i].id, round->fail);
+        if (r > 0 && !round->each)
+            report_removed(&victim);
         n += r > 0;
     }
     return r < 0 ? r : n;
 }
 
-int tl_lake_retain(struct tl_lake *lake, int64_t now_ns, struct tl_fail *fail)
+/* Use `tried` instead of the rule of its scope, or in addition. */
+static int add_tried(struct rules *rules, const struct tl_retention_row *tried)
 {
+    for (size_t i = 0; i < rules->n; i++)
+        if (strcmp(rules->rows[i].scope, tried->scope) == 0) {
+            rules->rows[i].rule = tried->rule;
+            return TL_OK;
+        }
+    return add_rule(rules, tried->scope, &tried->rule);
+}
+
+static int carry_out(struct round *round, const struct tl_retention_row *tried)
+{
+    struct tl_lake *const lake = round->lake;
     struct rules rules = {0};
     struct all_kept all = {.rules = &rules};
     const uint64_t seconds = atomic_load(&lake->retain_stf_s);
     int removed = 0;
     pthread_mutex_lock(&lake->retain_lock);
-    int r = lake->catalog->ops->retention(lake->catalog, add_rule, &rules, fail);
+    int r = lake->catalog->ops->retention(lake->catalog, add_rule, &rules, round->fail);
+    if (r >= 0 && tried)
+        r = add_tried(&rules, tried);
     if (r >= 0 && (rules.n > 0 || seconds > 0))
-        r = list_kept(lake, &all, fail);
+        r = list_kept(lake, &all, round->fail);
+    round->n = all.n;
     for (size_t i = 0; r >= 0 && i < rules.n; i++) {
-        r = retain_rule(lake, &all, i, now_ns, fail);
+        r = retain_rule(round, &all, i);
         removed += r > 0 ? r : 0;
     }
     if (r >= 0 && seconds > 0) {
-        r = make_virtual(lake, &all, now_ns, seconds, fail);
+        r = make_virtual(round, &all, seconds);
         removed += r > 0 ? r : 0;
     }
     pthread_mutex_unlock(&lake->retain_lock);
     free(all.p);
     free(rules.rows);
     return r < 0 ? r : removed;
+}
+
+int tl_lake_retain(struct tl_lake *lake, int64_t now_ns, struct tl_fail *fail)
+{
+    return carry_out(&(struct round){.lake = lake, .now_ns = now_ns, .ages = true, .fail = fail},
+                     NULL);
+}
+
+int tl_lake_retain_now(struct tl_lake *lake, struct tl_fail *fail)
+{
+    return carry_out(&(struct round){.lake = lake,
+                                     .now_ns = tl_lake_now(lake),
+                                     .ages = tl_lake_clock_settled(lake),
+                                     .fail = fail},
+                     NULL);
+}
+
+int tl_lake_plan_retention(struct tl_lake *lake, const struct tl_retention_row *tried,
+                           int (*each)(void *context, const struct tl_retention_victim *victim),
+                           void *context, bool *paused, struct tl_fail *fail)
+{
+    if (tried && !scope_valid(tried->scope))
+        return tl_fail_set(fail, TL_USAGE, "\"%.80s\" is no scope", tried->scope);
+    *paused = !tl_lake_clock_settled(lake);
+    return carry_out(&(struct round){.lake = lake,
+                                     .now_ns = tl_lake_now(lake),
+                                     .ages = true,
+                                     .each = each,
+                                     .context = context,
+                                     .fail = fail},
+                     tried);
 }

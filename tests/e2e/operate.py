@@ -241,6 +241,33 @@ def second_server(lab):
 
 
 @test
+def retention_is_told(lab):
+    """--dry-run lists what a rule would remove, and removes nothing; what is removed is in the journal, with the rule and
+    the age."""
+    lab.start('--log-format', 'json')
+    for name in ('old', 'new'):
+        lab.run('push', '--format', 'itm', '--trace', name, itm(lab))
+    size = os.path.getsize(lab.path('itm'))
+    limit = '8K'
+    check(size < 8192 < 2 * size, size)
+    check('nothing' in lab.run('retain', '--dry-run').text(), 'no rule')
+    told = json.loads(lab.run('retain', '--dry-run', '--raw', limit, '--json').text())
+    check(not told['paused'] and len(told['victims']) == 1, told)
+    victim = told['victims'][0]
+    check(victim['trace'] == 'old' and victim['what'] == 'raw' and victim['by'] == 'size' and
+          victim['bytes'] == size and victim['limit'] == 8192, victim)
+    check('old ' in lab.run('retain', '--dry-run', '--raw', limit).text(), 'in words')
+    check('no rules' in lab.run('retain').text(), 'it was only tried')
+    lab.fails(2, 'not --remove', 'retain', '--dry-run', '--remove')
+    check(not lab.told('removed by retention'), 'it was removed')
+    lab.run('retain', '--raw', limit)
+    line = lab.wait_told('removed by retention')[-1]
+    check(line['trace'] == 'old' and line['rule'] == 'all' and line['because'] == 'size' and line['what'] == 'raw' and
+          line['bytes'] == size and line['age_seconds'] < 300, line)
+    check(lab.run('raw', 'new', '-').out, 'the other one')
+
+
+@test
 def keys_are_documented(lab):
     """The command's help and the manual contain all keys, and no others."""
     keys = {line.split()[0] for line in lab.run('serve', '--options').text().splitlines()}

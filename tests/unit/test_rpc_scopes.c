@@ -45,6 +45,7 @@ static const struct rule methods[] = {
     {"/tracelake.v1.Catalog/PutNote", PUSH, TRACE},
     {"/tracelake.v1.Catalog/DeleteNote", PUSH, TRACE},
     {"/tracelake.v1.Catalog/ListRetention", READ, ALL},
+    {"/tracelake.v1.Catalog/PlanRetention", READ, ALL},
     {"/tracelake.v1.Catalog/SetRetention", ADMIN, ALL},
     {"/tracelake.v1.Images/PutImage", PUSH, NONE},
     {"/tracelake.v1.Images/ListImages", READ, ALL},
