@@ -2,6 +2,7 @@
 #include "net/h2.h"
 
 #include "net/auth.h"
+#include "net/quota.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -299,7 +300,8 @@ static void identify(struct tl_stream *stream)
         tl_account_put(stream->account);
         stream->account = tl_caller_account(stream->caller, &grant);
     }
-    if (tl_asks_health(stream))
+    const bool counted = stream->holder && stream->holder->quota.calls;
+    if ((!counted && !tl_net_is_guest(stream->net, &grant)) || tl_asks_health(stream))
         return;
     char why[256];
     stream->refused = !tl_holder_call(stream->holder, why, sizeof why);

@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
 #define IDLE_MS      10000
@@ -52,6 +53,8 @@ struct tl_pool {
 static _Thread_local struct tl_pool *here;
 static _Thread_local struct job *mine;
 static _Thread_local int64_t began;
+static _Thread_local int64_t
+    spent_before;                /* processor time when its first turn had passed; 0: not yet */
 static _Thread_local bool tired; /* the thread has a lower priority since then, and for good */
 
 static void set_limits(const struct tl_pool *pool, unsigned max_threads)
@@ -165,6 +168,7 @@ static void run_job(struct tl_pool *pool, struct job *job)
     here = pool;
     mine = job;
     began = now;
+    spent_before = 0;
     job->run(job->argument);
     here = NULL;
     tl_account_release(job->account, TL_USE_THREADS + pool->options.number, 1);
@@ -180,10 +184,19 @@ void tl_thread_patient(void)
 
 void tl_pool_tire(void)
 {
-    if (!here || tired || here->options.patient || tl_monotonic_ns() - began < TURN_NS)
+    const int64_t now = here && !tired && !here->options.patient ? tl_monotonic_ns() : 0;
+    if (!now || now - began < TURN_NS)
         return;
-    tired = true;
-    tl_thread_patient();
+    /* It may have waited all the time: what counts is what it computes from here on. */
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    const int64_t spent = (int64_t)t.tv_sec * TL_NS_PER_S + t.tv_nsec;
+    if (spent_before && spent - spent_before >= TURN_NS) {
+        tired = true;
+        tl_thread_patient();
+    }
+    if (!spent_before)
+        spent_before = spent;
 }
 
 static bool start_thread_locked(struct tl_pool *pool);
@@ -208,10 +221,10 @@ static void *worker(void *argument)
         run_job(pool, job);
         pthread_mutex_lock(&pool->waiter.lock);
         pool->idle++;
-        /* One thread more is free, which raises everybody's share. */
+        /* One thread more is free, which raises the shares of the others, too. */
         if (pool->resting)
             pthread_cond_broadcast(&pool->waiter.cond);
-        else if (pool->queued)
+        else if (pool->lanes && pool->lanes->next)
             pthread_cond_signal(&pool->waiter.cond);
         if (tired) {
             replace_locked(pool);
@@ -292,13 +305,20 @@ void tl_pool_rest(void)
     mine->since = tl_monotonic_ns();
 }
 
+/* If not, it is taken by a thread that ends a job: waking one now would be in vain. */
+static bool could_run(const struct tl_pool *pool, const struct tl_account *account)
+{
+    return !pool->options.max_queue ||
+           tl_account_room(account, TL_USE_THREADS + pool->options.number);
+}
+
 static bool enqueue(struct tl_pool *pool, struct job *job)
 {
     pthread_mutex_lock(&pool->waiter.lock);
     const bool admitted = !pool->stopping && admit_locked(pool) && queue_locked(pool, job);
     if (admitted && pool->resting) /* who rests must not get the only signal */
         pthread_cond_broadcast(&pool->waiter.cond);
-    else if (admitted)
+    else if (admitted && could_run(pool, job->account))
         pthread_cond_signal(&pool->waiter.cond);
     pthread_mutex_unlock(&pool->waiter.lock);
     return admitted;

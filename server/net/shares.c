@@ -212,6 +212,15 @@ bool tl_account_within(const struct tl_account *account, unsigned use)
            (!token || atomic_load_explicit(&token->used[use], memory_order_relaxed) <= share);
 }
 
+bool tl_account_room(const struct tl_account *account, unsigned use)
+{
+    const struct tl_resource *const r = &account->shares->of[use];
+    const size_t share = share_of(r, atomic_load_explicit(&r->used, memory_order_relaxed));
+    const struct tl_party *const token = account->token;
+    return atomic_load_explicit(&account->address->used[use], memory_order_relaxed) < share &&
+           (!token || atomic_load_explicit(&token->used[use], memory_order_relaxed) < share);
+}
+
 #define LITTLE 16 /* as a divisor */
 
 bool tl_account_little(const struct tl_account *account, unsigned use)

@@ -114,6 +114,8 @@ void tl_account_release_too(struct tl_account *account, unsigned use);
 /* Is what is charged within the shares? */
 bool tl_account_within(const struct tl_account *account, unsigned use);
 
+/* Would tl_account_try() give one more now? */
+bool tl_account_room(const struct tl_account *account, unsigned use);
 /* Is it so little of all that there is that nobody else could miss it? */
 bool tl_account_little(const struct tl_account *account, unsigned use);
 

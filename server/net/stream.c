@@ -383,8 +383,8 @@ static size_t announced(const struct tl_stream *stream)
     return (size_t)head[1] << 24 | (size_t)head[2] << 16 | (size_t)head[3] << 8 | head[4];
 }
 
-/* The 5-byte prefix of a message is complete. */
-static int begin_message(struct tl_stream *stream)
+/* The 5-byte prefix of a message is complete, and `there` bytes after it have arrived. */
+static int begin_message(struct tl_stream *stream, size_t there)
 {
     const uint8_t *const head = stream->prefix;
     const size_t n = announced(stream);
@@ -392,7 +392,7 @@ static int begin_message(struct tl_stream *stream)
         return TL_BAD;
     if (n > tl_stream_max_message(stream))
         return TL_LIMIT;
-    const int rc = grow_partial(stream, 0);
+    const int rc = grow_partial(stream, there < n ? there : n);
     if (rc < 0)
         return rc;
     *stream->partial = (struct tl_message){.n = n,
@@ -451,7 +451,7 @@ static int deframe(struct tl_stream *stream, const uint8_t *p, size_t n)
                 tl_stream_await(stream);
             stream->prefix[stream->prefix_n++] = *p;
             if (stream->prefix_n == sizeof stream->prefix) {
-                const int rc = begin_message(stream);
+                const int rc = begin_message(stream, n - 1);
                 if (rc < 0)
                     return rc;
             }
