@@ -141,10 +141,11 @@ static int start(struct tl_gen *gen, struct tl_fail *fail)
 {
     const struct tl_decode_sink sink = {
         .context = gen, .stream = on_stream, .items = on_items, .loss = on_loss};
-    const struct tl_image *const image = tl_gen_image(gen);
-    if (!image) /* otherwise everything would be decoded without it */
-        return tl_fail_set(fail, TL_IO, "the program's images cannot be read now");
-    int r = tl_spool_reader_new(&gen->reader, gen->lake->backend, gen->trace);
+    const struct tl_image *image;
+    int r = tl_gen_load_image(gen, &image, fail);
+    if (r < 0) /* otherwise everything would be decoded without it */
+        return r;
+    r = tl_spool_reader_new(&gen->reader, gen->lake->backend, gen->trace);
     if (r < 0)
         return tl_fail_set(fail, r, "no memory");
     r = tl_decode_new(&gen->decode, &gen->setup, image, &sink, fail);

@@ -37,41 +37,80 @@ static char *identity_key(char out[static 192], const struct tl_gen *gen)
     return strcat(out, "/whose");
 }
 
+/* The object has the identity and, on lines of their own, the images that were there ("-": one that
+ * was missing). */
 void tl_mark_begin(struct tl_gen *gen)
 {
+    struct tl_buf all = {0};
     char key[192];
-    const int r = tl_resume_identity(gen);
+    int r = tl_resume_identity(gen);
+    if (r >= 0)
+        r = tl_buf_printf(&all, "%s\n", gen->whose);
+    if (r >= 0)
+        r = tl_buf_add(&all, gen->program->images.p, gen->program->images.n);
     /* If it cannot be stored, they count as another program's. */
     if (r >= 0)
         (void)!tl_backend_put(gen->lake->backend, identity_key(key, gen),
-                              (struct tl_bytes){(uint8_t *)gen->whose, strlen(gen->whose)}, NULL);
+                              (struct tl_bytes){all.p, all.n}, NULL);
+    tl_buf_fini(&all);
+}
+
+static int read_identity(struct tl_gen *gen, struct tl_buf *out)
+{
+    char key[192];
+    const int r = tl_backend_get_all(gen->lake->backend, identity_key(key, gen), out, NULL);
+    return r < 0 ? r : tl_buf_add(out, "", 1);
 }
 
 bool tl_marks_are_ours(struct tl_gen *gen)
 {
     struct tl_buf whose = {0};
-    char key[192];
     int r = tl_resume_identity(gen);
     if (r >= 0)
-        r = tl_backend_get_all(gen->lake->backend, identity_key(key, gen), &whose, NULL);
-    const bool ours =
-        r >= 0 ? whose.n == strlen(gen->whose) && memcmp(whose.p, gen->whose, whose.n) == 0
-               : r != TL_NOTFOUND;
+        r = read_identity(gen, &whose);
+    const char *const text = (const char *)whose.p;
+    const bool ours = r >= 0 ? strcspn(text, "\n") == strlen(gen->whose) &&
+                                   strncmp(text, gen->whose, strlen(gen->whose)) == 0
+                             : r != TL_NOTFOUND;
     tl_buf_fini(&whose);
     return ours;
 }
 
-void tl_gen_renew(struct tl_gen *gen)
+/* Was the generation decoded with an image that is not there now? Decoded without it again, it
+ * would be a worse one. */
+static int check_images(struct tl_gen *gen, struct tl_fail *fail)
 {
-    struct tl_trace *trace = tl_lake_find_trace(gen->lake, gen->trace);
+    const struct tl_image *image;
+    struct tl_buf whose = {0};
+    char hash[TL_HASH_TEXT];
+    int r = tl_gen_load_image(gen, &image, fail);
+    if (r < 0 || (r = read_identity(gen, &whose)) < 0)
+        return r == TL_NOTFOUND ? TL_OK : r;
+    const char *line = (const char *)whose.p;
+    while (r >= 0 && *(line += strcspn(line, "\n"))) {
+        const size_t n = strcspn(++line, "\n");
+        if (n < sizeof hash && n > 1) {
+            snprintf(hash, sizeof hash, "%.*s", (int)n, line);
+            r = tl_lake_image_need(gen->lake, hash, fail);
+        }
+    }
+    tl_buf_fini(&whose);
+    return r;
+}
+
+int tl_gen_renew(struct tl_gen *gen, struct tl_fail *fail)
+{
+    const int r = check_images(gen, fail);
+    struct tl_trace *trace = r < 0 ? NULL : tl_lake_find_trace(gen->lake, gen->trace);
     if (!trace)
-        return;
+        return r;
     pthread_mutex_lock(&trace->lock);
     const bool may = trace->serving == gen && !trace->making && !trace->deleted;
     pthread_mutex_unlock(&trace->lock);
     tl_trace_put(trace);
     if (may && !atomic_exchange(&gen->renewed, true))
         (void)!tl_lake_redecode(gen->lake, gen->trace, NULL, NULL);
+    return TL_OK;
 }
 
 /* ---- creating ------------------------------------------------------------------------------- */

@@ -23,6 +23,7 @@ struct job;
 /* Decodes a lane's stream and regenerates parts of its shards. */
 struct tl_remaker {
     struct tl_lane *lane;
+    struct tl_program *program; /* the decoder's */
     struct tl_decode *decode;
     struct tl_build *build; /* NULL: its stream has not appeared yet */
     struct tl_spool_reader *reader;
@@ -53,8 +54,9 @@ struct job {
     size_t frame;             /* the next missing frame */
     struct tl_packer *packer; /* of the frames; NULL: they stay uncompressed */
     struct tl_remaker *remaker;
-    bool others;  /* a mark is from another program version */
-    bool differs; /* the result is inconsistent with the index */
+    bool others;   /* a mark is from another program version */
+    bool no_image; /* the program's images cannot be read, which `fail` says */
+    bool differs;  /* the result is inconsistent with the index */
 };
 
 /* ---- remakers ------------------------------------------------------------------------------- */
@@ -76,6 +78,7 @@ static void remaker_free(struct tl_remaker *m)
     tl_build_free(m->build);
     tl_spool_reader_free(m->reader);
     tl_buf_fini(&m->bytes);
+    tl_program_put(m->lane->gen->lake, m->program);
     free(m);
 }
 
@@ -120,7 +123,7 @@ static int on_stream(void *context, const struct tl_decode_stream *stream)
     const struct tl_build_options options = {.protocol = stream->protocol,
                                              .isa = stream->isa,
                                              .shard_insns = lake->options.shard_insns,
-                                             .image = tl_gen_image(m->lane->gen),
+                                             .image = m->program->image,
                                              .packing = lake->packing,
                                              .part = on_part,
                                              .context = m};
@@ -175,9 +178,13 @@ static int remaker_new(struct tl_remaker **out, struct job *job, struct tl_fail 
     m->have_frame = (uint32_t)job->from;
     const struct tl_decode_sink sink = {
         .context = m, .stream = on_stream, .items = on_items, .loss = on_loss};
-    const struct tl_image *const image = tl_gen_image(job->gen);
-    int r = image ? tl_spool_reader_new(&m->reader, job->gen->lake->backend, job->gen->trace)
-                  : tl_fail_set(fail, TL_IO, "the program's images cannot be read now");
+    const struct tl_image *image;
+    int r = tl_gen_load_image(job->gen, &image, fail);
+    job->no_image = r < 0;
+    if (r >= 0)
+        m->program = tl_program_share(job->gen->lake, job->gen->program);
+    if (r >= 0)
+        r = tl_spool_reader_new(&m->reader, job->gen->lake->backend, job->gen->trace);
     if (r >= 0)
         r = tl_decode_new(&m->decode, &job->gen->setup, image, &sink, fail);
     if (r < 0) {
@@ -230,8 +237,12 @@ static int begin(struct job *job, struct tl_remaker **out, struct tl_fail *fail)
     struct tl_marks marks;
     const uint64_t offset =
         job->chunk < index->n_chunks ? index->chunks[job->chunk].at.offset : index->row.byte_first;
+    const struct tl_image *image;
     *out = NULL;
-    int r = tl_resume_identity(job->gen);
+    int r = tl_gen_load_image(job->gen, &image, fail);
+    job->no_image = r < 0;
+    if (r >= 0)
+        r = tl_resume_identity(job->gen);
     if (r < 0)
         return r;
     r = tl_marks_begin(&marks, job->gen, offset, fail);
@@ -738,21 +749,22 @@ int tl_remake(struct tl_lane *lane, struct tl_view *view, size_t from, size_t to
     if (r == TL_BAD && damaged && !job.differs)
         r = around_damage(&job, fail);
     const bool done = r >= 0 && !job.differs && (damaged || is_done(&job));
-    const bool other = !damaged && !done && (r >= 0 || r == TL_BAD);
+    const bool other = !damaged && !done && !job.no_image && (r >= 0 || r == TL_BAD);
     if (done && !damaged && !job.remaker->finished && !job.remaker->given_up)
         keep(gen->lake, job.remaker);
     else
         remaker_free(job.remaker);
     tl_packer_free(job.packer);
-    if (job.others || other)
-        tl_gen_renew(gen);
-    if (other)
+    const int renewed = job.others || other ? tl_gen_renew(gen, other ? fail : NULL) : TL_OK;
+    if (other && renewed < 0)
+        r = renewed;
+    else if (other)
         r = tl_fail_set(
             fail, TL_AGAIN,
             "%s is being decoded anew, since this server decodes otherwise than the one "
             "before it; try again",
             gen->trace);
-    else if (r == TL_BAD || (r >= 0 && !done))
+    else if (!job.no_image && (r == TL_BAD || (r >= 0 && !done)))
         r = tl_fail_set(fail, TL_BAD,
                         "%s/%s: the raw bytes 0x%llx to 0x%llx do not give this shard any more; "
                         "`tracelake verify --repair %s` says what is damaged",

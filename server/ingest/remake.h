@@ -39,8 +39,9 @@ void tl_mark_begin(struct tl_gen *gen);
 /* Were the shards of a generation decoded by an earlier run made by this program with these
  * options? Then they can be regenerated quickly. */
 bool tl_marks_are_ours(struct tl_gen *gen);
-/* Have its trace decoded again by this program, once, in the background. */
-void tl_gen_renew(struct tl_gen *gen);
+/* Have its trace decoded again by this program, once, in the background. TL_NOTFOUND, TL_BAD: not
+ * so, since an image that it was decoded with is missing or damaged now, which `fail` says. */
+TL_MUST_USE int tl_gen_renew(struct tl_gen *gen, struct tl_fail *fail);
 /* Take a mark if it is time for one. Called by the decode job after a flush of the decoder. Failure
  * only costs time later. */
 void tl_mark(struct tl_gen *gen);

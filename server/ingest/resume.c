@@ -24,13 +24,14 @@ void tl_resume_remove(struct tl_lake *lake, const char *trace, uint64_t generati
 
 static int name_identity(struct tl_gen *gen, char out[static TL_HASH_TEXT])
 {
+    const struct tl_image *image;
     struct tl_buf all = {0};
     int r = tl_buf_printf(&all, TL_VERSION " %d\n%llu\n", TL_DECODE_VERSION,
                           (unsigned long long)gen->lake->options.shard_insns);
     if (r >= 0)
         r = tl_setup_write(&gen->setup, &all);
-    if (r >= 0 && !tl_gen_image(gen))
-        r = TL_IO;
+    if (r >= 0)
+        r = tl_gen_load_image(gen, &image, NULL);
     if (r >= 0)
         r = tl_buf_add(&all, gen->program->images.p, gen->program->images.n);
     if (r >= 0)

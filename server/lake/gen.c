@@ -246,13 +246,21 @@ void tl_gen_totals(struct tl_gen *gen, uint64_t *insns, uint64_t *stored_bytes)
 
 /* ---- the image ------------------------------------------------------------------------------ */
 
-const struct tl_image *tl_gen_image(struct tl_gen *gen)
+int tl_gen_load_image(struct tl_gen *gen, const struct tl_image **out, struct tl_fail *fail)
 {
     pthread_mutex_lock(&gen->lock);
-    if (!gen->program && tl_program_get(&gen->program, gen->lake, &gen->setup) >= 0 &&
-        gen->program->message[0])
+    const int r =
+        gen->program ? TL_OK : tl_program_get(&gen->program, gen->lake, &gen->setup, fail);
+    if (r >= 0 && gen->program->message[0])
         snprintf(gen->message, sizeof(gen->message), "%s", gen->program->message);
-    const struct tl_image *image = gen->program ? gen->program->image : NULL;
+    *out = r >= 0 ? gen->program->image : NULL;
+    gen->image_used_ns = tl_monotonic_ns();
     pthread_mutex_unlock(&gen->lock);
-    return image;
+    return r;
+}
+
+const struct tl_image *tl_gen_image(struct tl_gen *gen)
+{
+    const struct tl_image *image;
+    return tl_gen_load_image(gen, &image, NULL) < 0 ? NULL : image;
 }

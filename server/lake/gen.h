@@ -106,7 +106,9 @@ struct tl_gen {
     /* Guarded by the lock: */
     struct tl_lane **lanes; /* only grows; a lane lives as long as the generation */
     size_t n_lanes, cap_lanes;
-    struct tl_program *program; /* loaded on first use; does not change afterwards */
+    struct tl_program *program; /* loaded when it is needed; changes only while nobody but the trace
+                                   refers to the generation */
+    int64_t image_used_ns;      /* when it was requested last */
     uint64_t lost_bytes;        /* bytes of the container that could not be decoded */
     char message[256];          /* the last problem, for users */
     char whose[TL_HASH_TEXT]; /* hash of everything that checkpoints depend on, "": not computed yet
@@ -179,9 +181,18 @@ struct tl_lane *tl_gen_lane(struct tl_gen *gen, const char *name);
 struct tl_lane *tl_gen_lane_at(struct tl_gen *gen, size_t index);
 TL_MUST_USE int tl_gen_add_lane(struct tl_gen *gen, const char *name, enum tl_protocol protocol,
                                 struct tl_lane **out);
-/* The program image, loaded on first use; it may be empty. Lives as long as the generation. NULL:
- * it cannot be read now. */
+/*
+ * The program image, loaded when it is needed; it may be empty. It stays while the caller holds its
+ * reference to the generation. TL_BAD: an image is damaged, `fail` has its name; TL_IO: it cannot
+ * be read now.
+ */
+TL_MUST_USE int tl_gen_load_image(struct tl_gen *gen, const struct tl_image **out,
+                                  struct tl_fail *fail);
+/* The same; NULL: it cannot be read. */
 const struct tl_image *tl_gen_image(struct tl_gen *gen);
+/* Let go of the image until it is needed again. The caller holds the trace's lock, and nobody but
+ * the trace refers to the generation. */
+void tl_gen_drop_image(struct tl_gen *gen);
 void tl_gen_say(struct tl_gen *gen, const char *format, ...) TL_PRINTF(2, 3);
 bool tl_gen_has_said(struct tl_gen *gen);
 

@@ -45,6 +45,23 @@ int tl_lake_image_hash(struct tl_lake *lake, const char *name, char out[static 7
     return lake->backend->ops->size(lake->backend, key, &size, NULL);
 }
 
+/* What is wrong with an image, and what mends it. */
+static int complain(struct tl_lake *lake, const char *hash, enum tl_err err, struct tl_fail *fail)
+{
+    struct tl_image_row *rows = NULL;
+    const char *name = "FILE";
+    size_t n = 0;
+    const int r = tl_lake_images(lake, &rows, &n);
+    for (size_t i = 0; i < n && r >= 0; i++)
+        if (strcmp(rows[i].hash, hash) == 0 && rows[i].name[0])
+            name = rows[i].name;
+    tl_fail_set(fail, err,
+                "image %.80s is %s; `tracelake images %.80s` with the same file mends it", hash,
+                err == TL_BAD ? "damaged in the store" : "not there", name);
+    free(rows);
+    return (int)err;
+}
+
 int tl_lake_image_content(struct tl_lake *lake, const char *hash, struct tl_buf *out,
                           struct tl_fail *fail)
 {
@@ -55,11 +72,24 @@ int tl_lake_image_content(struct tl_lake *lake, const char *hash, struct tl_buf 
     if (r >= 0)
         r = tl_hash_text((struct tl_bytes){out->p + before, out->n - before}, found);
     if (r >= 0 && strcmp(found, hash) != 0)
-        return tl_fail_set(fail, TL_BAD, "image %.80s is damaged in the store; upload it again",
-                           hash);
-    if (r == TL_NOTFOUND)
-        return tl_fail_set(fail, r, "image %.80s is not there; upload it and decode again", hash);
-    return r;
+        r = TL_BAD;
+    return r == TL_BAD || r == TL_NOTFOUND ? complain(lake, hash, (enum tl_err)r, fail) : r;
+}
+
+int tl_lake_image_need(struct tl_lake *lake, const char *hash, struct tl_fail *fail)
+{
+    char found[72];
+    const int r = tl_lake_image_hash(lake, hash, found);
+    return r == TL_NOTFOUND ? complain(lake, hash, TL_NOTFOUND, fail) : r;
+}
+
+/* Is the stored content the one with this hash? A damaged image cannot be told from its size. */
+static bool is_intact(struct tl_lake *lake, const char *hash)
+{
+    struct tl_buf content = {0};
+    const int r = tl_lake_image_content(lake, hash, &content, NULL);
+    tl_buf_fini(&content);
+    return r != TL_BAD && r != TL_NOTFOUND;
 }
 
 int tl_lake_get_image(struct tl_lake *lake, const char *name, struct tl_image_row *row,
@@ -107,12 +137,15 @@ static void find_build_id(struct tl_bytes elf, char out[static 64])
 
 struct users {
     const char *hash, *build_id; /* build_id may be NULL */
+    bool failed;                 /* only of failed traces */
     struct tl_buf names;         /* of traces whose setup names the image, NUL-terminated */
 };
 
 static int find_user(void *context, const struct tl_catalog_trace *row)
 {
     struct users *const users = context;
+    if (users->failed && row->state != TL_TRACE_FAILED)
+        return TL_OK;
     return strstr(row->setup, users->hash) ||
                    (users->build_id && strstr(row->setup, users->build_id))
                ? tl_buf_add(&users->names, row->id, strlen(row->id) + 1)
@@ -155,13 +188,14 @@ static int redecode_user(struct tl_lake *lake, const char *id, struct tl_fail *f
                : r;
 }
 
-/* Decode traces again that were decoded without this image. */
-static int redecode_users(struct tl_lake *lake, const struct tl_image_row *image,
+/* Decode traces again that were decoded without this image; `failed`: those that could not be. */
+static int redecode_users(struct tl_lake *lake, const struct tl_image_row *image, bool failed,
                           struct tl_fail *fail)
 {
     char build_id[80];
     snprintf(build_id, sizeof(build_id), "build-id:%s", image->build_id);
-    struct users users = {.hash = image->hash, .build_id = image->build_id[0] ? build_id : NULL};
+    struct users users = {
+        .hash = image->hash, .build_id = image->build_id[0] ? build_id : NULL, .failed = failed};
     int r = lake->catalog->ops->traces(lake->catalog, find_user, &users, fail);
     for (size_t at = 0; r >= 0 && at < users.names.n;) {
         const char *const id = (const char *)users.names.p + at;
@@ -205,7 +239,8 @@ int tl_lake_put_image(struct tl_lake *lake, const char *name, struct tl_bytes co
     r = lake->catalog->ops->images(lake->catalog, find_announced, &search, fail);
     if (r < 0)
         return r;
-    const bool known = tl_lake_has_image(lake, row->hash);
+    const bool there = tl_lake_has_image(lake, row->hash);
+    const bool known = there && is_intact(lake, row->hash);
     if (known && search.announced)
         return TL_OK;
     image_key(key, row->hash);
@@ -220,7 +255,7 @@ int tl_lake_put_image(struct tl_lake *lake, const char *name, struct tl_bytes co
         .hash = row->hash, .name = row->name, .build_id = row->build_id, .size = row->size};
     r = lake->catalog->ops->add_image(lake->catalog, &image, fail);
     if (r >= 0 && !tl_is_source(row->name))
-        r = redecode_users(lake, row, fail);
+        r = redecode_users(lake, row, there && search.announced, fail);
     return r < 0 ? r : lake->catalog->ops->announce_image(lake->catalog, row->hash, fail);
 }
 

@@ -109,6 +109,7 @@ struct tl_lake {
 
     pthread_mutex_t program_lock;
     struct tl_program *programs; /* guarded by `program_lock`; the shared ones */
+    atomic_ulong program_bytes;  /* of the files that all loaded programs come from */
 
     pthread_mutex_t debuginfo_lock;
     struct tl_debuginfo *debuginfos; /* guarded by its lock; most recently used first */
@@ -216,6 +217,10 @@ TL_MUST_USE int tl_housekeeper_start(struct tl_lake *lake, struct tl_fail *fail)
 void tl_housekeeper_stop(struct tl_lake *lake);
 void tl_housekeeper_wake(struct tl_lake *lake);
 void tl_housekeeper_free(struct tl_lake *lake);
+/* Let traces that nobody reads let go of their programs, until all have at most this many bytes. */
+void tl_lake_trim_programs(struct tl_lake *lake, uint64_t most);
+/* Limit for the housekeeper. */
+#define TL_PROGRAM_BYTES (UINT64_C(64) << 20)
 /* Start on unfinished work, once the catalog is open. */
 TL_MUST_USE int tl_lake_begin(struct tl_lake *lake, struct tl_fail *fail);
 /* Remove objects of deleted traces and generations left behind by a crash. */
@@ -274,6 +279,8 @@ TL_MUST_USE int tl_image_describe(const char *name, struct tl_bytes content,
 TL_MUST_USE int tl_lake_image_hash(struct tl_lake *lake, const char *name, char out[static 72]);
 /* Does the name denote a source file? */
 bool tl_is_source(const char *name);
+/* Is the image with this hash there? TL_NOTFOUND, with advice. */
+TL_MUST_USE int tl_lake_image_need(struct tl_lake *lake, const char *hash, struct tl_fail *fail);
 /* Append the content of the image with this hash. TL_BAD: it is damaged; TL_NOTFOUND. */
 TL_MUST_USE int tl_lake_image_content(struct tl_lake *lake, const char *hash, struct tl_buf *out,
                                       struct tl_fail *fail);

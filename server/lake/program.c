@@ -10,7 +10,9 @@ struct resolver {
     struct tl_lake *lake;
     struct tl_buf *images; /* hashes of the images found */
     struct tl_buf content;
-    char last[72]; /* the last resolved name; "": none */
+    char last[72];  /* the last resolved name; "": none */
+    uint64_t bytes; /* of all contents */
+    bool damaged;   /* the store has it, but not as it was uploaded */
 };
 
 /* Content is identified only by its hash. */
@@ -30,48 +32,56 @@ static int resolve(void *context, const char *file, struct tl_bytes *bytes, stru
     resolver->last[0] = '\0';
     tl_buf_reset(&resolver->content);
     const int r = tl_lake_image_content(resolver->lake, hash, &resolver->content, fail);
+    resolver->damaged |= r == TL_BAD;
     if (r < 0)
         return r;
     memcpy(resolver->last, hash, sizeof(resolver->last));
+    resolver->bytes += resolver->content.n;
     *bytes = (struct tl_bytes){resolver->content.p, resolver->content.n};
     return tl_buf_printf(resolver->images, "%s\n", hash);
 }
 
 static int load_images(struct tl_program *program, struct tl_lake *lake,
-                       const struct tl_setup *setup)
+                       const struct tl_setup *setup, struct tl_fail *fail)
 {
     struct resolver resolver = {.lake = lake, .images = &program->images};
     int r = tl_image_new(&program->image);
     for (size_t i = 0; r >= 0 && i < setup->n_images; i++) {
         const struct tl_setup one = {.images = &setup->images[i], .n_images = 1};
-        struct tl_fail fail = {0};
-        r = tl_setup_load_images(&one, program->image, resolve, &resolver, &fail);
-        if (r == TL_IO || r == TL_NOMEM)
-            break; /* it may exist */
+        struct tl_fail why = {0};
+        r = tl_setup_load_images(&one, program->image, resolve, &resolver, &why);
+        if (r == TL_IO || r == TL_NOMEM || resolver.damaged) { /* it exists, or may exist */
+            r = tl_fail_set(fail, (enum tl_err)r, "%s", why.text);
+            break;
+        }
         if (r < 0) {
-            snprintf(program->message, sizeof(program->message), "%s", fail.text);
+            snprintf(program->message, sizeof(program->message), "%s", why.text);
             r = tl_buf_add(&program->images, "-\n", 2);
         }
     }
     tl_buf_fini(&resolver.content);
+    program->bytes = resolver.bytes;
+    atomic_fetch_add(&lake->program_bytes, program->bytes);
     return r < 0 ? r : tl_image_freeze(program->image);
 }
 
-static void destroy(struct tl_program *program)
+static void destroy(struct tl_lake *lake, struct tl_program *program)
 {
     if (!program)
         return;
+    atomic_fetch_sub(&lake->program_bytes, program->bytes);
     tl_image_free(program->image);
     tl_buf_fini(&program->images);
     free(program);
 }
 
-static int load(struct tl_program **out, struct tl_lake *lake, const struct tl_setup *setup)
+static int load(struct tl_program **out, struct tl_lake *lake, const struct tl_setup *setup,
+                struct tl_fail *fail)
 {
     struct tl_program *program = calloc(1, sizeof(*program));
-    const int r = program ? load_images(program, lake, setup) : TL_NOMEM;
+    const int r = program ? load_images(program, lake, setup, fail) : TL_NOMEM;
     if (r < 0) {
-        destroy(program);
+        destroy(lake, program);
         return r;
     }
     program->refs = 1;
@@ -121,20 +131,21 @@ static struct tl_program *find_locked(struct tl_lake *lake, const char *key)
     return program;
 }
 
-int tl_program_get(struct tl_program **out, struct tl_lake *lake, const struct tl_setup *setup)
+int tl_program_get(struct tl_program **out, struct tl_lake *lake, const struct tl_setup *setup,
+                   struct tl_fail *fail)
 {
     char key[TL_HASH_TEXT];
     size_t lacks;
     int r = name(lake, setup, key, &lacks);
     if (r < 0)
-        return r;
+        return tl_fail_set(fail, (enum tl_err)r, "the program's images cannot be read now");
     pthread_mutex_lock(&lake->program_lock);
     *out = find_locked(lake, key);
     pthread_mutex_unlock(&lake->program_lock);
     if (*out)
         return TL_OK;
     struct tl_program *loaded;
-    r = load(&loaded, lake, setup);
+    r = load(&loaded, lake, setup, fail);
     if (r < 0)
         return r;
     loaded->lacks = lacks;
@@ -150,7 +161,7 @@ int tl_program_get(struct tl_program **out, struct tl_lake *lake, const struct t
     }
     pthread_mutex_unlock(&lake->program_lock);
     if (other) {
-        destroy(loaded);
+        destroy(lake, loaded);
         *out = other;
     }
     return TL_OK;
@@ -162,6 +173,14 @@ bool tl_program_is_outdated(const struct tl_program *program, struct tl_lake *la
     char key[TL_HASH_TEXT];
     size_t lacks;
     return program->lacks > 0 && name(lake, setup, key, &lacks) >= 0 && lacks < program->lacks;
+}
+
+struct tl_program *tl_program_share(struct tl_lake *lake, struct tl_program *program)
+{
+    pthread_mutex_lock(&lake->program_lock);
+    program->refs++;
+    pthread_mutex_unlock(&lake->program_lock);
+    return program;
 }
 
 void tl_program_put(struct tl_lake *lake, struct tl_program *program)
@@ -177,5 +196,5 @@ void tl_program_put(struct tl_lake *lake, struct tl_program *program)
         *p = program->next;
     pthread_mutex_unlock(&lake->program_lock);
     if (last)
-        destroy(program);
+        destroy(lake, program);
 }

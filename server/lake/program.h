@@ -19,6 +19,7 @@ struct tl_program {
     struct tl_buf images;   /* its sources: hashes, "-" for a missing image */
     char message[256];      /* what is missing, "" if nothing is */
     size_t lacks;           /* images of the setup that were not in the store */
+    uint64_t bytes;         /* of the files that it was loaded from */
     /* Private to program.c: */
     struct tl_program *next;
     unsigned refs;
@@ -27,14 +28,17 @@ struct tl_program {
 
 /*
  * Get the program of a setup, with a reference. Images are loaded individually: a missing one
- * leaves gaps in the flow, and the message gives the reason. TL_IO: the store cannot tell now
- * whether they exist. TL_NOMEM.
+ * leaves gaps in the flow, and the message gives the reason. TL_BAD: one is damaged in the store;
+ * without it everything would be another flow. TL_IO: the store cannot tell now whether they exist.
+ * TL_NOMEM.
  */
 TL_MUST_USE int tl_program_get(struct tl_program **out, struct tl_lake *lake,
-                               const struct tl_setup *setup);
+                               const struct tl_setup *setup, struct tl_fail *fail);
 /* Does the store now have an image of the setup that was missing when the program was loaded? */
 bool tl_program_is_outdated(const struct tl_program *program, struct tl_lake *lake,
                             const struct tl_setup *setup);
+/* Another reference. */
+struct tl_program *tl_program_share(struct tl_lake *lake, struct tl_program *program);
 /* Accepts NULL. */
 void tl_program_put(struct tl_lake *lake, struct tl_program *program);
 

@@ -121,7 +121,10 @@ static bool has_foreign(struct tl_gen *gen)
         foreign = gen->lake->backend->ops->size(gen->lake->backend, key, &size, &fail) >= 0 &&
                   !tl_marks_are_ours(gen);
     }
-    atomic_store(&gen->ours, !foreign);
+    pthread_mutex_lock(&gen->lock);
+    const bool known = gen->whose[0]; /* not if an image is damaged */
+    pthread_mutex_unlock(&gen->lock);
+    atomic_store(&gen->ours, !foreign && known);
     return foreign;
 }
 
@@ -139,9 +142,8 @@ struct tl_gen *tl_trace_settled(struct tl_trace *trace)
 {
     struct tl_lake *const lake = trace->lake;
     struct tl_gen *gen = tl_trace_serving(trace);
-    if (!has_foreign(gen))
+    if (!has_foreign(gen) || tl_gen_renew(gen, NULL) < 0)
         return gen;
-    tl_gen_renew(gen);
     const int64_t end = tl_monotonic_ns() + WAIT_MAX_S * TL_NS_PER_S;
     while (is_replaced(trace, gen) && tl_monotonic_ns() < end && tl_cancel_check() >= 0 &&
            !atomic_load(&lake->closing)) {

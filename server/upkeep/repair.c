@@ -28,6 +28,7 @@ struct checkup {
     struct tl_buf lost; /* these spans: pairs of uint64_t, the offset and the end */
     int raw_heads;      /* damage of raw objects that loses no bytes */
     int shards;         /* damaged, and not repaired */
+    int images;         /* damaged or missing */
     bool raw_removed;
     bool repair;
     struct tl_packer *packer; /* created when needed */
@@ -365,6 +366,7 @@ static int check_image(struct checkup *c, const char *hash)
     tl_buf_fini(&content);
     if (missing || (r >= 0 && strcmp(found, hash) != 0)) {
         c->findings++;
+        c->images++;
         r = add_line(c, "%s: offset 0x0: the image is %s; upload it again", key,
                      missing ? "missing" : "damaged");
         if (r >= 0 && c->repair && !missing)
@@ -449,6 +451,8 @@ static int repair_trace(struct checkup *c)
         return report_lost_shards(c,
                                   "raw bytes are damaged, too; `redecode` makes them anew, with a "
                                   "gap where raw bytes are lost");
+    if (c->images > 0)
+        return report_lost_shards(c, "its images are damaged; upload them again");
     pthread_mutex_lock(&c->trace->lock);
     const bool making = c->trace->making && c->trace->making != c->trace->serving;
     pthread_mutex_unlock(&c->trace->lock);
@@ -479,7 +483,7 @@ static int check_trace(struct checkup *c, const char *id)
     const bool raw_removed = c->trace->raw_removed;
     char *setup = strdup(c->trace->setup);
     pthread_mutex_unlock(&c->trace->lock);
-    c->raw_lost = c->raw_heads = c->shards = 0;
+    c->raw_lost = c->raw_heads = c->shards = c->images = 0;
     tl_buf_reset(&c->lost);
     c->raw_removed = raw_removed;
     r = setup ? TL_OK : TL_NOMEM;
