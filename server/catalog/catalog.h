@@ -93,6 +93,23 @@ typedef int tl_each_rule(void *context, const char *scope, const struct tl_reten
 typedef int tl_each_image(void *context, const struct tl_catalog_image *image);
 typedef int tl_each_finding(void *context, const char *finding);
 
+/* A row whose checksum does not fit its values. */
+enum tl_damaged_table {
+    TL_DAMAGED_TRACE,
+    TL_DAMAGED_LABEL,
+    TL_DAMAGED_NOTE,
+    TL_DAMAGED_STREAM,
+    TL_DAMAGED_SHARD,
+    TL_DAMAGED_IMAGE,
+    TL_DAMAGED_RULE
+};
+struct tl_catalog_damage {
+    enum tl_damaged_table table;
+    const char *trace; /* that it belongs to, "": none */
+    const char *key;   /* its key in the table, or what is left of it */
+};
+typedef int tl_each_damaged(void *context, const struct tl_catalog_damage *damage);
+
 /* ---- functions ----------------------------------------------------------------------------- */
 
 /* A store may have a hundred thousand traces or more, so that only requested rows are read. */
@@ -113,6 +130,18 @@ struct tl_catalog_ops {
      * findings. Consistency with the store's objects is checked by tl_lake_verify(). */
     TL_MUST_USE int (*check)(struct tl_catalog *catalog, bool whole, tl_each_finding *each,
                              void *context, struct tl_fail *fail);
+
+    /*
+     * Call `each` (may be NULL) with every damaged row. Functions that read a trace with one return
+     * TL_BAD from then on; so they do of a damaged row that they meet. `page` shows such a trace as
+     * failed, `traces` and `unfinished` pass it by. NULL: the medium has checksums itself.
+     */
+    TL_MUST_USE int (*damaged)(struct tl_catalog *catalog, tl_each_damaged *each, void *context,
+                               struct tl_fail *fail);
+    /* Remove a damaged image or rule, or all rows of a trace, so that they can be written anew.
+     * NULL as `damaged`. */
+    TL_MUST_USE int (*purge)(struct tl_catalog *catalog, const struct tl_catalog_damage *what,
+                             struct tl_fail *fail);
 
     /* Add a trace. TL_EXISTS. */
     TL_MUST_USE int (*add_trace)(struct tl_catalog *catalog, const struct tl_catalog_trace *trace,

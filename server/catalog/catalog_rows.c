@@ -19,6 +19,9 @@ struct call {
     };
     void *context;
     size_t n; /* traces so far */
+    const struct tl_sql *sql;
+    enum { REFUSE, PASS_BY, SHOW } damaged; /* what becomes of a damaged trace */
+    char name[64];                          /* of a damaged one that was refused */
 };
 
 /* ---- traces -------------------------------------------------------------------------------- */
@@ -31,8 +34,10 @@ static int add_trace(struct tl_catalog *catalog, const struct tl_catalog_trace *
         catalog, &added, fail,
         "INSERT INTO traces(id, rig, format, setup, state, complete, created_ns, updated_ns,"
         " raw_bytes, decoded_bytes, generation, wanted, message, raw_removed, decoded_removed, "
-        "earlier, content, insns, stored_bytes)"
-        " VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT DO NOTHING",
+        "earlier, content, insns, stored_bytes, crc)"
+        " VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,"
+        " row_crc(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19))"
+        " ON CONFLICT DO NOTHING",
         "ssssiiiiiiiisiissii", t->id, t->rig, t->format, t->setup, (uint64_t)t->state,
         (uint64_t)t->complete, t->created_ns, t->updated_ns, t->raw_bytes, t->decoded_bytes,
         t->generation, t->wanted, t->message, (uint64_t)t->raw_removed,
@@ -40,6 +45,9 @@ static int add_trace(struct tl_catalog *catalog, const struct tl_catalog_trace *
         t->insns, t->stored_bytes);
     return r >= 0 && !added ? tl_fail_set(fail, TL_EXISTS, "trace %s exists", t->id) : r;
 }
+
+static int find(struct tl_catalog *catalog, const char *id, tl_each_trace *each, void *context,
+                struct tl_fail *fail);
 
 static int update_trace(struct tl_catalog *catalog, const struct tl_catalog_trace *t,
                         struct tl_fail *fail)
@@ -49,12 +57,14 @@ static int update_trace(struct tl_catalog *catalog, const struct tl_catalog_trac
         catalog, &changed, fail,
         "UPDATE traces SET format=?2, setup=?3, state=?4, complete=?5, updated_ns=?6, raw_bytes=?7,"
         " decoded_bytes=?8, generation=?9, wanted=?10, message=?11, raw_removed=?12,"
-        " decoded_removed=?13, earlier=?14, content=?15, insns=?16, stored_bytes=?17 WHERE id=?1",
+        " decoded_removed=?13, earlier=?14, content=?15, insns=?16, stored_bytes=?17,"
+        " crc=row_crc(id, rig, ?2, ?3, ?4, ?5, created_ns, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14,"
+        " ?15, ?16, ?17) WHERE id=?1 AND crc=row_crc(" TL_TRACE_COLUMNS ")",
         "sssiiiiiiisiissii", t->id, t->format, t->setup, (uint64_t)t->state, (uint64_t)t->complete,
         t->updated_ns, t->raw_bytes, t->decoded_bytes, t->generation, t->wanted, t->message,
         (uint64_t)t->raw_removed, (uint64_t)t->decoded_removed, t->earlier ? t->earlier : "",
         t->content ? t->content : "", t->insns, t->stored_bytes);
-    return r >= 0 && !changed ? tl_fail_set(fail, TL_NOTFOUND, "there is no trace %s", t->id) : r;
+    return r >= 0 && !changed ? find(catalog, t->id, NULL, NULL, fail) : r;
 }
 
 static int remove_traces(struct tl_catalog *catalog, const char *const *ids, size_t n,
@@ -75,9 +85,33 @@ static int remove_traces(struct tl_catalog *catalog, const char *const *ids, siz
     return tl_sql_end(c, r, fail);
 }
 
+static int damaged_trace(struct call *call, sqlite3_stmt *s)
+{
+    struct tl_fail why;
+    snprintf(call->name, sizeof call->name, "%s", tl_sql_text(s, 0));
+    (void)!tl_sql_say_damaged(call->name, &why);
+    const struct tl_catalog_trace t = {.id = call->name,
+                                       .rig = "-",
+                                       .format = "",
+                                       .setup = "",
+                                       .message = why.text,
+                                       .labels = "",
+                                       .state = TL_TRACE_FAILED,
+                                       .complete = true,
+                                       .raw_removed = true,
+                                       .created_ns = sqlite3_column_int64(s, 6),
+                                       .updated_ns = sqlite3_column_int64(s, 6)};
+    call->n++;
+    return call->damaged == REFUSE    ? TL_BAD
+           : call->damaged == PASS_BY ? TL_OK
+                                      : call->trace(call->context, &t);
+}
+
 static int trace_row(void *context, sqlite3_stmt *s)
 {
     struct call *call = context;
+    if (!sqlite3_column_int(s, 21) || tl_sql_is_damaged(call->sql, tl_sql_text(s, 0)))
+        return damaged_trace(call, s);
     const struct tl_catalog_trace t = {
         .id = tl_sql_text(s, 0),
         .rig = tl_sql_text(s, 1),
@@ -102,7 +136,7 @@ static int trace_row(void *context, sqlite3_stmt *s)
         .stored_bytes = tl_sql_u64(s, 20),
     };
     call->n++;
-    return call->trace(call->context, &t);
+    return call->trace ? call->trace(call->context, &t) : TL_OK;
 }
 
 #define TRACES                                                                                     \
@@ -111,21 +145,26 @@ static int trace_row(void *context, sqlite3_stmt *s)
     " (SELECT group_concat(line, '') FROM (SELECT key || '=' || value || char(10) AS line"         \
     "  FROM labels WHERE trace = traces.id ORDER BY key)),"                                        \
     " raw_removed, decoded_removed, earlier, content,"                                             \
-    " (SELECT count(*) FROM notes WHERE trace = traces.id), insns, stored_bytes"                   \
+    " (SELECT count(*) FROM notes WHERE trace = traces.id), insns, stored_bytes,"                  \
+    " crc = row_crc(" TL_TRACE_COLUMNS ") AND NOT EXISTS"                                          \
+    " (SELECT 1 FROM labels WHERE trace = traces.id AND crc <> row_crc(" TL_LABEL_COLUMNS "))"     \
     " FROM traces"
 
 static int traces(struct tl_catalog *catalog, tl_each_trace *each, void *context,
                   struct tl_fail *fail)
 {
-    struct call call = {.trace = each, .context = context};
+    struct call call = {
+        .trace = each, .context = context, .sql = tl_sql_of(catalog), .damaged = PASS_BY};
     return tl_sql_each(catalog, trace_row, &call, fail, TRACES " ORDER BY created_ns, id", "");
 }
 
 static int find(struct tl_catalog *catalog, const char *id, tl_each_trace *each, void *context,
                 struct tl_fail *fail)
 {
-    struct call call = {.trace = each, .context = context};
+    struct call call = {.trace = each, .context = context, .sql = tl_sql_of(catalog)};
     const int r = tl_sql_each(catalog, trace_row, &call, fail, TRACES " WHERE id=?", "s", id);
+    if (r == TL_BAD && call.name[0])
+        return tl_sql_say_damaged(call.name, fail);
     if (r >= 0 && call.n == 0)
         return tl_fail_set(fail, TL_NOTFOUND, "there is no trace %s", id);
     return r;
@@ -134,7 +173,8 @@ static int find(struct tl_catalog *catalog, const char *id, tl_each_trace *each,
 static int page(struct tl_catalog *catalog, const struct tl_trace_place *after, size_t most,
                 tl_each_trace *each, void *context, struct tl_fail *fail)
 {
-    struct call call = {.trace = each, .context = context};
+    struct call call = {
+        .trace = each, .context = context, .sql = tl_sql_of(catalog), .damaged = SHOW};
     const int r =
         after ? tl_sql_each(catalog, trace_row, &call, fail,
                             TRACES " WHERE created_ns <= ?1 AND (created_ns < ?1 OR id > ?2)"
@@ -148,7 +188,8 @@ static int page(struct tl_catalog *catalog, const struct tl_trace_place *after, 
 static int unfinished(struct tl_catalog *catalog, tl_each_trace *each, void *context,
                       struct tl_fail *fail)
 {
-    struct call call = {.trace = each, .context = context};
+    struct call call = {
+        .trace = each, .context = context, .sql = tl_sql_of(catalog), .damaged = PASS_BY};
     return tl_sql_each(catalog, trace_row, &call, fail, /* exactly the expression of its index */
                        TRACES " WHERE state < 2 OR"
                               " (complete = 1 AND raw_removed = 0 AND content = '')",
@@ -158,11 +199,13 @@ static int unfinished(struct tl_catalog *catalog, tl_each_trace *each, void *con
 static int by_content(struct tl_catalog *catalog, const char *content, tl_each_trace *each,
                       void *context, struct tl_fail *fail)
 {
-    struct call call = {.trace = each, .context = context};
+    struct call call = {.trace = each, .context = context, .sql = tl_sql_of(catalog)};
     const int r = tl_sql_each(catalog, trace_row, &call, fail,
                               TRACES " WHERE content = ? AND content <> ''"
                                      " ORDER BY created_ns DESC LIMIT 1",
                               "s", content);
+    if (r == TL_BAD && call.name[0])
+        return tl_sql_say_damaged(call.name, fail);
     return r < 0 ? r : call.n ? TL_OK : TL_NOTFOUND;
 }
 
@@ -200,8 +243,9 @@ static int set_label(struct tl_catalog *catalog, const char *trace, const char *
 {
     if (*value)
         return tl_sql_run(catalog, NULL, fail,
-                          "INSERT INTO labels(trace, key, value) VALUES(?,?,?)"
-                          " ON CONFLICT DO UPDATE SET value=excluded.value",
+                          "INSERT INTO labels(trace, key, value, crc)"
+                          " VALUES(?1,?2,?3,row_crc(?1,?2,?3))"
+                          " ON CONFLICT DO UPDATE SET value=excluded.value, crc=excluded.crc",
                           "sss", trace, key, value);
     return tl_sql_run(catalog, NULL, fail, "DELETE FROM labels WHERE trace=? AND key=?", "ss",
                       trace, key);
@@ -209,14 +253,19 @@ static int set_label(struct tl_catalog *catalog, const char *trace, const char *
 
 static int label_row(void *context, sqlite3_stmt *s)
 {
+    if (!sqlite3_column_int(s, 2))
+        return TL_BAD;
     return tl_buf_printf(context, "%s=%s\n", tl_sql_text(s, 0), tl_sql_text(s, 1));
 }
 
 static int labels(struct tl_catalog *catalog, const char *trace, struct tl_buf *out,
                   struct tl_fail *fail)
 {
-    return tl_sql_each(catalog, label_row, out, fail,
-                       "SELECT key, value FROM labels WHERE trace=? ORDER BY key", "s", trace);
+    const int r = tl_sql_each(catalog, label_row, out, fail,
+                              "SELECT key, value, crc = row_crc(" TL_LABEL_COLUMNS ")"
+                              " FROM labels WHERE trace=? ORDER BY key",
+                              "s", trace);
+    return r == TL_BAD ? tl_sql_say_damaged(trace, fail) : r;
 }
 
 /* ---- notes ---------------------------------------------------------------------------------- */
@@ -227,10 +276,13 @@ static int put_note(struct tl_catalog *catalog, const char *trace, const struct 
     return tl_sql_run(
         catalog, NULL, fail,
         "INSERT INTO notes(trace, id, stream, at, until, has_time, time, time_until, created_ns,"
-        " updated_ns, text) VALUES(?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT DO UPDATE SET"
+        " updated_ns, text, crc) VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,"
+        " row_crc(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11)) ON CONFLICT DO UPDATE SET"
         " stream=excluded.stream, at=excluded.at, until=excluded.until,"
         " has_time=excluded.has_time, time=excluded.time, time_until=excluded.time_until,"
-        " updated_ns=excluded.updated_ns, text=excluded.text",
+        " updated_ns=excluded.updated_ns, text=excluded.text, crc=row_crc(trace, id,"
+        " excluded.stream, excluded.at, excluded.until, excluded.has_time, excluded.time,"
+        " excluded.time_until, created_ns, excluded.updated_ns, excluded.text)",
         "sisiiiiiiis", trace, note->id, note->stream, note->at, note->to, (uint64_t)note->has_time,
         note->time, note->time_to, (uint64_t)note->created_ns, (uint64_t)note->updated_ns,
         note->text);
@@ -250,6 +302,8 @@ static int remove_note(struct tl_catalog *catalog, const char *trace, uint64_t i
 static int note_row(void *context, sqlite3_stmt *s)
 {
     const struct call *call = context;
+    if (!sqlite3_column_int(s, 10))
+        return TL_BAD;
     struct tl_note note = {.id = tl_sql_u64(s, 0),
                            .at = tl_sql_u64(s, 2),
                            .to = tl_sql_u64(s, 3),
@@ -268,10 +322,13 @@ static int notes(struct tl_catalog *catalog, const char *trace,
                  struct tl_fail *fail)
 {
     struct call call = {.note = each, .context = context};
-    return tl_sql_each(catalog, note_row, &call, fail,
-                       "SELECT id, stream, at, until, has_time, time, time_until, created_ns,"
-                       " updated_ns, text FROM notes WHERE trace=? ORDER BY id",
-                       "s", trace);
+    const int r =
+        tl_sql_each(catalog, note_row, &call, fail,
+                    "SELECT id, stream, at, until, has_time, time, time_until, created_ns,"
+                    " updated_ns, text, crc = row_crc(" TL_NOTE_COLUMNS ")"
+                    " FROM notes WHERE trace=? ORDER BY id",
+                    "s", trace);
+    return r == TL_BAD ? tl_sql_say_damaged(trace, fail) : r;
 }
 
 /* ---- streams ------------------------------------------------------------------------------- */
@@ -284,9 +341,10 @@ static int put_stream(struct tl_catalog *catalog, const char *trace, uint64_t ge
     tl_clock_relation_put(&stream->clock, clock);
     return tl_sql_run(
         catalog, NULL, fail,
-        "INSERT INTO streams(trace, generation, number, name, protocol, lost_bytes, clock)"
-        " VALUES(?,?,?,?,?,?,?) ON CONFLICT DO UPDATE SET name=excluded.name,"
-        " protocol=excluded.protocol, lost_bytes=excluded.lost_bytes, clock=excluded.clock",
+        "INSERT INTO streams(trace, generation, number, name, protocol, lost_bytes, clock, crc)"
+        " VALUES(?1,?2,?3,?4,?5,?6,?7,row_crc(?1,?2,?3,?4,?5,?6,?7))"
+        " ON CONFLICT DO UPDATE SET name=excluded.name, protocol=excluded.protocol,"
+        " lost_bytes=excluded.lost_bytes, clock=excluded.clock, crc=excluded.crc",
         "siisiib", trace, generation, stream->index, stream->name, (uint64_t)stream->protocol,
         stream->lost_bytes, &reported);
 }
@@ -294,6 +352,8 @@ static int put_stream(struct tl_catalog *catalog, const char *trace, uint64_t ge
 static int stream_row(void *context, sqlite3_stmt *s)
 {
     const struct call *call = context;
+    if (!sqlite3_column_int(s, 5))
+        return TL_BAD;
     struct tl_catalog_stream stream = {.index = tl_sql_u64(s, 0),
                                        .name = tl_sql_text(s, 1),
                                        .protocol = sqlite3_column_int(s, 2),
@@ -306,10 +366,12 @@ static int streams(struct tl_catalog *catalog, const char *trace, uint64_t gener
                    tl_each_stream *each, void *context, struct tl_fail *fail)
 {
     struct call call = {.stream = each, .context = context};
-    return tl_sql_each(catalog, stream_row, &call, fail,
-                       "SELECT number, name, protocol, lost_bytes, clock FROM streams"
-                       " WHERE trace=? AND generation=? ORDER BY number",
-                       "si", trace, generation);
+    const int r = tl_sql_each(catalog, stream_row, &call, fail,
+                              "SELECT number, name, protocol, lost_bytes, clock,"
+                              " crc = row_crc(" TL_STREAM_COLUMNS ") FROM streams"
+                              " WHERE trace=? AND generation=? ORDER BY number",
+                              "si", trace, generation);
+    return r == TL_BAD ? tl_sql_say_damaged(trace, fail) : r;
 }
 
 /* ---- shards -------------------------------------------------------------------------------- */
@@ -346,8 +408,9 @@ static int add_shards(struct tl_catalog *catalog, const char *trace, uint64_t ge
         c, &s, fail,
         "INSERT OR REPLACE INTO shards(trace, generation, stream, number, first, n, markers,"
         " byte_first, byte_last, events, gaps, anchors, position_first, time_first,"
-        " position_last, time_last, size, begin, summary, summary_crc)"
-        " VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+        " position_last, time_last, size, begin, summary, summary_crc, crc)"
+        " VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,?20,"
+        " row_crc(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?20))",
         "");
     for (size_t i = 0; r >= 0 && i < n; i++)
         r = add_shard(c, s, trace, generation, &shards[i], fail);
@@ -358,6 +421,8 @@ static int add_shards(struct tl_catalog *catalog, const char *trace, uint64_t ge
 static int shard_row(void *context, sqlite3_stmt *s)
 {
     const struct call *call = context;
+    if (!sqlite3_column_int(s, 15))
+        return TL_BAD;
     struct tl_shard_row row = {
         .number = tl_sql_u64(s, 0),
         .first = tl_sql_u64(s, 1),
@@ -381,29 +446,14 @@ static int shards(struct tl_catalog *catalog, const char *trace, uint64_t genera
                   uint64_t stream, tl_each_shard *each, void *context, struct tl_fail *fail)
 {
     struct call call = {.shard = each, .context = context};
-    return tl_sql_each(
+    const int r = tl_sql_each(
         catalog, shard_row, &call, fail,
         "SELECT number, first, n, markers, byte_first, byte_last, events, gaps, anchors,"
-        " position_first, time_first, position_last, time_last, size, begin"
+        " position_first, time_first, position_last, time_last, size, begin,"
+        " crc = row_crc(" TL_SHARD_COLUMNS ")"
         " FROM shards WHERE trace=? AND generation=? AND stream=? ORDER BY number",
         "sii", trace, generation, stream);
-}
-
-static int summary_row(void *context, sqlite3_stmt *s)
-{
-    const struct call *call = context;
-    return call->summary(call->context, tl_sql_bytes(s, 0));
-}
-
-static int summaries(struct tl_catalog *catalog, const char *trace, uint64_t generation,
-                     uint64_t stream, uint64_t from, uint64_t to, tl_each_summary *each,
-                     void *context, struct tl_fail *fail)
-{
-    struct call call = {.summary = each, .context = context};
-    return tl_sql_each(catalog, summary_row, &call, fail,
-                       "SELECT summary FROM shards WHERE trace=? AND generation=? AND stream=?"
-                       " AND number>=? AND number<? ORDER BY number",
-                       "siiii", trace, generation, stream, from, to);
+    return r == TL_BAD ? tl_sql_say_damaged(trace, fail) : r;
 }
 
 /* Version 1 stored no checksums: -1. */
@@ -414,6 +464,28 @@ static int intact_row(void *context, sqlite3_stmt *s)
     const int64_t crc = sqlite3_column_int64(s, 1);
     *intact = crc == -1 || crc == tl_crc32c(0, summary.p, summary.n);
     return TL_OK;
+}
+
+static int summary_row(void *context, sqlite3_stmt *s)
+{
+    const struct call *call = context;
+    bool intact;
+    if (intact_row(&intact, s) < 0 || !intact)
+        return TL_BAD;
+    return call->summary(call->context, tl_sql_bytes(s, 0));
+}
+
+static int summaries(struct tl_catalog *catalog, const char *trace, uint64_t generation,
+                     uint64_t stream, uint64_t from, uint64_t to, tl_each_summary *each,
+                     void *context, struct tl_fail *fail)
+{
+    struct call call = {.summary = each, .context = context};
+    const int r =
+        tl_sql_each(catalog, summary_row, &call, fail,
+                    "SELECT summary, summary_crc FROM shards WHERE trace=? AND generation=?"
+                    " AND stream=? AND number>=? AND number<? ORDER BY number",
+                    "siiii", trace, generation, stream, from, to);
+    return r == TL_BAD ? tl_sql_say_damaged(trace, fail) : r;
 }
 
 static int check_summary(struct tl_catalog *catalog, const char *trace, uint64_t generation,
@@ -473,15 +545,19 @@ static int add_image(struct tl_catalog *catalog, const struct tl_catalog_image *
                      struct tl_fail *fail)
 {
     return tl_sql_run(catalog, NULL, fail,
-                      "INSERT INTO images(hash, name, build_id, size, created_ns, announced)"
-                      " VALUES(?,?,?,?,?,0) ON CONFLICT DO NOTHING",
+                      "INSERT INTO images(hash, name, build_id, size, created_ns, announced, crc)"
+                      " VALUES(?1,?2,?3,?4,?5,0,row_crc(?1,?2,?3,?4,?5,0)) ON CONFLICT DO NOTHING",
                       "sssii", image->hash, image->name, image->build_id, image->size,
                       (uint64_t)tl_wall_ns());
 }
 
 static int image_row(void *context, sqlite3_stmt *s)
 {
-    const struct call *call = context;
+    struct call *const call = context;
+    if (!sqlite3_column_int(s, 5)) {
+        snprintf(call->name, sizeof call->name, "%.63s", tl_sql_text(s, 1));
+        return TL_BAD;
+    }
     const struct tl_catalog_image image = {.hash = tl_sql_text(s, 0),
                                            .name = tl_sql_text(s, 1),
                                            .build_id = tl_sql_text(s, 2),
@@ -494,14 +570,25 @@ static int images(struct tl_catalog *catalog, tl_each_image *each, void *context
                   struct tl_fail *fail)
 {
     struct call call = {.image = each, .context = context};
-    return tl_sql_each(
-        catalog, image_row, &call, fail,
-        "SELECT hash, name, build_id, size, announced FROM images ORDER BY created_ns, hash", "");
+    const int r = tl_sql_each(catalog, image_row, &call, fail,
+                              "SELECT hash, name, build_id, size, announced,"
+                              " crc = row_crc(" TL_IMAGE_COLUMNS ")"
+                              " FROM images ORDER BY created_ns, hash",
+                              "");
+    return r == TL_BAD
+               ? tl_fail_set(fail, TL_BAD,
+                             "the catalog's row of image %.63s is damaged; `tracelake verify --all "
+                             "--repair` makes it anew",
+                             call.name)
+               : r;
 }
 
 static int announce_image(struct tl_catalog *catalog, const char *hash, struct tl_fail *fail)
 {
-    return tl_sql_run(catalog, NULL, fail, "UPDATE images SET announced=1 WHERE hash=?", "s", hash);
+    return tl_sql_run(catalog, NULL, fail,
+                      "UPDATE images SET announced=1, crc=row_crc(hash, name, build_id, size,"
+                      " created_ns, 1) WHERE hash=? AND crc=row_crc(" TL_IMAGE_COLUMNS ")",
+                      "s", hash);
 }
 
 static int remove_image(struct tl_catalog *catalog, const char *hash, struct tl_fail *fail)
@@ -515,7 +602,9 @@ static int set_retention(struct tl_catalog *catalog, const char *scope,
                          const struct tl_retention *rule, struct tl_fail *fail)
 {
     if (rule)
-        return tl_sql_run(catalog, NULL, fail, "INSERT OR REPLACE INTO retention VALUES(?,?,?,?,?)",
+        return tl_sql_run(catalog, NULL, fail,
+                          "INSERT OR REPLACE INTO retention(" TL_RULE_COLUMNS ", crc)"
+                          " VALUES(?1,?2,?3,?4,?5,row_crc(?1,?2,?3,?4,?5))",
                           "siiii", scope, rule->raw_age_s, rule->raw_bytes, rule->decoded_age_s,
                           rule->decoded_bytes);
     return tl_sql_run(catalog, NULL, fail, "DELETE FROM retention WHERE scope=?", "s", scope);
@@ -524,6 +613,8 @@ static int set_retention(struct tl_catalog *catalog, const char *scope,
 static int retention_row(void *context, sqlite3_stmt *s)
 {
     const struct call *call = context;
+    if (!sqlite3_column_int(s, 5))
+        return TL_BAD;
     const struct tl_retention rule = {tl_sql_u64(s, 1), tl_sql_u64(s, 2), tl_sql_u64(s, 3),
                                       tl_sql_u64(s, 4)};
     return call->rule(call->context, tl_sql_text(s, 0), &rule);
@@ -533,10 +624,14 @@ static int retention(struct tl_catalog *catalog, tl_each_rule *each, void *conte
                      struct tl_fail *fail)
 {
     struct call call = {.rule = each, .context = context};
-    return tl_sql_each(catalog, retention_row, &call, fail,
-                       "SELECT scope, raw_age_s, raw_bytes, decoded_age_s, decoded_bytes"
-                       " FROM retention ORDER BY scope",
-                       "");
+    const int r = tl_sql_each(catalog, retention_row, &call, fail,
+                              "SELECT " TL_RULE_COLUMNS ", crc = row_crc(" TL_RULE_COLUMNS ")"
+                              " FROM retention ORDER BY scope",
+                              "");
+    return r == TL_BAD ? tl_fail_set(fail, TL_BAD,
+                                     "a rule of retention is damaged in the catalog: nothing is "
+                                     "removed; `tracelake verify --all --repair` drops it")
+                       : r;
 }
 
 /* ---- the table of functions ----------------------------------------------------------------- */
@@ -548,6 +643,8 @@ const struct tl_catalog_ops tl_sql_catalog_ops = {
     .writable = tl_sql_catalog_writable,
     .clear = tl_sql_catalog_clear,
     .check = tl_sql_catalog_check,
+    .damaged = tl_sql_catalog_damaged,
+    .purge = tl_sql_catalog_purge,
     .add_trace = add_trace,
     .update_trace = update_trace,
     .remove_traces = remove_traces,

@@ -72,6 +72,21 @@ static const char *const migrations[] = {
     "CREATE INDEX traces_unfinished ON traces(id) WHERE state < 2 OR"
     " (complete = 1 AND raw_removed = 0 AND content = '');"
     "CREATE INDEX traces_totals ON traces(state, raw_removed, raw_bytes, insns, stored_bytes);",
+
+    "ALTER TABLE traces ADD COLUMN crc INTEGER NOT NULL DEFAULT -1;"
+    "ALTER TABLE labels ADD COLUMN crc INTEGER NOT NULL DEFAULT -1;"
+    "ALTER TABLE streams ADD COLUMN crc INTEGER NOT NULL DEFAULT -1;"
+    "ALTER TABLE shards ADD COLUMN crc INTEGER NOT NULL DEFAULT -1;"
+    "ALTER TABLE images ADD COLUMN crc INTEGER NOT NULL DEFAULT -1;"
+    "ALTER TABLE notes ADD COLUMN crc INTEGER NOT NULL DEFAULT -1;"
+    "ALTER TABLE retention ADD COLUMN crc INTEGER NOT NULL DEFAULT -1;"
+    "UPDATE traces SET crc = row_crc(" TL_TRACE_COLUMNS ");"
+    "UPDATE labels SET crc = row_crc(" TL_LABEL_COLUMNS ");"
+    "UPDATE streams SET crc = row_crc(" TL_STREAM_COLUMNS ");"
+    "UPDATE shards SET crc = row_crc(" TL_SHARD_COLUMNS ");"
+    "UPDATE images SET crc = row_crc(" TL_IMAGE_COLUMNS ");"
+    "UPDATE notes SET crc = row_crc(" TL_NOTE_COLUMNS ");"
+    "UPDATE retention SET crc = row_crc(" TL_RULE_COLUMNS ");",
 };
 #define SCHEMA ((int)(sizeof(migrations) / sizeof(*migrations)))
 
@@ -331,6 +346,49 @@ static int migrate(struct tl_sql *c, struct tl_fail *fail)
     return c->fresh || mark == APPLICATION ? TL_OK : tl_sql_catalog_ready(&c->base, fail);
 }
 
+/* Append the text of the schema. */
+static int read_schema(struct tl_sql *c, struct tl_buf *out, struct tl_fail *fail)
+{
+    sqlite3_stmt *s;
+    int r = tl_sql_prepare(c, &s, fail,
+                           "SELECT type || ' ' || name || ' ' || tbl_name || ' ' ||"
+                           " coalesce(sql, '') FROM sqlite_schema ORDER BY 1",
+                           "");
+    while (r >= 0 && (r = tl_sql_step(c, s, fail)) == 1)
+        r = tl_buf_printf(out, "%s\n", tl_sql_text(s, 0));
+    sqlite3_finalize(s);
+    return r;
+}
+
+/* The schema that the migrations lead to, made in memory. */
+static int expect_schema(struct tl_buf *out, struct tl_fail *fail)
+{
+    struct tl_sql own = {0};
+    int r = sqlite3_open(":memory:", &own.db) == SQLITE_OK ? tl_sql_add_sums(&own, fail)
+                                                           : tl_sql_failed(&own, fail);
+    for (int i = 0; i < SCHEMA && r >= 0; i++)
+        r = execute(&own, migrations[i], fail);
+    if (r >= 0)
+        r = read_schema(&own, out, fail);
+    sqlite3_close(own.db);
+    return r;
+}
+
+/* A changed schema gives other answers, or none. */
+static int check_schema(struct tl_sql *c, struct tl_fail *fail)
+{
+    struct tl_buf want = {0}, is = {0};
+    int r = expect_schema(&want, fail);
+    if (r >= 0)
+        r = read_schema(c, &is, fail);
+    if (r >= 0 && (is.n != want.n || memcmp(is.p, want.p, want.n) != 0))
+        r = tl_fail_set(fail, TL_BAD,
+                        "the catalog is damaged (its schema); start once with --rebuild-catalog");
+    tl_buf_fini(&want);
+    tl_buf_fini(&is);
+    return r;
+}
+
 int tl_sql_catalog_ready(struct tl_catalog *catalog, struct tl_fail *fail)
 {
     struct tl_sql *c = tl_sql_of(catalog);
@@ -435,6 +493,7 @@ void tl_sql_catalog_close(struct tl_catalog *catalog)
     struct tl_sql *c = tl_sql_of(catalog);
     sqlite3_close(c->db);
     pthread_mutex_destroy(&c->lock);
+    tl_buf_fini(&c->damaged);
     free(c);
 }
 
@@ -473,7 +532,13 @@ int tl_sql_catalog_open(struct tl_catalog **out, struct tl_backend *backend, str
     if (r >= 0)
         r = tl_sql_catalog_check(&c->base, false, damaged, fail, fail);
     if (r >= 0)
+        r = tl_sql_add_sums(c, fail);
+    if (r >= 0)
         r = migrate(c, fail);
+    if (r >= 0)
+        r = check_schema(c, fail);
+    if (r >= 0)
+        r = tl_sql_check_sums(c, fail);
     if (r < 0) {
         tl_sql_catalog_close(&c->base);
         return r;

@@ -17,7 +17,23 @@ struct tl_sql {
     bool fresh;         /* created by this open */
     bool exclusive;     /* no other connection can be opened */
     atomic_int trouble; /* error of the last change if the medium refused it, otherwise TL_OK */
+    struct tl_buf damaged; /* names of traces with damaged rows, NUL-terminated; see `lock` */
 };
+
+/* What the checksum of a row covers. */
+#define TL_TRACE_COLUMNS                                                                           \
+    "id, rig, format, setup, state, complete, created_ns, updated_ns, raw_bytes, decoded_bytes,"   \
+    " generation, wanted, message, raw_removed, decoded_removed, earlier, content, insns,"         \
+    " stored_bytes"
+#define TL_LABEL_COLUMNS  "trace, key, value"
+#define TL_STREAM_COLUMNS "trace, generation, number, name, protocol, lost_bytes, clock"
+#define TL_SHARD_COLUMNS                                                                           \
+    "trace, generation, stream, number, first, n, markers, byte_first, byte_last, events, gaps,"   \
+    " anchors, position_first, time_first, position_last, time_last, size, begin, summary_crc"
+#define TL_IMAGE_COLUMNS "hash, name, build_id, size, created_ns, announced"
+#define TL_NOTE_COLUMNS                                                                            \
+    "trace, id, stream, at, until, has_time, time, time_until, created_ns, updated_ns, text"
+#define TL_RULE_COLUMNS "scope, raw_age_s, raw_bytes, decoded_age_s, decoded_bytes"
 
 static inline struct tl_sql *tl_sql_of(struct tl_catalog *catalog)
 {
@@ -72,5 +88,19 @@ int tl_sql_catalog_clear(struct tl_catalog *catalog, struct tl_fail *fail);
 int tl_sql_catalog_check(struct tl_catalog *catalog, bool whole, tl_each_finding *each,
                          void *context, struct tl_fail *fail);
 void tl_sql_catalog_close(struct tl_catalog *catalog);
+
+/* catalog_sums.c */
+/* Define row_crc() for the connection. */
+TL_MUST_USE int tl_sql_add_sums(struct tl_sql *c, struct tl_fail *fail);
+/* Check all rows and indexes. TL_BAD: the rows' owners are not known. */
+TL_MUST_USE int tl_sql_check_sums(struct tl_sql *c, struct tl_fail *fail);
+/* Does the trace have damaged rows, as known? The lock must be held. */
+bool tl_sql_is_damaged(const struct tl_sql *c, const char *trace);
+/* TL_BAD, with advice. */
+int tl_sql_say_damaged(const char *trace, struct tl_fail *fail);
+int tl_sql_catalog_damaged(struct tl_catalog *catalog, tl_each_damaged *each, void *context,
+                           struct tl_fail *fail);
+int tl_sql_catalog_purge(struct tl_catalog *catalog, const struct tl_catalog_damage *what,
+                         struct tl_fail *fail);
 
 #endif

@@ -279,6 +279,11 @@ TL_MUST_USE int tl_image_describe(const char *name, struct tl_bytes content,
 TL_MUST_USE int tl_lake_image_hash(struct tl_lake *lake, const char *name, char out[static 72]);
 /* Does the name denote a source file? */
 bool tl_is_source(const char *name);
+/* Write all rows of a trace anew, from the copy of its row and its shards. TL_AGAIN: it is being
+ * worked on; TL_BAD: the copy is damaged, too. */
+TL_MUST_USE int tl_lake_restore_rows(struct tl_lake *lake, const char *id, struct tl_fail *fail);
+/* Add rows of images that have none. */
+TL_MUST_USE int tl_lake_restore_images(struct tl_lake *lake, struct tl_fail *fail);
 /* Is the image with this hash there? TL_NOTFOUND, with advice. */
 TL_MUST_USE int tl_lake_image_need(struct tl_lake *lake, const char *hash, struct tl_fail *fail);
 /* Append the content of the image with this hash. TL_BAD: it is damaged; TL_NOTFOUND. */

@@ -503,8 +503,14 @@ static int fill(struct tl_lake *lake, struct tl_trace *read, struct tl_trace_row
 {
     struct tl_trace *const resident = tl_lake_resident(lake, read->id);
     int r = resident ? TL_OK : tl_gen_load(read->serving, NULL);
-    if (r >= 0)
+    const bool damaged = r == TL_BAD; /* rows of it: show what is known */
+    if (r >= 0 || damaged)
         r = tl_trace_fill_row(resident ? resident : read, row);
+    if (r >= 0 && damaged) {
+        row->state = TL_TRACE_FAILED;
+        snprintf(row->message, sizeof row->message,
+                 "rows of it are damaged in the catalog; `tracelake verify --repair` makes them anew");
+    }
     tl_trace_put(resident);
     return r;
 }

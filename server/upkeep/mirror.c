@@ -548,6 +548,62 @@ static int rebuild_mirrored(struct tl_lake *lake, const char *key, struct tl_fai
                                          : r; /* then use what the raw bytes alone provide */
 }
 
+/* Is the copy of a trace's row whole? Only then its rows may be replaced. */
+static bool has_mirror(struct tl_lake *lake, const char *key)
+{
+    struct row row = {0};
+    const bool has = tl_backend_get_all(lake->backend, key, &row.text, NULL) >= 0 &&
+                     parse(&row) >= 0 && strcmp(row.trace.id, key + 2) == 0;
+    row_fini(&row);
+    return has;
+}
+
+/* Its present state, if it is in memory: is it being received or decoded? */
+static bool is_busy(struct tl_lake *lake, const char *id)
+{
+    struct tl_trace *const trace = tl_lake_resident(lake, id);
+    if (!trace)
+        return false;
+    pthread_mutex_lock(&trace->lock);
+    const bool busy = trace->state < TL_TRACE_SEALED || trace->making || trace->session;
+    pthread_mutex_unlock(&trace->lock);
+    tl_trace_put(trace);
+    return busy;
+}
+
+int tl_lake_restore_rows(struct tl_lake *lake, const char *id, struct tl_fail *fail)
+{
+    const struct tl_catalog_damage all = {.table = TL_DAMAGED_TRACE, .trace = id, .key = ""};
+    char key[80];
+    mirror_key(key, id);
+    if (is_busy(lake, id))
+        return tl_fail_set(fail, TL_AGAIN, "trace %.64s is being received or decoded", id);
+    if (!has_mirror(lake, key))
+        return tl_fail_set(fail, TL_BAD,
+                           "m/%.64s is damaged, too; start once with --rebuild-catalog", id);
+    int r = lake->catalog->ops->purge(lake->catalog, &all, fail);
+    if (r >= 0)
+        r = rebuild_mirrored(lake, key, fail);
+    struct tl_trace *const trace = tl_lake_resident(lake, id);
+    if (trace)
+        tl_lake_unlink(lake, trace);
+    tl_trace_put(trace);
+    return r;
+}
+
+int tl_lake_restore_images(struct tl_lake *lake, struct tl_fail *fail)
+{
+    struct names names = {0};
+    int r = list_names(lake, "i", &names, fail);
+    for (size_t at = 0; r >= 0 && at < names.keys.n;) {
+        const char *const key = (const char *)names.keys.p + at;
+        r = rebuild_image(lake, key, fail);
+        at += strlen(key) + 1;
+    }
+    tl_buf_fini(&names.keys);
+    return r;
+}
+
 static int rebuild_key(struct tl_lake *lake, const char *key, struct tl_fail *fail)
 {
     char id[64];

@@ -7,6 +7,7 @@
 #include "builder/mend.h"
 #include "share/share.h"
 #include "store/hash.h"
+#include "upkeep/rows.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -377,6 +378,25 @@ static int check_image(struct checkup *c, const char *hash)
     return r;
 }
 
+/* Check the copy of an image's name, which only the catalog has otherwise. */
+static int check_name(struct checkup *c, const struct tl_image_row *row)
+{
+    struct tl_buf name = {0};
+    char key[96];
+    snprintf(key, sizeof(key), "n/%.64s", row->hash + 7);
+    int r = tl_backend_get_all(c->lake->backend, key, &name, c->fail);
+    const bool same =
+        r >= 0 && name.n == strlen(row->name) && memcmp(name.p, row->name, name.n) == 0;
+    tl_buf_fini(&name);
+    if (same || (r < 0 && r != TL_NOTFOUND))
+        return same ? TL_OK : r;
+    c->findings++;
+    r = add_line(c, "%s: offset 0x0: the name of an image is damaged or missing%s", key,
+                 c->repair ? "; written anew" : "");
+    const struct tl_bytes text = {(const uint8_t *)row->name, strlen(row->name)};
+    return r < 0 || !c->repair ? r : tl_backend_put(c->lake->backend, key, text, c->fail);
+}
+
 /* Check the uploaded images that `setup` names (NULL: all). */
 static int check_images(struct checkup *c, const char *setup)
 {
@@ -390,7 +410,10 @@ static int check_images(struct checkup *c, const char *setup)
         snprintf(build_id, sizeof(build_id), "build-id:%s", rows[i].build_id);
         const bool used = !setup || strstr(setup, rows[i].hash) ||
                           (rows[i].build_id[0] && strstr(setup, build_id));
-        if (used && tl_hash_valid(rows[i].hash))
+        if (!used || !tl_hash_valid(rows[i].hash))
+            continue;
+        r = check_name(c, &rows[i]);
+        if (r >= 0)
             r = check_image(c, rows[i].hash);
     }
     free(rows);
@@ -518,7 +541,8 @@ static int check_one_of_all(struct checkup *c, const char *id)
             r = check_trace(c, id);
         c->repair = repair;
     }
-    return r == TL_NOTFOUND ? TL_OK : r; /* deleted meanwhile */
+    /* Deleted meanwhile; or its rows are damaged, which has been reported. */
+    return r == TL_NOTFOUND || r == TL_BAD ? TL_OK : r;
 }
 
 static int on_catalog(void *context, const char *finding)
@@ -552,7 +576,11 @@ int tl_lake_verify(struct tl_lake *lake, const char *id, bool repair, struct tl_
                    struct tl_fail *fail)
 {
     struct checkup c = {.lake = lake, .report = report, .fail = fail, .repair = repair};
-    const int r = *id ? check_trace(&c, id) : check_all(&c);
+    int r = tl_rows_verify(lake, id, repair, report, fail);
+    c.findings = r > 0 ? r : 0;
+    /* Nothing else can be read of a trace whose rows are damaged. */
+    if (r >= 0)
+        r = !*id ? check_all(&c) : r == 0 || repair ? check_trace(&c, id) : TL_OK;
     tl_packer_free(c.packer);
     tl_buf_fini(&c.lost);
     return r < 0 ? r : c.findings;
