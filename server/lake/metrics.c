@@ -56,6 +56,18 @@ static int add_all(struct tl_lake *lake, struct totals *out)
     return r < 0 ? r : all;
 }
 
+struct image_totals {
+    uint64_t n, bytes;
+};
+
+static int add_image(void *context, const struct tl_catalog_image *image)
+{
+    struct image_totals *const out = context;
+    out->n++;
+    out->bytes += image->size;
+    return TL_OK;
+}
+
 /* The catalog's totals may be slightly older than the table. */
 static uint64_t at_least_0(int64_t n)
 {
@@ -66,12 +78,15 @@ int tl_lake_metrics(struct tl_lake *lake, struct tl_buf *out)
 {
     struct tl_spool_counters spool;
     struct totals all;
+    struct image_totals images = {0};
     uint64_t queued = 0;
     const uint64_t left = lake->backend->ops->free_bytes(lake->backend);
     tl_spool_counters(lake->spool, &spool);
     int r = add_all(lake, &all);
     if (r < 0)
         return r;
+    /* With a damaged row of one: those before it. */
+    (void)!lake->catalog->ops->images(lake->catalog, add_image, &images, NULL);
     pthread_mutex_lock(&lake->lock);
     for (const struct tl_trace *t = lake->jobs; t; t = t->next_job)
         queued++;
@@ -110,6 +125,10 @@ int tl_lake_metrics(struct tl_lake *lake, struct tl_buf *out)
          spool.captures},
         {"spool_pending_bytes", "Received raw bytes that wait for the disk.", spool.pending},
         {"decode_queue", "Traces that wait for a thread to decode more of them.", queued},
+        {"program_bytes", "Bytes of the images of all loaded programs.",
+         atomic_load(&lake->program_bytes)},
+        {"images", "Images stored.", images.n},
+        {"image_bytes", "Bytes of images stored.", images.bytes},
         {"decode_lag_bytes", "Durable raw bytes that are not decoded yet.", all.lag},
         {"raw_bytes", "Raw bytes kept.", at_least_0(all.raw)},
         {"stored_bytes", "Bytes of shards kept.", at_least_0(all.stored)},
