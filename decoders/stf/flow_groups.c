@@ -152,7 +152,7 @@ size_t tl_stf_groups_mode_reported(const struct tl_stf_groups *groups, struct tl
         const bool reported =
             r.event.number == TL_STF_EVENT_MODE_CHANGE &&
             (mode ? fields.n == 8 && tl_stf_word(fields, 0) == tl_mode_privilege(*mode)
-                  : fields.n == 16 && (tl_stf_word(fields, 1) & TL_STF_MODE_FLAGS) == again);
+                  : fields.n == 16 && (tl_stf_word(fields, 1) & again) == again);
         *size = r.size;
         /* It is the first EVENT. */
         return reported ? (size_t)(group.rest.p - stf.p) - r.size : SIZE_MAX;

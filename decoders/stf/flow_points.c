@@ -21,7 +21,7 @@ int tl_stf_flow_tell_mode(struct tl_stf_flow *flow, struct tl_buf *out)
     char text[24];
     if (!flow->mode_due || flow->mode_flags & TL_STF_MODE_ISA_ONLY)
         return TL_OK;
-    flow->mode_flags = TL_STF_MODE_BEFORE | TL_STF_MODE_ISA_ONLY;
+    flow->mode_flags |= TL_STF_MODE_ISA_ONLY;
     snprintf(text, sizeof text, "%c %llx", again ? 'm' : 'M', (unsigned long long)flow->state.mode);
     return put_text(out, text);
 }

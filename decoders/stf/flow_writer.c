@@ -748,7 +748,7 @@ int tl_stf_flow_finish(struct tl_stf_flow *flow)
     int result = tl_stf_flow_release(flow, NULL);
     if (result == TL_OK && !flow->header)
         result = tl_stf_flow_put_header(flow, flow->state.has_pc ? flow->state.pc : 0);
-    if (result == TL_OK)
+    if (result == TL_OK && !flow->whole)
         result = tl_stf_flow_tell_mode(flow, &flow->front.lead);
     if (result == TL_OK)
         result = tl_buf_add(&flow->out, flow->front.lead.p, flow->front.lead.n);

@@ -176,12 +176,35 @@ static int report_isa(struct joint *j, const struct sight *stored, const uint64_
                                 .event = {TL_STF_EVENT_MODE_CHANGE, {fields, sizeof(fields)}}});
 }
 
+/* Drop comments that a shard begins with only because it is read alone: the mode ("m"), and that
+ * addresses are instructions, as in any group ("J 0"). */
+static void drop_begin(struct joint *j)
+{
+    static const uint8_t alone[] = {'J', ' ', '0' + TL_STF_POINTS_ALONE};
+    struct tl_stf_group group = {bytes_of(j), j->groups->layout};
+    struct tl_bytes record;
+    while (tl_stf_group_skip(&group, &record) == TL_OK && record.p[0] < TL_STF_INST_PC_TARGET) {
+        const struct tl_bytes text = {record.p + 5, record.n - 5};
+        const bool said = record.p[0] == TL_STF_COMMENT && text.n > 0 && text.p[0] == 'J';
+        const bool mode =
+            record.p[0] == TL_STF_COMMENT && text.n > 1 && memcmp(text.p, "m ", 2) == 0;
+        if (mode || (said && text.n == sizeof alone && memcmp(text.p, alone, text.n) == 0)) {
+            const size_t at = (size_t)(record.p - j->stf.p);
+            drop(j, at, (uint32_t)record.n);
+            group.rest = (struct tl_bytes){j->stf.p + at, j->stf.n - at};
+        }
+        if (said)
+            return;
+    }
+}
+
 /* Join records that were made from flow items. */
 static int join_ours(struct joint *j, uint64_t pc)
 {
     const struct tl_stf_header *const header = &j->groups->header;
     uint32_t size = 0;
     uint64_t mode = 0;
+    drop_begin(j);
     const size_t at = tl_stf_groups_mode_reported(j->groups, bytes_of(j), NULL, &size);
     if (at != SIZE_MAX) {
         mode = tl_le64(j->stf.p + at + size - 8) & ~TL_STF_MODE_FLAGS;
