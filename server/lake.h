@@ -26,6 +26,8 @@ struct tl_lake_options {
     uint64_t shard_insns;      /* instructions per shard, 0: 2^20 */
     uint64_t min_free_bytes;   /* reject ingest if less disk space than this is free, 0: 256 MiB */
     unsigned decode_threads;   /* 0: one per processor */
+    uint64_t decode_memory;    /* bytes that all decoding may use, half of it for one trace; 0: half
+                                  of the memory that the process may use */
     uint64_t checkpoint_bytes; /* raw bytes between two checkpoints, 0: 64 MiB */
     uint64_t segment_bytes;    /* raw bytes per object, 0: 64 MiB */
     /*

@@ -93,6 +93,7 @@ static int open_lake(struct server *s, struct tl_fail *fail)
         .shard_insns = o->shard_insns,
         .min_free_bytes = o->min_free_bytes,
         .decode_threads = o->decode_threads,
+        .decode_memory = o->decode_memory,
         .rebuild_catalog = o->rebuild_catalog,
         .virtual_shards = o->shards && !strcmp(o->shards, "virtual"),
     };

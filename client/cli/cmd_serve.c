@@ -44,6 +44,7 @@ static void make_table(struct config *c, struct tl_arg table[static MAX_KEYS])
         {"shard-insns", 0, TL_ARG_SIZE, &o->shard_insns},
         {"shards", 0, TL_ARG_TEXT, &o->shards},
         {"threads", 0, TL_ARG_U64, &c->threads},
+        {"decode-memory", 0, TL_ARG_SIZE, &o->decode_memory},
         {"log-format", 0, TL_ARG_TEXT, &o->log_format},
         {"log-level", 0, TL_ARG_TEXT, &o->log_level},
         /* The following ones are reloaded by SIGHUP. */

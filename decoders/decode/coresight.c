@@ -287,7 +287,13 @@ static void state(struct tl_decode *decode, struct tl_state *s)
     tl_state_u64(s, &cs->checked_at);
 }
 
+static size_t bytes(struct tl_decode *decode)
+{
+    return sizeof(struct coresight) + tl_feeds_bytes(&((struct coresight *)decode)->feeds);
+}
+
 const struct tl_decode_ops tl_coresight_ops = {
+    .bytes = bytes,
     .name = "coresight",
     .create = create,
     .push = push,

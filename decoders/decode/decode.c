@@ -117,3 +117,11 @@ int tl_decode_load(struct tl_decode *decode, struct tl_bytes bytes)
     tl_state_check(&state, state.in.n == 0);
     return state.rc;
 }
+
+size_t tl_decode_bytes(struct tl_decode *decode)
+{
+    size_t n = decode->ops->bytes ? decode->ops->bytes(decode) : 0;
+    for (const struct tl_kept_room *room = decode->share.rooms; room; room = room->next)
+        n += 2 * room->half;
+    return n;
+}

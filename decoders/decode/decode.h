@@ -147,4 +147,8 @@ TL_MUST_USE int tl_decode_load(struct tl_decode *decode, struct tl_bytes bytes);
 /* End of input: deliver what is pending. Call once. */
 TL_MUST_USE int tl_decode_finish(struct tl_decode *decode);
 
+/* Memory that the decode uses, in bytes: what grows with the input, and roughly the rest. For the
+ * pushing thread, also within the sink's callbacks and tl_give_way(). */
+size_t tl_decode_bytes(struct tl_decode *decode);
+
 #endif

@@ -171,3 +171,11 @@ void tl_feeds_state(struct tl_feeds *l, struct tl_state *s)
             tl_state_fail(s, TL_UNSUPPORTED);
     }
 }
+
+size_t tl_feeds_bytes(const struct tl_feeds *l)
+{
+    size_t n = 0;
+    for (uint32_t i = 0; i < l->n; i++)
+        n += sizeof *l->v[i] + tl_stream_bytes(l->v[i]->decoder);
+    return n;
+}

@@ -72,6 +72,8 @@ TL_MUST_USE int tl_feeds_gap(struct tl_feeds *feeds, uint64_t offset);
 /* At the end of the capture: end all streams, and report the bytes of the other sources. */
 TL_MUST_USE int tl_feeds_finish(struct tl_feeds *feeds);
 void tl_feeds_fini(struct tl_feeds *feeds);
+/* Memory of their decoders in bytes. */
+size_t tl_feeds_bytes(const struct tl_feeds *feeds);
 
 /* Save all feeds, or load them into an empty object. */
 void tl_feeds_state(struct tl_feeds *feeds, struct tl_state *state);

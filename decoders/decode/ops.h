@@ -30,6 +30,7 @@ struct tl_decode_ops {
     void (*state)(struct tl_decode *decode, struct tl_state *state);
     /* See tl_decode_lost(), `n` > 0; NULL: cannot resume in the middle. */
     int (*lost)(struct tl_decode *decode, uint64_t n);
+    size_t (*bytes)(struct tl_decode *decode); /* See tl_decode_bytes(). */
 };
 
 /* Resources shared by the streams of a decode for multi-threaded decoding (decode/split.h). One
@@ -129,7 +130,17 @@ struct tl_stream_ops {
     const struct tl_split_ops *split;
     /* Apply a struct tl_stream_notice, between pushes. NULL: the format cannot use it. */
     int (*notify)(struct tl_stream_decoder *decoder, const struct tl_stream_notice *notice);
+    /* Memory that grows with the input, in bytes. NULL: there is none. */
+    size_t (*bytes)(struct tl_stream_decoder *decoder);
 };
+
+#define TL_STREAM_BYTES ((size_t)192 << 10) /* of a decoder, besides what grows */
+
+/* Memory of a stream's decoder in bytes; NULL: 0. */
+static inline size_t tl_stream_bytes(struct tl_stream_decoder *d)
+{
+    return d ? TL_STREAM_BYTES + (d->ops->bytes ? d->ops->bytes(d) : 0) : 0;
+}
 
 /*
  * What a format adds to struct tl_stream_ops for multi-threaded decoding. Requires `flush` and

@@ -43,6 +43,7 @@ struct decoder {
     struct tl_stream_decoder *format;
     struct tl_walker *walker; /* the format's walker */
     struct part *part;        /* part being decoded ahead; NULL: items are delivered */
+    size_t blocks;            /* bytes of decoded blocks after the last part; under the lock */
 };
 
 struct part {
@@ -394,6 +395,7 @@ static bool decode_piece(void *context)
     decode_ahead(d, part);
     pthread_mutex_lock(&s->lock);
     give_back(s, part);
+    d->blocks = blocks_of(d);
     s->spare[s->n_spare++] = d;
     atomic_store(&part->done, true);
     pthread_cond_signal(&s->done);
@@ -636,6 +638,17 @@ static int notify(struct tl_stream_decoder *decoder, const struct tl_stream_noti
     return rc < 0 || !s->ops->notify ? rc : s->ops->notify(s->live.format, notice);
 }
 
+static size_t bytes(struct tl_stream_decoder *decoder)
+{
+    struct split *const s = (struct split *)decoder;
+    size_t n = blocks_of(&s->live) + s->gather.bytes.cap;
+    pthread_mutex_lock(&s->lock);
+    for (unsigned i = 0; i < s->n_ahead; i++)
+        n += TL_STREAM_BYTES + s->ahead[i]->blocks;
+    pthread_mutex_unlock(&s->lock);
+    return n;
+}
+
 uint64_t tl_split_met(const struct tl_stream_decoder *decoder)
 {
     return ((const struct split *)decoder)->met;
@@ -649,6 +662,7 @@ static const struct tl_stream_ops split_ops = {
     .flush = flush,
     .state = state,
     .notify = notify,
+    .bytes = bytes,
 };
 
 int tl_split_new(struct tl_stream_decoder **out, const struct tl_stream_ops *ops,

@@ -567,7 +567,15 @@ static void state(struct tl_decode *decode, struct tl_state *s)
         tl_state_fail(s, announce_all(osd));
 }
 
-const struct tl_decode_ops tl_osd_ops = {.name = "di",
+static size_t bytes(struct tl_decode *decode)
+{
+    const struct osd *const osd = (struct osd *)decode;
+    return sizeof *osd + osd->n_lanes * sizeof(struct tl_osd_lane) +
+           (osd->blocks ? tl_block_cache_bytes(osd->blocks) : 0);
+}
+
+const struct tl_decode_ops tl_osd_ops = {.bytes = bytes,
+                                         .name = "di",
                                          .create = create,
                                          .push = push,
                                          .finish = finish,

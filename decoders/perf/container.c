@@ -589,7 +589,20 @@ static int finish(struct tl_decode *decode)
     return rc;
 }
 
+static size_t bytes(struct tl_decode *decode)
+{
+    const struct tl_perf_decode *const d = (struct tl_perf_decode *)decode;
+    size_t n = tl_perf_sideband_bytes(&d->sideband) + tl_perf_events_bytes(&d->events) +
+               d->cap_filled * sizeof *d->filled + d->n_streams * sizeof **d->streams;
+    for (size_t i = 0; i < d->n_areas; i++)
+        n += sizeof **d->areas + d->areas[i]->bytes.cap +
+             d->areas[i]->cap_pieces * sizeof *d->areas[i]->pieces +
+             tl_stream_bytes(d->areas[i]->decoder);
+    return n;
+}
+
 const struct tl_decode_ops tl_perf_ops = {
+    .bytes = bytes,
     .name = "perf",
     .create = create,
     .push = push,

@@ -33,6 +33,11 @@ void tl_perf_events_fini(struct tl_perf_events *e)
     *e = (struct tl_perf_events){0};
 }
 
+size_t tl_perf_events_bytes(const struct tl_perf_events *e)
+{
+    return e->cap * sizeof *e->waiting + 2 * e->text_bytes;
+}
+
 /* ---- input ----------------------------------------------------------------------------------- */
 
 static bool is_before(const struct tl_perf_entry *a, const struct tl_perf_entry *b)

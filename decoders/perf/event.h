@@ -34,6 +34,8 @@ struct tl_perf_events {
 };
 
 void tl_perf_events_fini(struct tl_perf_events *events);
+/* Bytes of memory in use. */
+size_t tl_perf_events_bytes(const struct tl_perf_events *events);
 
 /* Save or restore; call after the reader's attributes, and then, once the container's streams are
  * restored too, the other function. */

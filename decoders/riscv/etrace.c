@@ -173,7 +173,13 @@ static void state(struct tl_decode *decode, struct tl_state *s)
     tl_feeds_state(&e->feeds, s);
 }
 
+static size_t bytes(struct tl_decode *decode)
+{
+    return sizeof(struct etrace) + tl_feeds_bytes(&((struct etrace *)decode)->feeds);
+}
+
 const struct tl_decode_ops tl_etrace_ops = {
+    .bytes = bytes,
     .name = "e-trace",
     .create = create,
     .push = push,

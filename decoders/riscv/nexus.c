@@ -263,7 +263,13 @@ static void state(struct tl_decode *decode, struct tl_state *s)
     tl_state_u64(s, &x->early_at);
 }
 
+static size_t bytes(struct tl_decode *decode)
+{
+    return sizeof(struct nexus) + tl_feeds_bytes(&((struct nexus *)decode)->feeds);
+}
+
 const struct tl_decode_ops tl_nexus_ops = {
+    .bytes = bytes,
     .name = "nexus",
     .create = create,
     .push = push,

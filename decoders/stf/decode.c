@@ -212,7 +212,14 @@ static void state(struct tl_decode *decode, struct tl_state *s)
         tl_state_fail(s, announce(d));
 }
 
+static size_t bytes(struct tl_decode *decode)
+{
+    const struct stf_decode *const d = (struct stf_decode *)decode;
+    return TL_STREAM_BYTES + d->plain.cap + tl_stf_unpack_bytes(d->unpack);
+}
+
 const struct tl_decode_ops tl_stf_ops = {.name = "stf",
+                                         .bytes = bytes,
                                          .create = create,
                                          .push = push,
                                          .finish = finish,

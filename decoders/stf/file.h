@@ -24,6 +24,8 @@ int tl_stf_sniff(struct tl_bytes head);
 /* Streaming decompressor: wrapped bytes to plain STF bytes. */
 struct tl_stf_unpack;
 TL_MUST_USE int tl_stf_unpack_new(struct tl_stf_unpack **out);
+/* Bytes of memory that the decompressor uses. */
+size_t tl_stf_unpack_bytes(const struct tl_stf_unpack *unpack);
 void tl_stf_unpack_free(struct tl_stf_unpack *unpack);
 /*
  * Unpack from `in`: appends about 256 KiB at most to `out`, and advances `in` past what was used.

@@ -86,6 +86,12 @@ void tl_stf_unpack_free(struct tl_stf_unpack *unpack)
     free(unpack);
 }
 
+size_t tl_stf_unpack_bytes(const struct tl_stf_unpack *u)
+{
+    const size_t zstd = u->zstd ? ZSTD_sizeof_DCtx(u->zstd) : 0;
+    return zstd + (u->wrap == TL_STF_XZ ? (size_t)lzma_memusage(&u->xz) : 0);
+}
+
 static int bad(const struct tl_stf_unpack *u, struct tl_fail *fail, const char *text)
 {
     return tl_fail_at(fail, TL_BAD, u->offset, "%s", text);

@@ -588,3 +588,26 @@ int tl_build_open_parts(struct tl_build *b, struct tl_build_part out[2], size_t 
                                .blob = tl_blob_new(records)};
     return frame->blob ? TL_OK : TL_NOMEM;
 }
+
+/* ---- memory -------------------------------------------------------------------------------- */
+
+#define PACKED 6 /* records are packed soon, to about this part */
+
+static size_t shard_bytes(const struct tl_shard_builder *shard)
+{
+    if (!shard)
+        return 0;
+    const struct tl_shard_index *const index = &shard->view->index;
+    size_t n = sizeof *shard + shard->log.bytes.cap +
+               index->buckets.cap * sizeof *index->buckets.p +
+               tl_calltree_bytes(&shard->caller.tree);
+    for (size_t i = 0; i < index->n_frames && !shard->replayed; i++)
+        n += index->frames[i].plain / PACKED;
+    return n;
+}
+
+size_t tl_build_bytes(const struct tl_build *b)
+{
+    return sizeof *b + shard_bytes(b->index.shard) + shard_bytes(b->closing) +
+           tl_stf_flow_piece(b->flow).stf.cap;
+}

@@ -99,5 +99,7 @@ struct tl_build_totals {
     uint64_t offset; /* raw byte offset of the last item */
 };
 void tl_build_totals(const struct tl_build *build, struct tl_build_totals *out);
+/* Memory in use, in bytes, roughly. */
+size_t tl_build_bytes(const struct tl_build *build);
 
 #endif

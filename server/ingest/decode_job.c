@@ -14,8 +14,10 @@
 #include "base/crew.h"
 #include "base/now.h"
 
+#include "ingest/decode_memory.h"
 #include "ingest/remake.h"
 #include "ingest/resume.h"
+#include "ingest/suspect.h"
 #include "lake/jobs.h"
 #include "lake/kept.h"
 #include "lake/lakeint.h"
@@ -29,6 +31,7 @@
 #define SLICE_MIN    (1u << 10)
 #define SLICE_NS     INT64_C(10000000)  /* the raw bytes of a push are so few that it takes less */
 #define AGAIN_NS     INT64_C(500000000) /* until a shard is stored that could not be */
+#define MEASURE_NS   INT64_C(5000000)   /* between two measurements of memory */
 #define EDGE_SHARDS  64         /* complete shards of a live edge, which another server stores */
 #define JOB_BYTES    (4u << 20) /* raw bytes per job: then other traces get their turn */
 #define TIMES_NS     UINT64_C(20000000) /* minimum interval between two samples of arrival */
@@ -172,6 +175,7 @@ void tl_gen_stop(struct tl_gen *gen)
     gen->decode = NULL;
     tl_spool_reader_free(gen->reader);
     gen->reader = NULL;
+    tl_decode_memory_release(gen);
     pthread_mutex_lock(&gen->lock);
     const size_t n = gen->n_lanes;
     pthread_mutex_unlock(&gen->lock);
@@ -482,6 +486,8 @@ static int store_within(struct tl_gen *gen)
  * the lease is gone, and cannot continue. */
 static int broke(struct tl_gen *gen, int r, struct tl_fail *fail)
 {
+    if (r == TL_CANCELLED && gen->failure.code == TL_LIMIT)
+        r = TL_LIMIT; /* it was stopped for that reason */
     if (r == TL_CANCELLED || r == TL_DENIED) {
         gen->cut = true;
         return r;
@@ -638,11 +644,8 @@ void tl_gen_leave(struct tl_gen *gen)
     gen->packer = NULL;
 }
 
-/* Decoding was abandoned during a flush, and is wanted after all: restart as after a server
- * restart. */
-static void mend_cut(struct tl_gen *gen)
+static void drop_pending(struct tl_gen *gen)
 {
-    tl_gen_stop(gen);
     const size_t n = lanes_of(gen);
     for (size_t i = 0; i < n; i++) {
         struct tl_lane *const lane = tl_gen_lane_at(gen, i);
@@ -651,6 +654,14 @@ static void mend_cut(struct tl_gen *gen)
             tl_view_put(lane->pending[--lane->n_pending]);
         pthread_mutex_unlock(&lane->lock);
     }
+}
+
+/* Decoding was abandoned during a flush, and is wanted after all: restart as after a server
+ * restart. */
+static void mend_cut(struct tl_gen *gen)
+{
+    tl_gen_stop(gen);
+    drop_pending(gen);
     gen->resumed = true;
     gen->tried = 0;
     gen->cut = false;
@@ -697,6 +708,16 @@ static int pass_damage(struct tl_gen *gen, uint64_t end, struct tl_fail *fail)
     return TL_OK;
 }
 
+/* It was unfinished when the server started. */
+static int begin_revived(struct tl_gen *gen, struct tl_fail *fail)
+{
+    gen->revived = false;
+    gen->broken = tl_suspect_begin(gen, &gen->failure);
+    if (gen->broken < 0 && fail)
+        *fail = gen->failure;
+    return gen->broken;
+}
+
 /* Decode a bounded amount of the raw bytes up to `end`. */
 static int decode_some(struct tl_gen *gen, uint64_t end, bool last, struct tl_fail *fail)
 {
@@ -709,6 +730,8 @@ static int decode_some(struct tl_gen *gen, uint64_t end, bool last, struct tl_fa
     }
     if (gen->cut)
         mend_cut(gen);
+    if (gen->revived && begin_revived(gen, fail) < 0)
+        return gen->broken;
     if (!gen->decode)
         r = begin_decode(gen, fail);
     /* First store shards that could not be stored last time. */
@@ -758,11 +781,23 @@ static bool is_unwanted(void *context)
     return tl_gen_abandoned(gen) || atomic_load(&gen->lake->closing);
 }
 
-/* Within a push: let others have their turn. */
+/* Within a push: let others have their turn, and see whether it has become too large. */
 static int give_way(void *context)
 {
     struct tl_gen *const gen = context;
-    return tl_jobs_give_way(gen->lake, &gen->turn);
+    const int64_t now = tl_monotonic_ns();
+    if (gen->failure.code != TL_LIMIT && now - gen->measured_ns > MEASURE_NS) {
+        gen->measured_ns = now;
+        (void)!tl_decode_memory_check(gen, &gen->failure);
+    }
+    return gen->failure.code == TL_LIMIT ? TL_CANCELLED : tl_jobs_give_way(gen->lake, &gen->turn);
+}
+
+/* It needs too much memory: it has none from now on. */
+static void give_up(struct tl_gen *gen)
+{
+    tl_gen_stop(gen);
+    drop_pending(gen);
 }
 
 int tl_gen_decode(struct tl_gen *gen, uint64_t end, bool last, struct tl_fail *fail)
@@ -771,12 +806,22 @@ int tl_gen_decode(struct tl_gen *gen, uint64_t end, bool last, struct tl_fail *f
     const struct tl_cancel *const before = tl_cancel_set(&cancel);
     gen->turn = (struct tl_turn_time){tl_monotonic_ns(), is_unwanted, gen};
     tl_crew_enter(gen->lake->crew);
-    const int r = decode_some(gen, end, last, fail);
+    int r = decode_some(gen, end, last, fail);
+    if (r == TL_CANCELLED && gen->failure.code == TL_LIMIT)
+        r = broke(gen, r, fail);
     tl_crew_exit(gen->lake->crew);
     tl_cancel_set(before);
     /* In any case: nothing is being stored between two jobs. A failure is reported again by the
      * next one. */
     const int stored = wait_sealer(gen, NULL);
+    if (r == TL_EOF)
+        tl_suspect_clear(gen);
+    else if (r == TL_CANCELLED && !gen->is_edge && atomic_load(&gen->lake->closing))
+        tl_suspect_stop(gen);
+    if (gen->decode) /* much has been freed */
+        (void)!tl_decode_memory_check(gen, NULL);
+    if (r == TL_LIMIT)
+        give_up(gen);
     tl_packer_free(gen->packer); /* a quarter of a megabyte that thousands of traces would keep */
     gen->packer = NULL;
     return r >= 0 && stored < 0 ? stored : r;

@@ -10,6 +10,7 @@
  */
 #include "ingest/resume.h"
 
+#include "ingest/suspect.h"
 #include "lake/lakeint.h"
 
 #include <stdio.h>
@@ -130,6 +131,8 @@ static int find_last(struct tl_gen *gen, struct tl_checkpoint *out)
     if (r >= 0)
         r = TL_NOTFOUND;
     for (size_t at = 0; at < keys.n; at += strlen((char *)keys.p + at) + 1) {
+        if (tl_suspect_is((char *)keys.p + at))
+            continue;
         tl_checkpoint_fini(out);
         r = get(gen, (char *)keys.p + at, out);
     }
@@ -229,5 +232,6 @@ void tl_resume_mark(struct tl_gen *gen)
     if (r < 0)
         return; /* another format, or the medium failed: retry with the next one */
     gen->marked = gen->tried;
+    tl_suspect_clear(gen);
     atomic_fetch_add(&gen->lake->checkpoints, 1);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Generations and their lanes: lifetime, catalog, image. Decoding is in decode_job.c. */
+#include "ingest/decode_memory.h"
 #include "ingest/remake.h"
 #include "ingest/resume.h"
 #include "lake/lakeint.h"
@@ -138,6 +139,7 @@ void tl_gen_put(struct tl_gen *gen)
     forget_views(gen);
     if (atomic_load(&gen->obsolete))
         remove_shards(gen);
+    tl_decode_memory_release(gen);
     tl_decode_free(gen->decode);
     tl_spool_reader_free(gen->reader);
     tl_packer_free(gen->packer);

@@ -131,6 +131,8 @@ struct tl_gen {
     size_t together;     /* number of bytes after which it is flushed */
     size_t slice;        /* number of bytes per push */
     struct tl_turn_time turn;
+    size_t memory;            /* bytes, as last measured: ingest/decode_memory.h */
+    int64_t measured_ns;      /* when that was: monotonic */
     size_t completed;         /* number of shards completed */
     struct tl_packer *packer; /* compresses what the crew has not, when a shard is stored */
     /* The sealing thread stores shards while the job decodes; it ends with the job. */
@@ -150,6 +152,9 @@ struct tl_gen {
     bool has_mark;
     struct tl_lane **by_stream; /* lane of each tl_decode_stream.index */
     size_t n_by_stream, cap_by_stream;
+    bool revived;     /* unfinished when the server started: ingest/suspect.h */
+    bool suspected;   /* its object there exists */
+    unsigned ends;    /* the number in it */
     bool resumed;     /* an earlier run of the server left shards or a checkpoint */
     unsigned retries; /* failed writes since the last successful one */
     bool cut;         /* aborted during a flush: the decoder must be created again */

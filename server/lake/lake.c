@@ -2,6 +2,7 @@
 /* Opening and closing the lake, and watchers. */
 #include "base/crew.h"
 #include "base/processors.h"
+#include "ingest/decode_memory.h"
 #include "ingest/repack.h"
 #include "lake/jobs.h"
 #include "lake/lakeint.h"
@@ -145,6 +146,8 @@ int tl_lake_open_on(struct tl_lake **out, struct tl_backend *backend,
     pthread_cond_init(&lake->work, NULL);
     pthread_cond_init(&lake->idle, NULL);
     atomic_init(&lake->min_free, lake->options.min_free_bytes);
+    lake->decode_limit =
+        options->decode_memory ? options->decode_memory : tl_decode_memory_default();
     lake->segment_bytes = options->segment_bytes ? options->segment_bytes : TL_SPOOL_SEGMENT_BYTES;
     const struct tl_spool_options spool = {.segment_bytes = lake->segment_bytes,
                                            .min_free = lake->options.min_free_bytes};

@@ -68,7 +68,9 @@ struct tl_lake {
     bool shared;                  /* other servers may use the store too */
     bool repack_refused;          /* guarded by `lock`: the medium failed, to be retried later */
     uint64_t segment_bytes;
-    pthread_mutex_t retain_lock; /* one at a time; outermost */
+    uint64_t decode_limit;                  /* ingest/decode_memory.h, */
+    _Atomic uint64_t decode_bytes, decodes; /* in use, and by how many generations */
+    pthread_mutex_t retain_lock;            /* one at a time; outermost */
     pthread_mutex_t clock_lock;
     struct tl_age_clock clock; /* guarded by its lock */
     int64_t clock_saved;  /* private to the housekeeper's thread: when, monotonic; 0: not yet */

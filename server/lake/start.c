@@ -44,6 +44,7 @@ int tl_trace_revive(struct tl_trace *trace, struct tl_fail *fail)
         tl_gen_put(gen);
         return r;
     }
+    gen->revived = !lake->shared;
     pthread_mutex_lock(&trace->lock);
     trace->making = gen;
     pthread_mutex_unlock(&trace->lock);

@@ -221,6 +221,83 @@ static void turns_change_nothing(void **state)
     assert_string_equal(alone, beside);
 }
 
+/* ---- limits ---------------------------------------------------------------------------------- */
+
+static void assert_failed(const char *id, const char *why)
+{
+    struct tl_trace_list list;
+    assert_int_equal(wait_done(lake, id), TL_TRACE_FAILED);
+    assert_int_equal(tl_lake_trace(lake, id, &list), TL_OK);
+    if (!strstr(list.rows[0].message, why))
+        fail_msg("%s", list.rows[0].message);
+    tl_trace_list_free(&list);
+}
+
+/* One that needs more memory than it may have fails; its neighbour does not. */
+static void memory_is_limited(void **state)
+{
+    const struct sim_options options = {
+        .seed = 5, .insns = 20000, .cores = 1, .image = true, .events = true};
+    const struct tl_lake_options limits = {
+        .shard_insns = SHARD, .decode_threads = 1, .min_free_bytes = 1, .decode_memory = 24u << 20};
+    struct capture c;
+    (void)state;
+    assert_int_equal(tl_backend_memory(&backend), TL_OK);
+    assert_int_equal(tl_lake_open_on(&lake, backend, &limits, NULL), TL_OK);
+    push_zeros("large", 4000);
+    assert_failed("large", "--decode-memory");
+    assert_int_equal(atomic_load(&lake->decode_bytes), 0);
+    sim_capture(lake, &options, &c);
+    push_all(lake, "small", &c, 1000);
+    assert_int_equal(wait_done(lake, "small"), TL_TRACE_SEALED);
+    capture_free(&c);
+    close_at_once();
+}
+
+/* The object that counts how often the server has ended. */
+static char *key_of_ends(char out[static 192])
+{
+    struct tl_trace *const trace = tl_lake_find_trace(lake, "zeros");
+    assert_non_null(tl_checkpoint_key(out, "zeros", trace->serving->number, NULL));
+    tl_trace_put(trace);
+    return strcat(out, "/begun");
+}
+
+static void reopen(const char *key, const char *ends)
+{
+    tl_lake_close(lake);
+    if (ends)
+        assert_int_equal(tl_backend_put(backend, key,
+                                        (struct tl_bytes){(const uint8_t *)ends, strlen(ends)},
+                                        NULL),
+                         TL_OK);
+    lake = open_lake_sized(backend, SHARD, 1);
+}
+
+/* A server that is stopped, even often, resumes it; one that was killed twice meanwhile does not,
+ * until it is told to. */
+static void what_kills_the_server_is_left(void **state)
+{
+    char key[192];
+    struct tl_fail fail = {0};
+    (void)state;
+    open_lake(1);
+    push_zeros("zeros", 4000);
+    wait_shards(1);
+    key_of_ends(key);
+    for (unsigned i = 0; i < 3; i++) {
+        reopen(key, NULL);
+        wait_shards(1);
+    }
+    reopen(key, "0\n");
+    wait_shards(1);
+    reopen(key, "1\n");
+    assert_failed("zeros", "redecode zeros");
+    assert_int_equal(tl_lake_redecode(lake, "zeros", NULL, &fail), TL_OK);
+    wait_shards(2);
+    close_at_once();
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -228,6 +305,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(closing_ends_a_push),
         cmocka_unit_test(others_have_their_turn),
         cmocka_unit_test(turns_change_nothing),
+        cmocka_unit_test(memory_is_limited),
+        cmocka_unit_test(what_kills_the_server_is_left),
     };
     if (argc > 1)
         cmocka_set_test_filter(argv[1]);
