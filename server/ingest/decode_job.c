@@ -17,6 +17,7 @@
 #include "ingest/decode_memory.h"
 #include "ingest/remake.h"
 #include "ingest/resume.h"
+#include "ingest/store_shards.h"
 #include "ingest/suspect.h"
 #include "lake/jobs.h"
 #include "lake/kept.h"
@@ -25,15 +26,12 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #define SLICE_BYTES  (64u << 10) /* raw bytes per push, at most */
 #define SLICE_MIN    (1u << 10)
 #define SLICE_NS     INT64_C(10000000)  /* the raw bytes of a push are so few that it takes less */
-#define AGAIN_NS     INT64_C(500000000) /* until a shard is stored that could not be */
 #define MEASURE_NS   INT64_C(5000000)   /* between two measurements of memory */
-#define EDGE_SHARDS  64         /* complete shards of a live edge, which another server stores */
-#define JOB_BYTES    (4u << 20) /* raw bytes per job: then other traces get their turn */
+#define JOB_BYTES    (4u << 20)         /* raw bytes per job: then other traces get their turn */
 #define TIMES_NS     UINT64_C(20000000) /* minimum interval between two samples of arrival */
 #define SHARED_BYTES (256u << 10)       /* backlog from which the crew helps to decode */
 
@@ -101,8 +99,6 @@ static int on_stream(void *context, const struct tl_decode_stream *stream)
     return r;
 }
 
-static int store_within(struct tl_gen *gen);
-
 static int on_items(void *context, const struct tl_decode_stream *stream,
                     const struct tl_item *items, size_t n)
 {
@@ -115,7 +111,7 @@ static int on_items(void *context, const struct tl_decode_stream *stream,
     const int r = tl_build_items(lane->build, items, n);
     pthread_mutex_unlock(&lane->lock);
     atomic_fetch_add_explicit(&gen->lake->items_decoded, n, memory_order_relaxed);
-    return r < 0 || gen->completed == before ? r : store_within(gen);
+    return r < 0 || gen->completed == before ? r : tl_store_shards_within(gen);
 }
 
 static int on_loss(void *context, const struct tl_decode_loss *loss)
@@ -191,295 +187,6 @@ void tl_gen_stop(struct tl_gen *gen)
     gen->n_by_stream = 0;
 }
 
-/* ---- into the store ------------------------------------------------------------------------- */
-
-/* Number of shards stored together, which share a sync of their folder and a transaction. Virtual
- * ones are small, and produced quickly. */
-#define TOGETHER         3
-#define TOGETHER_VIRTUAL 24
-
-static size_t together(const struct tl_gen *gen)
-{
-    return gen->is_virtual ? TOGETHER_VIRTUAL : TOGETHER;
-}
-
-/* A complete shard to be stored. */
-struct sealing {
-    struct tl_lane *lane;
-    struct tl_view *view;
-    struct tl_shard_row row;
-    struct tl_buf file, summary, counts, calls;
-    char key[192], counts_key[192], calls_key[192];
-};
-
-/* Collect the oldest complete shards of the first `n_lanes` lanes, at most together(). */
-static size_t gather(struct tl_gen *gen, size_t n_lanes, struct sealing *out)
-{
-    const size_t most = together(gen);
-    size_t n = 0;
-    for (size_t i = 0; i < n_lanes && n < most; i++) {
-        struct tl_lane *lane = tl_gen_lane_at(gen, i);
-        pthread_mutex_lock(&lane->lock);
-        for (size_t k = 0; k < lane->n_pending && n < most; k++)
-            out[n++] = (struct sealing){.lane = lane, .view = tl_view_get(lane->pending[k])};
-        pthread_mutex_unlock(&lane->lock);
-    }
-    return n;
-}
-
-static void drop(struct sealing *shards, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        tl_view_put(shards[i].view);
-        tl_buf_fini(&shards[i].file);
-        tl_buf_fini(&shards[i].summary);
-        tl_buf_fini(&shards[i].counts);
-        tl_buf_fini(&shards[i].calls);
-    }
-}
-
-static int encode(struct tl_gen *gen, struct sealing *shard, struct tl_fail *fail)
-{
-    const struct tl_view *view = shard->view;
-    shard->row = view->index.row;
-    int r = gen->packer ? TL_OK : tl_packer_new(&gen->packer);
-    if (r >= 0 && gen->is_virtual) {
-        tl_virtual_key(shard->key, gen->trace, gen->number, shard->lane->name, shard->row.number);
-        r = tl_view_encode_index(view, gen->packer, &shard->file, fail);
-    } else if (r >= 0) {
-        tl_shard_key(shard->key, gen->trace, gen->number, shard->lane->name, shard->row.number);
-        r = tl_view_encode(view, TL_CHUNK_MARKERS, gen->packer, &shard->file, fail);
-    }
-    shard->row.size = shard->file.n;
-    const bool kept = r >= 0 && tl_kept_wanted(gen, gen->is_virtual, &shard->row);
-    if (kept && view->counts) {
-        tl_shard_object_key(shard->counts_key, gen->trace, gen->number, shard->lane->name,
-                            shard->row.number, TL_CODECOUNT_KIND);
-        r = tl_codecount_encode(view->counts, gen->packer, &shard->counts);
-    }
-    if (kept && r >= 0 && view->calls) {
-        tl_shard_object_key(shard->calls_key, gen->trace, gen->number, shard->lane->name,
-                            shard->row.number, TL_CALLTREE_KIND);
-        r = tl_calltree_encode(view->calls, gen->packer, &shard->calls);
-        if (shard->calls.n > TL_KEPT_MAX)
-            tl_buf_reset(&shard->calls);
-    }
-    return r < 0 ? r : tl_buckets_encode_summary(&view->index.buckets, &shard->summary);
-}
-
-/* Write shards to the store, then to the catalog. */
-static int store_shards(struct tl_gen *gen, struct sealing *shards, size_t n, struct tl_fail *fail)
-{
-    struct tl_backend *backend = gen->lake->backend;
-    struct tl_object objects[3 * TOGETHER_VIRTUAL];
-    struct tl_catalog_shard rows[TOGETHER_VIRTUAL];
-    uint64_t bytes = 0;
-    size_t n_objects = 0;
-    int r = TL_OK;
-    for (size_t i = 0; r >= 0 && i < n; i++) {
-        struct sealing *const s = &shards[i];
-        r = encode(gen, s, fail);
-        objects[n_objects++] = (struct tl_object){s->key, {s->file.p, s->file.n}};
-        if (s->counts.n > 0)
-            objects[n_objects++] = (struct tl_object){s->counts_key, {s->counts.p, s->counts.n}};
-        if (s->calls.n > 0)
-            objects[n_objects++] = (struct tl_object){s->calls_key, {s->calls.p, s->calls.n}};
-        rows[i] = (struct tl_catalog_shard){
-            .stream = s->lane->index, .row = s->row, .summary = {s->summary.p, s->summary.n}};
-        bytes += s->file.n;
-    }
-    if (r >= 0)
-        r = backend->ops->put_all(backend, objects, n_objects, fail);
-    if (r >= 0)
-        r = gen->lake->catalog->ops->add_shards(gen->lake->catalog, gen->trace, gen->number, rows,
-                                                n, fail);
-    if (r >= 0) {
-        atomic_fetch_add(&gen->lake->shards_sealed, n);
-        atomic_fetch_add(&gen->lake->bytes_sealed, bytes);
-    }
-    return r;
-}
-
-/* The lane's oldest shard is stored: readers find it in one of the two places. */
-static int move_on(struct tl_lane *lane, const struct tl_shard_row *row)
-{
-    pthread_mutex_lock(&lane->lock);
-    const int r = tl_rows_add(&lane->rows, row, lane->gen->lake->backend);
-    if (r >= 0) {
-        tl_view_put(lane->pending[0]);
-        lane->n_pending--;
-        memmove(lane->pending, lane->pending + 1, lane->n_pending * sizeof(*lane->pending));
-    }
-    pthread_mutex_unlock(&lane->lock);
-    return r;
-}
-
-/* Write the streams' names and numbers. */
-static int save_streams(struct tl_gen *gen, struct tl_fail *fail)
-{
-    int r = TL_OK;
-    struct tl_lane *lane;
-    if (gen->is_edge)
-        return TL_OK;
-    for (size_t i = 0; r >= 0 && (lane = tl_gen_lane_at(gen, i)); i++) {
-        pthread_mutex_lock(&lane->lock);
-        const struct tl_catalog_stream row = {.index = lane->index,
-                                              .name = lane->name,
-                                              .protocol = lane->protocol,
-                                              .lost_bytes = lane->lost_bytes,
-                                              .clock = lane->clock};
-        pthread_mutex_unlock(&lane->lock);
-        r = gen->lake->catalog->ops->put_stream(gen->lake->catalog, gen->trace, gen->number, &row,
-                                                fail);
-    }
-    if (r >= 0)
-        gen->unsaved = false;
-    return r;
-}
-
-/* Store complete shards of the first `n_lanes` lanes, each lane's in order, as long as there are at
- * least `min` of them. */
-static int store_lanes(struct tl_gen *gen, size_t n_lanes, size_t min, struct tl_fail *fail)
-{
-    struct sealing shards[TOGETHER_VIRTUAL];
-    bool enough = true;
-    int r = TL_OK;
-    while (r >= 0 && enough) {
-        if (tl_gen_abandoned(gen))
-            return TL_CANCELLED;
-        const size_t n = gather(gen, n_lanes, shards);
-        enough = n >= min;
-        if (enough)
-            r = store_shards(gen, shards, n, fail);
-        for (size_t i = 0; r >= 0 && enough && i < n; i++)
-            r = move_on(shards[i].lane, &shards[i].row);
-        drop(shards, n);
-    }
-    if (r < 0)
-        atomic_fetch_add(&gen->lake->seal_failures, 1);
-    return r;
-}
-
-static size_t lanes_of(struct tl_gen *gen)
-{
-    pthread_mutex_lock(&gen->lock);
-    const size_t n = gen->n_lanes;
-    pthread_mutex_unlock(&gen->lock);
-    return n;
-}
-
-static int store_all(struct tl_gen *gen, struct tl_fail *fail)
-{
-    if (gen->is_edge)
-        return TL_OK;
-    /* The catalog needs a shard's stream first. */
-    const int r = gen->unsaved ? save_streams(gen, fail) : TL_OK;
-    return r < 0 ? r : store_lanes(gen, lanes_of(gen), 1, fail);
-}
-
-/* ---- the sealing thread --------------------------------------------------------------------- */
-
-/* Number of complete shards that are not in the store. */
-static size_t backlog(struct tl_gen *gen)
-{
-    size_t n = 0;
-    struct tl_lane *lane;
-    for (size_t i = 0; (lane = tl_gen_lane_at(gen, i)); i++) {
-        pthread_mutex_lock(&lane->lock);
-        n += lane->n_pending;
-        pthread_mutex_unlock(&lane->lock);
-    }
-    return n;
-}
-
-static void *run_sealer(void *context)
-{
-    struct tl_gen *gen = context;
-    gen->seal_result = store_lanes(gen, gen->seal_lanes, together(gen), &gen->seal_fail);
-    atomic_store(&gen->seal_over, true);
-    return NULL;
-}
-
-/* Wait until the sealing thread is idle; returns its result. */
-static int wait_sealer(struct tl_gen *gen, struct tl_fail *fail)
-{
-    if (!gen->sealing)
-        return TL_OK;
-    pthread_join(gen->sealer, NULL);
-    gen->sealing = false;
-    if (gen->seal_result < 0 && fail)
-        *fail = gen->seal_fail;
-    return gen->seal_result;
-}
-
-/* Start storing complete shards in parallel with decoding, if there are enough; wait if there are
- * too many. */
-static int store_beside(struct tl_gen *gen, struct tl_fail *fail)
-{
-    const size_t waiting = gen->is_edge ? 0 : backlog(gen);
-    int r = TL_OK;
-    /* With this many pending, decoding waits for the store. */
-    if (gen->sealing && (waiting >= 2 * together(gen) || atomic_load(&gen->seal_over)))
-        r = wait_sealer(gen, fail);
-    if (r < 0 || gen->sealing || waiting < together(gen))
-        return r;
-    /* Only this thread writes streams to the catalog; later ones wait. */
-    r = gen->unsaved ? save_streams(gen, fail) : TL_OK;
-    if (r < 0)
-        return r;
-    gen->seal_lanes = lanes_of(gen);
-    gen->seal_fail = (struct tl_fail){0};
-    atomic_store(&gen->seal_over, false);
-    gen->sealing = pthread_create(&gen->sealer, NULL, run_sealer, gen) == 0;
-    return gen->sealing ? TL_OK : store_all(gen, fail);
-}
-
-/* Why shards cannot be stored now, if that is for lack of space. */
-static int check_space(struct tl_lake *lake, struct tl_fail *fail)
-{
-    const uint64_t left = lake->backend->ops->free_bytes(lake->backend);
-    return left < atomic_load(&lake->min_free) / 2
-               ? tl_fail_set(fail, TL_NOSPACE, "only %llu MiB are free",
-                             (unsigned long long)(left >> 20))
-               : TL_OK;
-}
-
-/* Pause in the middle of a push. TL_CANCELLED: it is not wanted any more. */
-static int wait_midway(struct tl_gen *gen)
-{
-    const int64_t until = tl_monotonic_ns() + AGAIN_NS;
-    int r = tl_give_way();
-    while (r >= 0 && tl_monotonic_ns() < until) {
-        usleep(20000);
-        r = tl_give_way();
-    }
-    return r;
-}
-
-/* A shard was completed, somewhere within a push, which cannot be left: wait until it can be
- * stored, or until enough others have been. */
-static int store_within(struct tl_gen *gen)
-{
-    struct tl_fail fail = {0};
-    bool waited = false;
-    int r;
-    if (gen->is_edge)
-        return backlog(gen) > EDGE_SHARDS ? TL_LIMIT : TL_OK;
-    do {
-        r = check_space(gen->lake, &fail);
-        if (r >= 0)
-            r = store_beside(gen, &fail);
-        if (r != TL_NOSPACE && r != TL_IO)
-            break;
-        tl_gen_say(gen, "decoding waits: %s", fail.text);
-        waited = true;
-        r = wait_midway(gen);
-    } while (r >= 0);
-    if (waited && r >= 0)
-        tl_gen_say(gen, "%s", "");
-    return r;
-}
-
 /* ---- the job -------------------------------------------------------------------------------- */
 
 /* Decoding, or a builder, failed permanently; or it was abandoned midway, since it is not wanted or
@@ -518,13 +225,13 @@ static int finish(struct tl_gen *gen, struct tl_fail *fail)
 {
     int r = gen->finished ? TL_OK : end_decode(gen, fail);
     if (r >= 0)
-        r = wait_sealer(gen, fail);
+        r = tl_store_shards_wait(gen, fail);
     if (r < 0)
         return r;
     tl_mark_flush(gen);
-    r = store_all(gen, fail);
+    r = tl_store_shards_all(gen, fail);
     if (r >= 0)
-        r = save_streams(gen, fail);
+        r = tl_store_streams(gen, fail);
     return r < 0 ? r : TL_EOF;
 }
 
@@ -581,7 +288,7 @@ static int flush(struct tl_gen *gen, struct tl_fail *fail)
         note_times(gen);
     if (r >= 0 && gen->is_virtual)
         tl_mark(gen);
-    return r < 0 ? broke(gen, r, fail) : store_beside(gen, fail);
+    return r < 0 ? broke(gen, r, fail) : tl_store_shards_beside(gen, fail);
 }
 
 /* A checkpoint contains no complete shards: store them first. */
@@ -589,9 +296,9 @@ static int mark(struct tl_gen *gen, struct tl_fail *fail)
 {
     int r = flush(gen, fail);
     if (r >= 0)
-        r = wait_sealer(gen, fail);
+        r = tl_store_shards_wait(gen, fail);
     if (r >= 0)
-        r = store_all(gen, fail);
+        r = tl_store_shards_all(gen, fail);
     if (r >= 0) {
         tl_mark_flush(gen);
         tl_resume_mark(gen);
@@ -639,14 +346,14 @@ static int push(struct tl_gen *gen, const struct tl_buf *bytes, struct tl_fail *
 void tl_gen_leave(struct tl_gen *gen)
 {
     if (gen->decode && !gen->finished && !gen->cut && gen->broken >= 0 && mark(gen, NULL) < 0)
-        (void)!wait_sealer(gen, NULL);
+        (void)!tl_store_shards_wait(gen, NULL);
     tl_packer_free(gen->packer);
     gen->packer = NULL;
 }
 
 static void drop_pending(struct tl_gen *gen)
 {
-    const size_t n = lanes_of(gen);
+    const size_t n = tl_gen_lane_count(gen);
     for (size_t i = 0; i < n; i++) {
         struct tl_lane *const lane = tl_gen_lane_at(gen, i);
         pthread_mutex_lock(&lane->lock);
@@ -736,7 +443,7 @@ static int decode_some(struct tl_gen *gen, uint64_t end, bool last, struct tl_fa
         r = begin_decode(gen, fail);
     /* First store shards that could not be stored last time. */
     if (r >= 0)
-        r = store_all(gen, fail);
+        r = tl_store_shards_all(gen, fail);
     const uint64_t begin = atomic_load(&gen->decoded);
     if (r >= 0 && begin < end && end - begin >= SHARED_BYTES)
         r = tl_decode_crew(gen->decode, gen->lake->crew);
@@ -753,7 +460,7 @@ static int decode_some(struct tl_gen *gen, uint64_t end, bool last, struct tl_fa
         } else if (r == TL_BAD) {
             r = pass_damage(gen, end, fail);
             /* Nothing can follow: keep what there is. */
-            if (r == TL_BAD && (wait_sealer(gen, NULL) < 0 || finish(gen, NULL) != TL_EOF))
+            if (r == TL_BAD && (tl_store_shards_wait(gen, NULL) < 0 || finish(gen, NULL) != TL_EOF))
                 r = TL_IO;
         }
     }
@@ -765,13 +472,13 @@ static int decode_some(struct tl_gen *gen, uint64_t end, bool last, struct tl_fa
     if (r >= 0 && tl_decode_crew(gen->decode, NULL) < 0)
         r = TL_NOMEM; /* nothing was left to flush */
     if (r >= 0)
-        r = wait_sealer(gen, fail);
+        r = tl_store_shards_wait(gen, fail);
     if (r < 0 || atomic_load(&gen->decoded) < end)
         return r;
     if (last)
         return finish(gen, fail);
     /* It is unknown when more will arrive: store what is complete now. */
-    r = store_all(gen, fail);
+    r = tl_store_shards_all(gen, fail);
     return r < 0 ? r : TL_EOF;
 }
 
@@ -813,7 +520,7 @@ int tl_gen_decode(struct tl_gen *gen, uint64_t end, bool last, struct tl_fail *f
     tl_cancel_set(before);
     /* In any case: nothing is being stored between two jobs. A failure is reported again by the
      * next one. */
-    const int stored = wait_sealer(gen, NULL);
+    const int stored = tl_store_shards_wait(gen, NULL);
     if (r == TL_EOF)
         tl_suspect_clear(gen);
     else if (r == TL_CANCELLED && !gen->is_edge && atomic_load(&gen->lake->closing))
