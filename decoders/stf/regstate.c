@@ -87,25 +87,33 @@ static void set_value(struct tl_stf_regstate *state, size_t i, uint8_t operand, 
     state->regs[i].operand = operand;
 }
 
+static uint64_t mask_of(const struct part *p)
+{
+    return (UINT64_C(1) << p->bits) - 1;
+}
+
 /* Set the bits of the CSR `p->whole` that are the CSR `p->number`. */
 static void put_part(struct tl_stf_regstate *state, const struct part *p)
 {
-    const uint64_t mask = ((UINT64_C(1) << p->bits) - 1) << p->shift;
     uint8_t *const whole = state->regs[CSR + p->whole].value;
-    const uint64_t value = tl_le64(state->regs[CSR + p->number].value) << p->shift;
-    tl_put_le64(whole, (tl_le64(whole) & ~mask) | (value & mask));
+    const uint64_t value = tl_le64(state->regs[CSR + p->number].value);
+    tl_put_le64(whole, (tl_le64(whole) & ~(mask_of(p) << p->shift)) | value << p->shift);
 }
 
-/* A CSR has a new value: so have those that are bits of it, and the one that it is bits of. */
+/* A CSR has a new value: so have those that are bits of it, and the one that it is bits of. A part
+ * has no other bits than the whole has of it: otherwise the state would depend on the order in
+ * which both are reported again. */
 static void set_csr(struct tl_stf_regstate *state, uint16_t number, uint8_t operand, uint64_t value)
 {
     set_value(state, (size_t)CSR + number, operand, value);
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         const struct part *const p = &parts[i];
         const size_t part = (size_t)CSR + p->number;
-        if (number == p->whole && is_newer(state, part, operand))
-            set_value(state, part, operand, value >> p->shift & ((UINT64_C(1) << p->bits) - 1));
-        else if (number == p->whole || number == p->number)
+        if (number == p->number)
+            set_value(state, part, operand, value & mask_of(p));
+        else if (number == p->whole && is_newer(state, part, operand))
+            set_value(state, part, operand, value >> p->shift & mask_of(p));
+        if (number == p->whole || number == p->number)
             put_part(state, p);
     }
 }

@@ -212,25 +212,37 @@ static int give_log(struct tl_build *b, const struct tl_shard_builder *shard,
     return b->options.part(b->options.context, &part);
 }
 
-/* The writer knows where the flow continues after the shard. An interruption there belongs to the
- * next shard. */
-static void end_code(struct tl_build *b, struct tl_shard_builder *shard, bool last)
+/* Where the flow continues after a shard whose records were taken; 0: unknown, or not needed.
+ * Readers of its last group may stand elsewhere (frames[0].pc): where an exception return led is
+ * told by the next shard. */
+static uint64_t find_next(const struct tl_build *b, const struct tl_shard_builder *shard)
 {
     const struct tl_shard_index *const index = &shard->view->index;
-    const bool continues = !last && index->n_frames > 0 && !shard_of(b)->coder.interrupted;
-    if (shard->coder.counting)
-        tl_code_counter_end(&shard->coder, index->row.markers, continues ? index->frames[0].pc : 0);
+    struct tl_stf_flow_state state;
+    if (!shard->coder.counting || index->n_frames == 0 || !index->frames ||
+        index->frames[0].pc == 0)
+        return 0;
+    tl_stf_flow_state(b->flow, &state);
+    return state.has_pc ? state.pc : 0;
 }
 
-/* `last`: nothing follows. */
-static int seal(struct tl_build *b, struct tl_shard_builder *shard, bool last)
+/* The flow continues at `next`, 0: unknown. An interruption there belongs to the next shard. */
+static void end_code(struct tl_build *b, struct tl_shard_builder *shard, uint64_t next)
+{
+    const bool continues = !shard_of(b)->coder.interrupted;
+    if (shard->coder.counting)
+        tl_code_counter_end(&shard->coder, shard->view->index.row.markers, continues ? next : 0);
+}
+
+/* `next`: as for end_code(). */
+static int seal(struct tl_build *b, struct tl_shard_builder *shard, uint64_t next)
 {
     struct tl_view *view = NULL;
     struct tl_blob *log = NULL;
     struct tl_packer *packer;
     struct tl_chunk ended;
     add_totals(&b->totals, &shard->view->index.row);
-    end_code(b, shard, last);
+    end_code(b, shard, next);
     int r = packer_for(b, &packer);
     if (r >= 0)
         r = shard->replayed && !shard->remade
@@ -317,10 +329,11 @@ static int carry_out_cut(struct tl_build *b)
         tl_shard_builder_free(shard);
         return r;
     }
+    const uint64_t next = find_next(b, shard);
     tl_stf_flow_restart(b->flow);
     b->frame_marker = 0;
     tl_build_choose(b);
-    return seal(b, shard, false);
+    return seal(b, shard, next);
 }
 
 /* Everything in the shard has been logged. */
@@ -497,7 +510,7 @@ int tl_build_finish(struct tl_build *b)
     b->frame_marker = 0;
     b->frame = 0;
     tl_build_choose(b);
-    return seal(b, shard, true);
+    return seal(b, shard, 0);
 }
 
 /* ---- reading ------------------------------------------------------------------------------- */

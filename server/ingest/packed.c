@@ -278,6 +278,16 @@ static int fill(struct tl_packed *p, uint64_t at, uint64_t offset)
     return offset > end ? add_frame(p, &missing) : TL_OK;
 }
 
+/* Is this an intact index, from its skippable frame's head on, of `n` frames? */
+static bool is_index(const struct tl_buf *index, uint64_t n)
+{
+    const size_t places = (size_t)(n + 1) * PLACE, all = SKIP_HEAD + places + INDEX_END;
+    uint8_t skippable[SKIP_HEAD];
+    put_skippable(skippable, places + INDEX_END);
+    return index->n == all && memcmp(index->p, skippable, SKIP_HEAD) == 0 &&
+           tl_crc32c(0, index->p + SKIP_HEAD, places + 4) == tl_le32(index->p + all - 8);
+}
+
 /* Read the positions of all frames and of their end, if the index is intact; n == 0: it is not. The
  * index of a segment of the usual size takes one read. */
 static int read_index(struct tl_packed *p, struct tl_buf *places, struct tl_fail *fail)
@@ -291,14 +301,14 @@ static int read_index(struct tl_packed *p, struct tl_buf *places, struct tl_fail
     }
     const uint8_t *const end = tail.p + most - INDEX_END;
     const uint64_t n = memcmp(end + 8, index_magic, 4) == 0 ? tl_le32(end) : 0;
-    const uint64_t bytes = (n + 1) * PLACE;
-    if (n > 0 && n <= p->size / (SKIP_HEAD + FRAME_HEAD) && bytes + INDEX_END <= p->size) {
-        r = bytes + INDEX_END <= most
-                ? tl_buf_add(places, end - bytes, (size_t)bytes)
-                : get(p, p->size - INDEX_END - bytes, (size_t)bytes, places, fail);
-        if (r >= 0 && (places->n != bytes ||
-                       tl_crc32c(tl_crc32c(0, places->p, places->n), end, 4) != tl_le32(end + 4)))
-            tl_buf_reset(places);
+    const uint64_t bytes = SKIP_HEAD + (n + 1) * PLACE + INDEX_END;
+    if (n > 0 && n <= p->size / (SKIP_HEAD + FRAME_HEAD) && bytes <= p->size) {
+        if (bytes > most)
+            r = get(p, p->size - bytes, (size_t)bytes, &tail, fail);
+        else
+            tl_buf_drop(&tail, most - (size_t)bytes);
+        if (r >= 0 && is_index(&tail, n))
+            r = tl_buf_add(places, tail.p + SKIP_HEAD, (size_t)(n + 1) * PLACE);
     }
     tl_buf_fini(&tail);
     return r;

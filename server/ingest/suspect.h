@@ -4,8 +4,10 @@
  * no checkpoint in between, is not begun a third time by itself, or the server would never stay up.
  *
  * The object "c/<trace>/<generation>/begun" has the number of times that the server ended while it
- * was there. It is written before decoding is resumed after a start of the server, and removed once
- * everything that had arrived is decoded, or a checkpoint is stored. For a generation's decode job.
+ * was there, and the process that decoded last: neither a stopped server nor a machine that went
+ * down counts. It is written before decoding is resumed after a start of the server, and removed
+ * once everything that had arrived is decoded, or a checkpoint is stored. For a generation's decode
+ * job.
  */
 #ifndef TL_INGEST_SUSPECT_H
 #define TL_INGEST_SUSPECT_H

@@ -146,6 +146,8 @@ void tl_lake_aged_out(struct tl_lake *lake);
 void tl_lake_clock_open(struct tl_lake *lake);
 void tl_lake_clock_tick(struct tl_lake *lake);
 void tl_lake_clock_close(struct tl_lake *lake);
+/* Check the stored state, and store it anew if it is damaged (TL_BAD) and `repair`. Any thread. */
+TL_MUST_USE int tl_lake_clock_check(struct tl_lake *lake, bool repair);
 /* For tests: read the clocks with this function. Before anything depends on it. */
 void tl_lake_set_times(struct tl_lake *lake, tl_lake_times *times);
 

@@ -552,10 +552,22 @@ static int on_catalog(void *context, const char *finding)
     return add_line(c, "catalog: %.400s", finding);
 }
 
+static int check_clock(struct checkup *c)
+{
+    const int r = tl_lake_clock_check(c->lake, c->repair);
+    if (r != TL_BAD)
+        return r;
+    c->findings++;
+    return add_line(c, "k/clock: offset 0x0: the lake's clock is damaged%s",
+                    c->repair ? "; written anew" : "");
+}
+
 static int check_all(struct checkup *c)
 {
     struct tl_names names = {0};
     int r = c->lake->catalog->ops->check(c->lake->catalog, true, on_catalog, c, c->fail);
+    if (r >= 0)
+        r = check_clock(c);
     if (r < 0)
         return r;
     for (int more = 1; r >= 0 && more > 0;) {

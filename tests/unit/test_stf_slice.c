@@ -438,6 +438,8 @@ static void test_registers_in_registers(void **state)
     ASSERT_STATE(2, "1=1 2=2 ", {0, DEST, CSR, 1, 1}, {1, DEST, CSR, 2, 2});
     ASSERT_STATE(1, "2=5 3=a1 ", {0, DEST, CSR, 2, 5}, {0, SOURCE, CSR, 3, 0x61});
     ASSERT_STATE(1, "1=5 3=65 ", {0, DEST, CSR, 3, 0x65}, {0, SOURCE, CSR, 1, 0x1f});
+    /* No other bits, which a later fcsr would not have. */
+    ASSERT_STATE(2, "1=1f 2=7 ", {0, DEST, CSR, 1, 0xfff}, {1, DEST, CSR, 2, 0xfff});
     ASSERT_STATE(2, "a=1 f=3 ", {0, DEST, CSR, 0xf, 7}, {0, DEST, CSR, 0xa, 3},
                  {1, DEST, CSR, 0xa, 1});
 }
