@@ -162,6 +162,9 @@ int tl_stf_flow_put_header(struct tl_stf_flow *flow, uint64_t pc)
     const struct tl_stf_flow_state *const s = &flow->reported;
     if (flow->state.isa == TL_ISA_NONE && s->has_mode) /* only addresses so far: no block had one */
         flow->state.isa = (uint8_t)tl_mode_isa(s->mode);
+    if (flow->state.isa == TL_ISA_NONE &&
+        flow->state.has_mode) /* a mode that no group has told yet */
+        flow->state.isa = (uint8_t)tl_mode_isa(flow->state.mode);
     if (flow->state.isa == TL_ISA_NONE)
         flow->state.isa = (uint8_t)flow->options.isa;
     const enum tl_isa isa = (enum tl_isa)flow->state.isa;
