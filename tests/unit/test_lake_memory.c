@@ -124,7 +124,7 @@ static void long_streams_take_no_more(void **state)
     tl_buf_fini(&s.elf);
 }
 
-enum { TRACES = 150, OF_A_TRACE = 64 << 10 };
+enum { TRACES = 150, OF_A_TRACE = 72 << 10 };
 
 /* The memory in use for each of many small captures, which are decoded and then only stored. */
 static void stored_traces_take_little(void **state)

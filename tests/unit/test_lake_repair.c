@@ -309,6 +309,7 @@ static void run_sql(const char *sql)
     assert_int_equal(sqlite3_open_v2(backend->ops->catalog_uri(backend), &db,
                                      SQLITE_OPEN_READWRITE | SQLITE_OPEN_URI, NULL),
                      SQLITE_OK);
+    sqlite3_busy_timeout(db, 60000); /* the lake may be writing */
     if (sqlite3_exec(db, sql, NULL, NULL, &error) != SQLITE_OK)
         fail_msg("%s: %s", sql, error);
     sqlite3_close(db);
