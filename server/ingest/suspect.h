@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Captures that end the server: one that was being decoded when the server was killed twice, with
- * no checkpoint in between, is not begun a third time by itself, or the server would never stay up.
+ * Captures that end the server: one that was being decoded when the server was killed six times, with
+ * no checkpoint in between, is not begun again by itself, or the server would never stay up.
  *
  * The object "c/<trace>/<generation>/begun" has the number of times that the server ended while it
  * was there, and the process that decoded last: neither a stopped server nor a machine that went

@@ -291,7 +291,7 @@ static void what_kills_the_server_is_left(void **state)
     }
     reopen(key, "0\n");
     wait_shards(1);
-    reopen(key, "1\n");
+    reopen(key, "5\n");
     assert_failed("zeros", "redecode zeros");
     assert_int_equal(tl_lake_redecode(lake, "zeros", NULL, &fail), TL_OK);
     wait_shards(2);
