@@ -110,7 +110,13 @@ static inline uint8_t tl_etm3_next(struct tl_etm3_reader *r)
 uint32_t tl_etm3_read_word(struct tl_etm3_reader *r, unsigned bytes);
 /* Groups of seven bits, bit 7 = more, 32 bits at most. */
 uint32_t tl_etm3_read_groups(struct tl_etm3_reader *r);
-void tl_etm3_read_time(struct tl_etm3_reader *r);
+/* A packet that both formats have: trigger, VMID, timestamp (without a count of cycles), ignore,
+ * context ID, exception exit. False: `header` is of none of them. */
+bool tl_etm3_read_common(struct tl_etm3_reader *r, uint8_t header);
+/* The context ID: as many bytes as are traced. */
+void tl_etm3_read_context(struct tl_etm3_reader *r);
+/* The exception bytes behind the address of a branch. */
+void tl_etm3_read_exception(struct tl_etm3_reader *r);
 /* The information byte of an I-sync. */
 void tl_etm3_read_info(struct tl_etm3_reader *r, uint8_t info);
 /* Set instruction set and address of an I-sync from the address that was sent. */

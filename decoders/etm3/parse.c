@@ -41,7 +41,7 @@ static uint64_t binary_of_gray(uint64_t g)
 
 /* Seven bits a byte, the lowest first; the last possible byte has no bit that tells of more. Absent
  * ones are as before. */
-void tl_etm3_read_time(struct tl_etm3_reader *r)
+static void read_time(struct tl_etm3_reader *r)
 {
     const unsigned bits = r->config->time_bits, most = (bits + 6) / 7 - (bits == 64);
     uint64_t value = 0, mask = 0;
@@ -145,6 +145,74 @@ void tl_etm3_take_sync_address(struct tl_etm3_reader *r, uint32_t address, bool 
                                          : TL_ETM3_THUMB;
     r->out->isa = r->known.isa = isa;
     r->out->address = r->known.address = jazelle ? address : address & ~1u;
+}
+
+/* ---- packets of both formats
+ * -------------------------------------------------------------------------------------
+ */
+
+void tl_etm3_read_context(struct tl_etm3_reader *r)
+{
+    r->out->has_context = r->config->context_bytes > 0;
+    r->out->context = tl_etm3_read_word(r, r->config->context_bytes);
+}
+
+/* The bytes behind the first: numbers above 15, where the instruction resumes (M profile). */
+static void read_exception_rest(struct tl_etm3_reader *r)
+{
+    struct tl_etm3_packet *const out = r->out;
+    const uint8_t b = tl_etm3_next(r);
+    if (!r->config->ptm && b & 0x40)
+        return;
+    out->hyp = r->known.hyp = b & 0x20;
+    out->exception = (uint16_t)(out->exception | (b & 0x1f) << 4);
+    if (!r->config->ptm && b & 0x80)
+        tl_etm3_next(r);
+}
+
+void tl_etm3_read_exception(struct tl_etm3_reader *r)
+{
+    struct tl_etm3_packet *const out = r->out;
+    const uint8_t b = tl_etm3_next(r);
+    out->ns = r->known.ns = b & 1;
+    out->exception = b >> 1 & 15;
+    out->cancelled = !r->config->ptm && b & 0x20;
+    if (out->isa == TL_ETM3_THUMB || out->isa == TL_ETM3_THUMBEE)
+        out->isa = r->known.isa = b & 0x40 ? TL_ETM3_THUMBEE : TL_ETM3_THUMB;
+    out->hyp = r->known.hyp = false;
+    if (b & 0x80)
+        read_exception_rest(r);
+    out->has_exception = out->exception != 0;
+}
+
+bool tl_etm3_read_common(struct tl_etm3_reader *r, uint8_t header)
+{
+    struct tl_etm3_packet *const out = r->out;
+    switch (header) {
+    case 0x0c:
+        out->type = TL_ETM3_TRIGGER;
+        return true;
+    case 0x3c:
+        out->type = TL_ETM3_VMID;
+        out->context = tl_etm3_next(r);
+        return true;
+    case 0x42:
+    case 0x46:
+        read_time(r);
+        return true;
+    case 0x66:
+        out->type = TL_ETM3_IGNORE;
+        return true;
+    case 0x6e:
+        out->type = TL_ETM3_CONTEXT;
+        tl_etm3_read_context(r);
+        return true;
+    case 0x76:
+        out->type = TL_ETM3_EXCEPTION_EXIT;
+        return true;
+    default:
+        return false;
+    }
 }
 
 int tl_etm3_parse(const struct tl_etm3_config *config, struct tl_etm3_known *known,

@@ -65,35 +65,13 @@ static uint8_t old_exception(uint8_t fifth)
     return numbers[fifth >> 3 & 7];
 }
 
-static void read_exception_bytes(struct tl_etm3_reader *r)
-{
-    struct tl_etm3_packet *const out = r->out;
-    uint8_t b = tl_etm3_next(r);
-    out->ns = r->known.ns = b & 1;
-    out->exception = b >> 1 & 15;
-    out->cancelled = b & 0x20;
-    if (out->isa == TL_ETM3_THUMB || out->isa == TL_ETM3_THUMBEE)
-        out->isa = r->known.isa = b & 0x40 ? TL_ETM3_THUMBEE : TL_ETM3_THUMB;
-    out->hyp = r->known.hyp = false;
-    if (b & 0x80) {
-        b = tl_etm3_next(r);
-        if (!(b & 0x40)) {
-            out->hyp = r->known.hyp = b & 0x20;
-            out->exception = (uint16_t)(out->exception | (b & 0x1f) << 4);
-            if (b & 0x80)
-                tl_etm3_next(r); /* where the instruction resumes */
-        }
-    }
-    out->has_exception = out->exception != 0;
-}
-
 static void read_branch(struct tl_etm3_reader *r, uint8_t first)
 {
     uint8_t fifth;
     r->out->type = TL_ETM3_BRANCH;
     switch (tl_etm3_read_address(r, first, r->config->alternative_branch, &fifth)) {
     case TL_ETM3_MORE_BYTES:
-        read_exception_bytes(r);
+        tl_etm3_read_exception(r);
         break;
     case TL_ETM3_OLD_EXCEPTION:
         r->out->exception = old_exception(fifth);
@@ -109,12 +87,6 @@ static void read_branch(struct tl_etm3_reader *r, uint8_t first)
  * ------------------------------------------------------------------------------------------------------
  */
 
-static void read_context(struct tl_etm3_reader *r)
-{
-    r->out->has_context = r->config->context_bytes > 0;
-    r->out->context = tl_etm3_read_word(r, r->config->context_bytes);
-}
-
 static void read_isync(struct tl_etm3_reader *r, bool has_cycles)
 {
     struct tl_etm3_packet *const out = r->out;
@@ -122,7 +94,7 @@ static void read_isync(struct tl_etm3_reader *r, bool has_cycles)
     out->has_cycles = has_cycles;
     if (has_cycles)
         out->cycles = tl_etm3_read_groups(r);
-    read_context(r);
+    tl_etm3_read_context(r);
     const uint8_t info = tl_etm3_next(r);
     if (!(info & 1)) {
         out->type = TL_ETM3_BAD;
@@ -187,6 +159,8 @@ void tl_etm3_read_etm(struct tl_etm3_reader *r, uint8_t b)
             read_atoms(out, b);
         return;
     }
+    if (tl_etm3_read_common(r, b))
+        return;
     switch (b) {
     case 0x04:
         out->type = TL_ETM3_CYCLES;
@@ -196,27 +170,6 @@ void tl_etm3_read_etm(struct tl_etm3_reader *r, uint8_t b)
     case 0x08:
     case 0x70:
         read_isync(r, b == 0x70);
-        break;
-    case 0x0c:
-        out->type = TL_ETM3_TRIGGER;
-        break;
-    case 0x3c:
-        out->type = TL_ETM3_VMID;
-        out->context = tl_etm3_next(r);
-        break;
-    case 0x42:
-    case 0x46:
-        tl_etm3_read_time(r);
-        break;
-    case 0x66:
-        out->type = TL_ETM3_IGNORE;
-        break;
-    case 0x6e:
-        out->type = TL_ETM3_CONTEXT;
-        read_context(r);
-        break;
-    case 0x76:
-        out->type = TL_ETM3_EXCEPTION_EXIT;
         break;
     case 0x7e:
         out->type = TL_ETM3_EXCEPTION_ENTRY;

@@ -46,29 +46,12 @@ static void read_atom_with_cycles(struct tl_etm3_reader *r, uint8_t b)
     read_count(r);
 }
 
-static void read_exception_bytes(struct tl_etm3_reader *r)
-{
-    struct tl_etm3_packet *const out = r->out;
-    const uint8_t b = tl_etm3_next(r);
-    out->ns = r->known.ns = b & 1;
-    out->exception = b >> 1 & 15;
-    if (out->isa == TL_ETM3_THUMB || out->isa == TL_ETM3_THUMBEE)
-        out->isa = r->known.isa = b & 0x40 ? TL_ETM3_THUMBEE : TL_ETM3_THUMB;
-    out->hyp = r->known.hyp = false;
-    if (b & 0x80) {
-        const uint8_t second = tl_etm3_next(r);
-        out->hyp = r->known.hyp = second & 0x20;
-        out->exception = (uint16_t)(out->exception | (second & 0x1f) << 4);
-    }
-    out->has_exception = out->exception != 0;
-}
-
 static void read_branch(struct tl_etm3_reader *r, uint8_t first)
 {
     uint8_t fifth;
     r->out->type = TL_ETM3_BRANCH;
     if (tl_etm3_read_address(r, first, true, &fifth) == TL_ETM3_MORE_BYTES)
-        read_exception_bytes(r);
+        tl_etm3_read_exception(r);
     read_count(r);
 }
 
@@ -96,8 +79,7 @@ static void read_isync(struct tl_etm3_reader *r)
     tl_etm3_take_sync_address(r, address, false, info & 0x04);
     if (out->reason != TL_ETM3_PERIODIC)
         read_count(r);
-    out->has_context = r->config->context_bytes > 0;
-    out->context = tl_etm3_read_word(r, r->config->context_bytes);
+    tl_etm3_read_context(r);
 }
 
 void tl_etm3_read_ptm(struct tl_etm3_reader *r, uint8_t b)
@@ -114,37 +96,12 @@ void tl_etm3_read_ptm(struct tl_etm3_reader *r, uint8_t b)
             read_atoms(out, b);
         return;
     }
-    switch (b) {
-    case 0x08:
+    if (tl_etm3_read_common(r, b)) {
+        if (out->type == TL_ETM3_TIMESTAMP)
+            read_count(r);
+    } else if (b == 0x08) {
         read_isync(r);
-        break;
-    case 0x0c:
-        out->type = TL_ETM3_TRIGGER;
-        break;
-    case 0x3c:
-        out->type = TL_ETM3_VMID;
-        out->context = tl_etm3_next(r);
-        break;
-    case 0x42:
-    case 0x46:
-        tl_etm3_read_time(r);
-        read_count(r);
-        break;
-    case 0x66:
-        out->type = TL_ETM3_IGNORE;
-        break;
-    case 0x6e:
-        out->type = TL_ETM3_CONTEXT;
-        out->has_context = r->config->context_bytes > 0;
-        out->context = tl_etm3_read_word(r, r->config->context_bytes);
-        break;
-    case 0x72:
+    } else if (b == 0x72) {
         read_waypoint(r);
-        break;
-    case 0x76:
-        out->type = TL_ETM3_EXCEPTION_EXIT;
-        break;
-    default:
-        break;
     }
 }
