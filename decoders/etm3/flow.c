@@ -8,7 +8,7 @@
 
 #include "flow/m_exception.h"
 
-#define RETURN_STACK 16 /* entries, at least those of any trace unit */
+#define RETURN_STACK 32 /* entries, more than any trace unit has */
 
 int tl_etm3_flow_init(struct tl_etm3_flow *f, const struct tl_etm3_config *config,
                       const struct tl_image *image, struct tl_item_batch *out)
@@ -20,6 +20,7 @@ int tl_etm3_flow_init(struct tl_etm3_flow *f, const struct tl_etm3_config *confi
                 .barriers = config->ptm && config->barrier_waypoints},
         .bits = config->ptm ? TL_WALKER_WAYPOINTS : TL_WALKER_STEPS,
         .predicts_returns = config->return_stack,
+        .predicts_all = true,
         .returns = RETURN_STACK,
         .since = config->since,
         .keeps_time = config->other_clock,

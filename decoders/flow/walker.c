@@ -21,6 +21,7 @@ int tl_walker_init(struct tl_walker *walker, const struct tl_walker_config *conf
         .since = config->since,
         .keeps_time = config->keeps_time,
         .returns = {.active = config->predicts_returns,
+                    .all = config->predicts_all,
                     .size = config->returns ? config->returns : 1},
         .cache_limit = CACHE_LIMIT,
     };
@@ -228,7 +229,7 @@ void tl_walker_await(struct tl_walker *w, bool gap_reported)
 {
     w->need_address = true;
     w->gap_reported = gap_reported;
-    w->returns.pending = false;
+    w->returns.pending = TL_PENDING_NONE;
     tl_walk_forget_block(w);
 }
 
@@ -286,7 +287,7 @@ void tl_walker_passed_unmapped(struct tl_walker *w, uint64_t pc)
 void tl_walker_forget(struct tl_walker *w)
 {
     w->returns.n = 0;
-    w->returns.pending = false;
+    w->returns.pending = TL_PENDING_NONE;
 }
 
 void tl_walker_renew(struct tl_walker *w)
@@ -294,14 +295,24 @@ void tl_walker_renew(struct tl_walker *w)
     w->returns.renewed = true;
 }
 
+/* Exchange the two newest entries. */
+static void lift_entry(struct tl_walker_returns *r)
+{
+    const unsigned below = (r->top - 1u) & (r->size - 1u);
+    const __typeof__(r->v[0]) top = r->v[r->top];
+    r->v[r->top] = r->v[below];
+    r->v[below] = top;
+}
+
 void tl_walker_pop_return(struct tl_walker *w, uint64_t offset)
 {
     struct tl_walker_returns *const r = &w->returns;
-    if (!r->pending)
+    const unsigned pending = r->pending;
+    r->pending = TL_PENDING_NONE;
+    if (r->n < pending || pending == TL_PENDING_NONE)
         return;
-    r->pending = false;
-    if (r->n == 0)
-        return;
+    if (pending == TL_PENDING_BELOW)
+        lift_entry(r);
     struct tl_block *const caller = r->v[r->top].caller;
     const bool known = caller && r->v[r->top].space == w->space;
     tl_walk_resolve_return(w, r->top);
@@ -340,7 +351,9 @@ void tl_walk_leave(struct tl_walker *w, struct tl_block *b, bool taken, uint64_t
         return;
     }
     tl_walker_await_address(w, b);
-    if (b->link || b->last_kind == TL_INSN_RETURN_EX)
+    if (w->returns.all)
+        w->returns.pending = w->returns.pending && b->link ? TL_PENDING_BELOW : w->returns.pending;
+    else if (b->link || b->last_kind == TL_INSN_RETURN_EX)
         tl_walker_unpredict(w);
     if (w->reports_erets && b->last_kind == TL_INSN_RETURN_EX)
         tl_item_batch_add(w->out, TL_ITEM_ERET, offset);

@@ -67,6 +67,7 @@ struct tl_walker_config {
     struct tl_isa_options isa;
     uint8_t bits;          /* enum tl_walker_bits */
     bool predicts_returns; /* the trace unit omits addresses that its return stack predicts */
+    bool predicts_all;     /* also those of calls and exception returns (PTM) */
     uint8_t returns;       /* entries of that return stack: a power of two up to 64 */
     bool reports_erets; /* the format has no packet for exception returns: a taken one makes an ERET
                          item */
@@ -80,15 +81,19 @@ struct tl_walker_config {
 /*
  * The return stack: return addresses that the trace unit omits because it predicted them. A call
  * pushes. `pending` means that an indirect branch was taken and that an outcome bit before the next
- * address selects the top of this stack.
+ * address selects an entry of this stack: the top one, or, if the branch was a call, the one below
+ * the entry that it pushed.
  */
+enum tl_walker_pending { TL_PENDING_NONE, TL_PENDING_TOP, TL_PENDING_BELOW };
+
 struct tl_walker_returns {
-    bool active;  /* the trace unit has a return stack */
+    bool active;  /* the trace unit has a return stack, */
+    bool all;     /* which predicts calls and exception returns, too */
     uint8_t size; /* capacity */
     uint8_t n;    /* entries in use */
     uint8_t top;
-    bool pending;
-    bool renewed; /* see tl_walker_renew(): the next address empties the stack */
+    uint8_t pending; /* enum tl_walker_pending */
+    bool renewed;    /* see tl_walker_renew(): the next address empties the stack */
     struct {
         /* block that ends in the call, found in `space`; NULL if it is gone */
         struct tl_block *caller;
@@ -240,7 +245,7 @@ void tl_walker_renew(struct tl_walker *walker);
 /* No return is pending: the last indirect branch is one that the return stack does not predict. */
 static inline void tl_walker_unpredict(struct tl_walker *walker)
 {
-    walker->returns.pending = false;
+    walker->returns.pending = TL_PENDING_NONE;
 }
 
 /* Packet implies that no address follows the last indirect branch: go to the top of the return

@@ -141,7 +141,7 @@ walk_known(struct tl_walker *w, struct known *known, uintptr_t *steps, size_t ro
         if (awaits) {
             w->pc = b->pc;
             tl_walker_await_address(w, b);
-            w->returns.pending = false;
+            w->returns.pending = TL_PENDING_NONE;
             known->arrived = true;
             goto done;
         }
@@ -222,7 +222,7 @@ static void walk_bits(struct tl_walker *w, struct known *known, uint64_t offset)
             break;
         tl_walk_block(w, b, taken, offset);
         if (predicted) {
-            w->returns.pending = true;
+            w->returns.pending = TL_PENDING_TOP;
             tl_walker_pop_return(w, offset);
         }
         known->bits >>= 1;
@@ -372,5 +372,5 @@ void tl_walker_take_choice(struct tl_walker *w, bool taken, uint64_t offset)
         return;
     }
     tl_walker_await_address(w, b); /* also after a trap */
-    w->returns.pending = false;
+    w->returns.pending = TL_PENDING_NONE;
 }

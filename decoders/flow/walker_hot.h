@@ -67,7 +67,8 @@ static inline void tl_walker_take_address(struct tl_walker *w)
 {
     struct tl_walker_returns *const r = &w->returns;
     r->n = r->renewed ? 0 : r->n;
-    r->pending = r->renewed = false;
+    r->pending = TL_PENDING_NONE;
+    r->renewed = false;
 }
 
 /* The program leads to another place than the one that the trace gives. */
@@ -145,7 +146,7 @@ static inline struct tl_block *tl_walker_return_known(struct tl_walker *w)
  * stack. */
 static inline void tl_walker_await_address(struct tl_walker *w, struct tl_block *b)
 {
-    w->returns.pending = w->returns.active;
+    w->returns.pending = w->returns.active ? TL_PENDING_TOP : TL_PENDING_NONE;
     w->need_address = true;
     w->gap_reported = false;
     w->block = NULL;

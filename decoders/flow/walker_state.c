@@ -33,7 +33,7 @@ void tl_walker_rest_state(struct tl_walker *w, struct tl_state *s)
     tl_state_bool(s, &w->need_address);
     tl_state_bool(s, &w->gap_reported);
     tl_state_bool(s, &w->by_address);
-    tl_state_bool(s, &r->pending);
+    tl_state_u8(s, &r->pending, TL_PENDING_BELOW);
     tl_state_bool(s, &r->renewed);
     tl_state_u8(s, &r->n, r->size);
     if (tl_state_loads(s))

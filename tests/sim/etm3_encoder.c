@@ -362,8 +362,7 @@ static void tell_ptm(struct encoder *e, const struct tl_arm32_insn *i, bool take
     if (!is_waypoint(e, i))
         return;
     e->moved = false;
-    const bool known = indirect && e->n_predicted > 0 && e->predicted[e->n_predicted - 1] == next &&
-                       i->kind != TL_ARM32_INDIRECT;
+    const bool known = indirect && e->n_predicted > 0 && e->predicted[e->n_predicted - 1] == next;
     if (known)
         e->n_predicted--;
     if (indirect && !known) {
@@ -384,6 +383,20 @@ static uint32_t later_function(struct encoder *e)
     while (f + 1 < TL_ARM32_FUNCTIONS && e->program->functions[f + 1] <= e->at)
         f++;
     return e->program->functions[tl_sim_between(&e->rng, f + 1, TL_ARM32_FUNCTIONS - 1)];
+}
+
+/* Now and then a call through a register, or an exception return, goes where the return stack
+ * predicts: to a place that is to be returned to anyway. Else to `other`. */
+static uint32_t sometimes_predicted(struct encoder *e, uint32_t other)
+{
+    enum { CALLS = 20 };
+    if (e->n_predicted == 0 || e->n_calls > CALLS || tl_sim_below(&e->rng, 4) > 0)
+        return other;
+    const uint32_t to = e->predicted[e->n_predicted - 1];
+    for (size_t i = 0; i < e->n_calls; i++)
+        if (e->calls[i].insn == to)
+            return to;
+    return other;
 }
 
 /* Execute the instruction at e->at. */
@@ -407,13 +420,15 @@ static void step(struct encoder *e)
         next = i->target;
         break;
     case TL_ARM32_INDIRECT:
+        next = sometimes_predicted(e, later_function(e));
         e->calls[e->n_calls++] = (struct call){e->at + 1, 0};
-        next = later_function(e);
         indirect = true;
         break;
     case TL_ARM32_RETURN:
     case TL_ARM32_LEAVE:
         next = e->calls[--e->n_calls].insn;
+        if (i->kind == TL_ARM32_LEAVE)
+            next = sometimes_predicted(e, next);
         indirect = true;
         break;
     default:
