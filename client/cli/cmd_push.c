@@ -173,7 +173,7 @@ int tl_cmd_push(int argc, char **argv)
         return status;
     o.sender.remote = &o.remote;
     if (!o.spool) /* otherwise the input is read before the server is contacted */
-        status = tl_remote_connect(&o.sender.lake, &o.remote);
+        status = tl_sender_connect(&o.sender, NULL);
     else
         status = read_spool(&o);
     if (status != TL_ARGS_GO)

@@ -77,7 +77,8 @@ enum tracelake_result {
  */
 struct tracelake_error {
     int code;        /* enum tracelake_result */
-    int grpc_status; /* status returned by the server; 0 if the error arose locally */
+    int grpc_status; /* status returned by the server; UNAVAILABLE (14), too, if it ended a new
+                        connection without a word; 0 if the error arose locally */
     char text[512];  /* one line: what is wrong; what to do */
 };
 

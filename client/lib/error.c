@@ -62,6 +62,18 @@ int tl_client_refused(struct tracelake_error *error, int status, const char *mes
     return s->code;
 }
 
+int tl_client_lost(struct tracelake_error *error, const char *server)
+{
+    enum { UNAVAILABLE = 14 };
+    const int result = tl_client_fail(error, TRACELAKE_UNREACHABLE,
+                                      "%s ended the connection before it said anything; it may be "
+                                      "ending: try again, or see its journal",
+                                      server);
+    if (error)
+        error->grpc_status = UNAVAILABLE;
+    return result;
+}
+
 int tl_client_fail_from(struct tracelake_error *error, int code, const struct tl_fail *fail)
 {
     if (fail->offset != TL_NO_OFFSET)

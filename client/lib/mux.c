@@ -22,6 +22,7 @@ struct tl_mux {
     bool dead;
     bool draining;              /* GOAWAY: no new calls */
     bool greeted;               /* SETTINGS were received: the server speaks HTTP/2 */
+    bool foreign;               /* something else was received */
     struct tracelake_error why; /* reason why it is dead */
     int quiet_ms;               /* tl_wire_options */
     bool news;                  /* something other than the answer to a PING was received */
@@ -246,7 +247,8 @@ static int new_session(struct tl_mux *mux)
 
 /* ---- life --------------------------------------------------------------------------------- */
 
-/* Wait for the server's first bytes: anything else than SETTINGS is not a tracelake server. */
+/* Wait for the server's first bytes: anything else than SETTINGS is not a tracelake server. If none
+ * come, it has accepted the connection while it was ending; no call has been made. */
 static int greet(struct tl_mux *mux, const struct tl_url *url, int ms,
                  struct tracelake_error *error)
 {
@@ -259,6 +261,8 @@ static int greet(struct tl_mux *mux, const struct tl_url *url, int ms,
                                   "no word of HTTP/2 from %s within the time limit; is it a "
                                   "tracelake server?",
                                   url->authority);
+        if (result == TRACELAKE_UNREACHABLE && !mux->foreign)
+            return tl_client_lost(error, url->authority);
         if (result < 0)
             return result;
     }
@@ -436,8 +440,17 @@ static int take_in(struct tl_mux *mux, bool *moved)
     if (n < 0)
         return die(mux, (int)n, &error);
     const ssize_t taken = nghttp2_session_mem_recv(mux->session, mux->in, (size_t)n);
+    /* nghttp2 answers what is not HTTP/2 with a GOAWAY: from then on it allows no request. */
+    mux->foreign =
+        !mux->greeted && (taken < 0 || !nghttp2_session_check_request_allowed(mux->session));
     if (taken < 0)
         return die_of(mux, (int)taken);
+    if (mux->foreign)
+        return die(mux,
+                   tl_client_fail(&mux->why, TRACELAKE_UNREACHABLE,
+                                  "what answers there does not speak HTTP/2; is it a tracelake "
+                                  "server?"),
+                   NULL);
     *moved |= mux->news;
     mux->news = false;
     mux->heard = tl_monotonic_ms();
@@ -529,9 +542,6 @@ int tl_mux_step(struct tl_mux *mux, int ms, struct tracelake_error *error)
         if (ready == TRACELAKE_CANCELLED)
             return ready;
     }
-    if (!mux->greeted && mux->why.code == TRACELAKE_UNREACHABLE)
-        tl_client_fail(&mux->why, TRACELAKE_UNREACHABLE,
-                       "what answers there does not speak HTTP/2; is it a tracelake server?");
     if (error)
         *error = mux->why;
     return mux->why.code < 0 ? mux->why.code : TRACELAKE_UNREACHABLE;

@@ -52,26 +52,32 @@ static unsigned tries_of(const struct job *job)
     return job->spool.path && job->sender->retry_s > UINT_MAX ? UINT_MAX : TL_REMOTE_TRIES;
 }
 
-/* With a spool, input is stored meanwhile, so keep trying. Without one it is an error. */
-static int find_server(const struct job *job)
+static void report_away(const char *spool, const char *why)
 {
-    struct tl_sender *const sender = job->sender;
+    if (spool)
+        tl_cli_warn(NULL, "%s Reading on, into %s", why, spool);
+    else
+        tl_cli_warn(NULL, "%s; trying again", why);
+}
+
+int tl_sender_connect(struct tl_sender *sender, const char *spool)
+{
     const int64_t begun = tl_monotonic_ms();
     int pause = AWAY_FIRST_MS;
-    bool reported = false;
+    bool reported = false, comes_back = spool != NULL;
     while (!sender->lake) {
         struct tracelake_error error;
         const int status = tl_remote_try(&sender->lake, sender->remote, &error);
+        comes_back = comes_back || (status == TL_REMOTE_AWAY && error.grpc_status != 0);
         if (status == TL_ARGS_GO)
             tl_remote_on_signal(sender->lake);
         else if (status != TL_REMOTE_AWAY)
             return status;
-        else if (!job->spool.path ||
-                 (uint64_t)(tl_monotonic_ms() - begun) / 1000 >= sender->retry_s ||
+        else if (!comes_back || (uint64_t)(tl_monotonic_ms() - begun) / 1000 >= sender->retry_s ||
                  tl_remote_signalled())
             return tl_remote_fail(NULL, &error);
         else if (!reported && !sender->quiet)
-            tl_cli_warn(NULL, "%s Reading on, into %s", error.text, job->spool.path);
+            report_away(spool, error.text);
         reported = true;
         if (!sender->lake && !tl_remote_signalled())
             poll(NULL, 0, pause);
@@ -366,7 +372,7 @@ static int connect_and_send(struct job *job, struct tl_setup *setup)
 {
     struct tl_buf text = {0};
     struct tracelake_stored stored;
-    int status = find_server(job);
+    int status = tl_sender_connect(job->sender, job->spool.path);
     if (status == TL_ARGS_GO)
         status = tl_cli_upload_images(job->sender->lake, setup, tries_of(job));
     if (status == TL_ARGS_GO &&

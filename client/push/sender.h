@@ -32,6 +32,13 @@ struct tl_sender {
 };
 
 /*
+ * Connect, unless it is done. With a spool, `spool` is its folder and input is stored meanwhile, so
+ * that this goes on for `retry_s`. Without one (NULL) no server is an error, unless one is there
+ * and ends without a word. Reports errors; returns TL_ARGS_GO or an exit status.
+ */
+int tl_sender_connect(struct tl_sender *sender, const char *spool);
+
+/*
  * Send a capture. With a spool, reading begins before the server is contacted, and what earlier
  * pushes of this rig left there is sent too. Reports errors and how to continue; returns the exit
  * status.

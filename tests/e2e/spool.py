@@ -10,12 +10,13 @@ import os
 import random
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from lab import check, main  # noqa: E402
+from lab import TIMEOUT, check, main  # noqa: E402
 from e2e import wait_offset  # noqa: E402
 from rigs import CUTS, content, seeded  # noqa: E402
 
@@ -43,6 +44,35 @@ def left(lab):
             except FileNotFoundError:
                 pass
     return n
+
+
+def end_silently(lab, child):
+    """Be a server that has accepted a connection, and ends before it says a word."""
+    with socket.socket() as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(('127.0.0.1', lab.port))
+        listener.listen(1)
+        begun = child()
+        listener.accept()[0].close()
+    return begun
+
+
+@test
+def server_just_ends(lab):
+    """A server that ends under the first call of a push is one that comes back, as long as --retry permits."""
+    args = ['push', '--format', 'etm4', '--rig', 'rig', '--trace', 'first', '--no-wait', lab.path('capture')]
+    with open(lab.path('capture'), 'wb') as f:
+        f.write(random.Random(6).randbytes(1000))
+    hasty = end_silently(lab, lambda: lab.spawn(*args, '--retry', '0'))
+    _, told = hasty.communicate(timeout=TIMEOUT)
+    check(hasty.returncode == 3 and b'ended the connection' in told, 'without retry:', hasty.returncode, told)
+    patient = end_silently(lab, lambda: lab.spawn(*args))
+    told = patient.stderr.readline()
+    check(b'trying again' in told, 'said', told)
+    lab.start()
+    _, told = patient.communicate(timeout=TIMEOUT)
+    check(patient.returncode == 0, 'ended with', patient.returncode, told)
+    check(lab.offset('first') == 1000, 'has', lab.offset('first'))
 
 
 @test

@@ -310,35 +310,80 @@ static void tells_of_no_server(void **state)
     assert_non_null(strstr(error.text, "is the server running?"));
 }
 
-static void *answer_http1(void *context)
+/* A peer that says some words to whoever connects, and ends the connection. */
+struct peer {
+    int listener;
+    char url[64];
+    pthread_t thread;
+    const char *words;
+    bool reads; /* what the client says, before it answers; else the system sends a reset */
+};
+
+static void *say_words(void *context)
 {
-    static const char words[] = "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n";
-    const int fd = accept(*(int *)context, NULL, NULL);
-    char in[256];
-    if (recv(fd, in, sizeof in, 0) > 0 && send(fd, words, sizeof words - 1, MSG_NOSIGNAL) > 0)
-        poll(NULL, 0, 100);
+    const struct peer *const peer = context;
+    const size_t n = strlen(peer->words);
+    char in[4096];
+    const int fd = accept(peer->listener, NULL, NULL);
+    poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, -1);
+    if (peer->reads && recv(fd, in, sizeof in, 0) > 0 &&
+        send(fd, peer->words, n, MSG_NOSIGNAL) == (ssize_t)n)
+        shutdown(fd, SHUT_WR);
     close(fd);
     return NULL;
 }
 
-static void tells_of_another_server(void **state)
+static void begin_peer(struct peer *peer)
 {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(0x7f000001)};
     socklen_t n = sizeof address;
-    struct tracelake *lake;
-    struct tracelake_error error = {0};
-    pthread_t thread;
-    char url[64];
-    int fd = socket(AF_INET, SOCK_STREAM, 0);
-    assert_int_equal(bind(fd, (struct sockaddr *)&address, n), 0);
-    assert_int_equal(listen(fd, 1), 0);
-    assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &n), 0);
-    snprintf(url, sizeof url, "http://127.0.0.1:%d", ntohs(address.sin_port));
-    assert_int_equal(pthread_create(&thread, NULL, answer_http1, &fd), 0);
-    expect(tracelake_connect(&lake, url, NULL, &error), TRACELAKE_UNREACHABLE, &error);
-    assert_non_null(strstr(error.text, "is it a tracelake server?"));
-    pthread_join(thread, NULL);
-    close(fd);
+    peer->listener = socket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(bind(peer->listener, (struct sockaddr *)&address, n), 0);
+    assert_int_equal(listen(peer->listener, 1), 0);
+    assert_int_equal(getsockname(peer->listener, (struct sockaddr *)&address, &n), 0);
+    snprintf(peer->url, sizeof peer->url, "http://127.0.0.1:%d", ntohs(address.sin_port));
+    assert_int_equal(pthread_create(&peer->thread, NULL, say_words, peer), 0);
+}
+
+static void end_peer(struct peer *peer)
+{
+    pthread_join(peer->thread, NULL);
+    close(peer->listener);
+}
+
+static void tells_of_another_server(void **state)
+{
+    static const char *const words[] = {
+        "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n",
+        "SSH-2.0-OpenSSH_9.2\r\n",
+        "220 mail\r\n\r\n",
+    };
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        struct peer peer = {.words = words[i], .reads = true};
+        struct tracelake *lake;
+        struct tracelake_error error = {0};
+        begin_peer(&peer);
+        expect(tracelake_connect(&lake, peer.url, NULL, &error), TRACELAKE_UNREACHABLE, &error);
+        assert_non_null(strstr(error.text, "is it a tracelake server?"));
+        assert_int_equal(error.grpc_status, 0);
+        end_peer(&peer);
+    }
+}
+
+/* A server that ends has accepted connections of which it knows nothing yet. */
+static void tells_of_a_server_that_ends(void **state)
+{
+    for (int reads = 0; reads < 2; reads++) {
+        struct peer peer = {.words = "", .reads = reads};
+        struct tracelake *lake;
+        struct tracelake_error error = {0};
+        begin_peer(&peer);
+        expect(tracelake_connect(&lake, peer.url, NULL, &error), TRACELAKE_UNREACHABLE, &error);
+        assert_null(strstr(error.text, "HTTP/2"));
+        assert_non_null(strstr(error.text, "connection"));
+        assert_int_equal(error.grpc_status, 14);
+        end_peer(&peer);
+    }
 }
 
 int main(void)
@@ -354,6 +399,7 @@ int main(void)
         cmocka_unit_test(refuses_urls),
         cmocka_unit_test(tells_of_no_server),
         cmocka_unit_test(tells_of_another_server),
+        cmocka_unit_test(tells_of_a_server_that_ends),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
