@@ -129,12 +129,12 @@ static int read_symbols(struct tl_image *image, struct tl_file_symbols *out, str
 static int symbols_of(struct tl_image *image, const char *name, struct tl_bytes file,
                       const struct tl_file_symbols **out)
 {
-    for (size_t i = image->n_files; i-- > 0;)
-        if (strcmp(image->files[i].file, name) == 0) {
-            *out = &image->files[i];
-            return TL_OK;
-        }
-    if (tl_grow(&image->files, &image->cap_files, image->n_files + 1, sizeof *image->files) < 0)
+    const int64_t known = tl_known_file(image, name);
+    *out = known < 0 ? NULL : &image->files[known];
+    if (known >= 0)
+        return TL_OK;
+    if (tl_grow(&image->files, &image->cap_files, image->n_files + 1, sizeof *image->files) < 0 ||
+        tl_known_add_file(image, name, image->n_files) < 0)
         return TL_NOMEM;
     struct tl_file_symbols *const symbols = &image->files[image->n_files++];
     *symbols = (struct tl_file_symbols){.file = name};

@@ -2,13 +2,10 @@
 /*
  * Converts the added regions to a list of extents per address space.
  *
- * Each space is painted in the order of addition, on a plane of addresses and times, so a later
- * region covers an earlier one where and when both are present. Adjacent extents with the same
- * period are then joined into one piece of memory, because code runs across the border between two
- * dumps and an instruction may straddle it. Images have tens to some ten thousand regions, are
- * frozen once and read for hours, so painting may be quadratic. Lookup is a binary search by
- * address, followed by a backward scan past extents not present at the time: usually none, or
- * earlier contents of the same place.
+ * Each space is painted (paint.c). Adjacent extents with the same period are then joined into one
+ * piece of memory, because code runs across the border between two dumps and an instruction may
+ * straddle it. Lookup is a binary search by address, followed by a backward scan past extents not
+ * present at the time: usually none, or earlier contents of the same place.
  */
 #include "base/buf.h"
 #include "image/image_parts.h"
@@ -51,71 +48,6 @@ static const struct tl_extent *find_after(const struct tl_extents *list, uint64_
         if (is_there(&list->v[i], time))
             return &list->v[i];
     return NULL;
-}
-
-/* ---- painting ------------------------------------------------------------------------------ */
-
-static int add(struct tl_extents *list, struct tl_extent e)
-{
-    if (tl_grow(&list->v, &list->cap, list->n + 1, sizeof *list->v) < 0)
-        return TL_NOMEM;
-    list->v[list->n++] = e;
-    return TL_OK;
-}
-
-static struct tl_extent addresses_of(struct tl_extent e, uint64_t first, uint64_t last)
-{
-    e.bytes += first - e.first;
-    e.first = first;
-    e.last = last;
-    return e;
-}
-
-/* Parts of an extent that remain next to an overlapping region: before and after its period, before
- * and after its addresses. Returns how many. */
-static size_t cut(const struct tl_extent *e, const struct tl_region *r, struct tl_extent out[4])
-{
-    struct tl_extent during = *e;
-    size_t n = 0;
-    if (e->span.from < r->span.from) {
-        out[n] = *e;
-        out[n++].span.until = during.span.from = r->span.from;
-    }
-    if (e->span.until > r->span.until) {
-        out[n] = *e;
-        out[n++].span.from = during.span.until = r->span.until;
-    }
-    if (e->first < r->first)
-        out[n++] = addresses_of(during, e->first, r->first - 1);
-    if (e->last > r->last)
-        out[n++] = addresses_of(during, r->last + 1, e->last);
-    return n;
-}
-
-static bool overlaps(const struct tl_extent *e, const struct tl_region *r)
-{
-    return e->first <= r->last && r->first <= e->last && e->span.from < r->span.until &&
-           r->span.from < e->span.until;
-}
-
-static int paint(struct tl_extents *list, const struct tl_region *region)
-{
-    for (size_t i = 0; i < list->n;) {
-        struct tl_extent left[4];
-        if (!overlaps(&list->v[i], region)) {
-            i++;
-            continue;
-        }
-        const size_t n = cut(&list->v[i], region, left);
-        list->v[i] = n > 0 ? left[0] : list->v[--list->n];
-        for (size_t k = 1; k < n; k++)
-            if (add(list, left[k]) < 0)
-                return TL_NOMEM;
-    }
-    return add(list, (struct tl_extent){.first = region->first,
-                                        .last = region->last,
-                                        .span = region->span,
-                                        .bytes = region->bytes});
 }
 
 /* ---- joining ------------------------------------------------------------------------------- */
@@ -245,14 +177,11 @@ static int resolve_layer(struct tl_image *image, struct tl_layer *layer)
             continue;
         }
         layer->owners |= (uint8_t)(1u << space);
-        for (size_t i = 0; i < layer->n_regions; i++) {
-            if (!(layer->regions[i].space >> space & 1))
-                continue;
-            if (paint(&layer->extents[space], &layer->regions[i]) < 0)
-                return TL_NOMEM;
-        }
-        if (join_touching(image, layer, space) < 0)
-            return TL_NOMEM;
+        int rc = tl_image_paint(layer, space);
+        if (rc == TL_OK)
+            rc = join_touching(image, layer, space);
+        if (rc < 0)
+            return rc;
     }
     return TL_OK;
 }

@@ -56,7 +56,7 @@ int tl_image_new(struct tl_image **out)
 {
     struct tl_image *image = calloc(1, sizeof *image);
     if (!image || tl_image_bind(image, NULL) < 0) {
-        free(image);
+        tl_image_free(image);
         return TL_NOMEM;
     }
     tl_image_during(image, (struct tl_image_span){0});
@@ -83,6 +83,7 @@ void tl_image_free(struct tl_image *image)
     free(image->symbols.demangled);
     free(image->symbols.v);
     free(image->symbols.aliases);
+    tl_known_fini(image);
     free(image);
 }
 
@@ -101,18 +102,23 @@ void tl_image_during(struct tl_image *image, struct tl_image_span span)
     image->span = (struct tl_image_span){span.from, span.until ? span.until : UINT64_MAX};
 }
 
-/* Is it a duplicate? Snapshots repeat the same dumps for every core. */
-static bool is_known(const struct tl_image *image, const struct tl_layer *layer, uint64_t first,
-                     struct tl_bytes bytes, unsigned space)
+/* Snapshots repeat the same dumps for every core: these are dropped. */
+static int take_region(struct tl_image *image, const struct tl_region *region, void *memory,
+                       struct tl_fail *fail)
 {
-    for (size_t i = 0; i < layer->n_regions; i++) {
-        const struct tl_region *r = &layer->regions[i];
-        if (r->first == first && r->last == first + (bytes.n - 1) && r->space == space &&
-            r->span.from == image->span.from && r->span.until == image->span.until &&
-            (r->bytes == bytes.p || memcmp(r->bytes, bytes.p, bytes.n) == 0))
-            return true;
-    }
-    return false;
+    struct tl_layer *const layer = &image->layers[image->layer];
+    const size_t n = (size_t)(region->last - region->first) + 1;
+    int rc =
+        tl_grow(&layer->regions, &layer->cap_regions, layer->n_regions + 1, sizeof *layer->regions);
+    if (rc == TL_OK)
+        rc = tl_known_region(image, region);
+    if (rc == TL_OK && memory && tl_image_own(image, memory) < 0)
+        return tl_fail_set(fail, TL_NOMEM, "out of memory for %zu bytes of image", n);
+    if (rc == TL_OK)
+        layer->regions[layer->n_regions++] = *region;
+    else
+        free(memory);
+    return rc < 0 ? tl_fail_set(fail, TL_NOMEM, "out of memory for %zu bytes of image", n) : TL_OK;
 }
 
 /* Add a region. If `memory` is not NULL, it contains the bytes and the image takes ownership, or it
@@ -120,31 +126,21 @@ static bool is_known(const struct tl_image *image, const struct tl_layer *layer,
 static int add_region(struct tl_image *image, uint64_t address, struct tl_bytes bytes,
                       unsigned space, const char *name, void *memory, struct tl_fail *fail)
 {
-    struct tl_layer *const layer = &image->layers[image->layer];
+    const struct tl_region region = {.first = address,
+                                     .last = address + (bytes.n - 1),
+                                     .span = image->span,
+                                     .bytes = bytes.p,
+                                     .space = space};
     int rc = TL_OK;
-    if (image->frozen || !(space & TL_SPACE_ANY)) {
+    if (image->frozen || !(space & TL_SPACE_ANY))
         rc = tl_fail_set(fail, TL_USAGE, "%s: the image takes no more", name ? name : "region");
-    } else if (bytes.n == 0 || image->span.from >= image->span.until ||
-               is_known(image, layer, address, bytes, space)) {
+    else if (bytes.n == 0 || image->span.from >= image->span.until)
         rc = TL_OK;
-    } else if (bytes.n - 1 > UINT64_MAX - address) {
+    else if (bytes.n - 1 > UINT64_MAX - address)
         rc = tl_fail_set(fail, TL_USAGE, "%s: does not fit above address 0x%llx; lower it",
                          name ? name : "region", (unsigned long long)address);
-    } else if (tl_grow(&layer->regions, &layer->cap_regions, layer->n_regions + 1,
-                       sizeof *layer->regions) < 0) {
-        rc = tl_fail_set(fail, TL_NOMEM, "out of memory for %zu bytes of image", bytes.n);
-    } else if (memory && tl_image_own(image, memory) < 0) {
-        return tl_fail_set(fail, TL_NOMEM, "out of memory for %zu bytes of image", bytes.n);
-    } else {
-        layer->regions[layer->n_regions++] = (struct tl_region){
-            .first = address,
-            .last = address + (bytes.n - 1),
-            .span = image->span,
-            .bytes = bytes.p,
-            .space = space,
-        };
-        return TL_OK;
-    }
+    else
+        return take_region(image, &region, memory, fail);
     free(memory);
     return rc;
 }
@@ -184,7 +180,10 @@ int tl_image_add_part(struct tl_image *image, uint64_t address, struct tl_bytes 
         part.name = keep(image, name, strlen(name) + 1);
     if (!part.name || (bytes.n > 0 && !part.bytes.p))
         return tl_fail_set(fail, TL_NOMEM, "out of memory for %zu bytes of image", bytes.n);
-    image->parts[image->n_parts++] = part;
+    image->parts[image->n_parts] = part;
+    if (tl_known_add_part(image, image->n_parts) < 0)
+        return tl_fail_set(fail, TL_NOMEM, "out of memory for %zu bytes of image", bytes.n);
+    image->n_parts++;
     return add_region(image, address, part.bytes, space, name, NULL, fail);
 }
 
@@ -209,18 +208,16 @@ int tl_image_part_functions(struct tl_image *image, uint64_t address, struct tl_
     return add_functions(image, part, address, space, fail);
 }
 
-/* Parts mapped again are usually recent ones. */
 int tl_image_add_again(struct tl_image *image, uint64_t address, unsigned space, const char *name,
                        uint64_t offset, uint64_t length, struct tl_fail *fail)
 {
-    for (size_t i = image->n_parts; i-- > 0;) {
-        const struct tl_image_part *const part = &image->parts[i];
-        if (part->offset == offset && part->length == length && strcmp(part->name, name) == 0) {
-            const int rc = add_region(image, address, part->bytes, space, name, NULL, fail);
-            return rc < 0 ? rc : add_functions(image, part, address, space, fail);
-        }
-    }
-    return TL_NOTFOUND;
+    const struct tl_image_part wanted = {.name = name, .offset = offset, .length = length};
+    const int64_t known = tl_known_part(image, &wanted);
+    if (known < 0)
+        return TL_NOTFOUND;
+    const struct tl_image_part *const part = &image->parts[known];
+    const int rc = add_region(image, address, part->bytes, space, name, NULL, fail);
+    return rc < 0 ? rc : add_functions(image, part, address, space, fail);
 }
 
 static int read_all(int fd, uint8_t *p, size_t n, uint64_t offset)
@@ -286,6 +283,8 @@ int tl_image_freeze(struct tl_image *image)
     if (rc == TL_OK)
         rc = tl_symbols_sort(image);
     image->frozen = rc == TL_OK;
+    if (image->frozen)
+        tl_known_fini(image);
     return rc;
 }
 

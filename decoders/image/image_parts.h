@@ -130,6 +130,9 @@ struct tl_image {
     size_t n_parts, cap_parts;
     struct tl_file_symbols *files; /* files of `parts` */
     size_t n_files, cap_files;
+    /* Until it is frozen, trees of tsearch(3): layers by context, regions, parts and files by what
+     * they are, so that any number can be added. Private to known.c. */
+    void *known_layers, *known_regions, *known_parts, *known_files;
     void **owned; /* memory freed with the image: regions, string tables, joined extents, names */
     size_t n_owned;
     size_t cap_owned;
@@ -150,6 +153,27 @@ TL_MUST_USE int tl_layers_sort(struct tl_image *image);
 
 void tl_layers_fini(struct tl_image *image);
 
+/* ---- known.c: what has been added -------------------------------------------------------- */
+
+/* The order of contexts: 0 if they are equal. */
+int tl_context_order(const struct tl_image_context *a, const struct tl_image_context *b);
+/* Index of the layer of this context, or -1; note that it is there. Returns TL_NOMEM. */
+int64_t tl_known_layer(const struct tl_image *image, const struct tl_image_context *context);
+TL_MUST_USE int tl_known_add_layer(struct tl_image *image, const struct tl_image_context *context,
+                                   size_t index);
+/* Has the current layer this region with the same bytes? Notes it otherwise. Returns 1, 0,
+ * TL_NOMEM. */
+TL_MUST_USE int tl_known_region(struct tl_image *image, const struct tl_region *region);
+/* Index of the last part with this name, offset and length, or -1; note one. Returns TL_NOMEM. */
+int64_t tl_known_part(const struct tl_image *image, const struct tl_image_part *part);
+TL_MUST_USE int tl_known_add_part(struct tl_image *image, size_t index);
+/* Index of the file of this name, or -1; note one, whose name lives as long as the image. Returns
+ * TL_NOMEM. */
+int64_t tl_known_file(const struct tl_image *image, const char *name);
+TL_MUST_USE int tl_known_add_file(struct tl_image *image, const char *name, size_t index);
+/* Forget everything: nothing will be added any more. */
+void tl_known_fini(struct tl_image *image);
+
 /* The versions a view consists of, highest precedence first. Returns how many. */
 unsigned tl_view_versions(const struct tl_image *image, uint64_t view,
                           const struct tl_version *versions[static TL_BINDINGS]);
@@ -161,7 +185,11 @@ static inline bool tl_version_has(const struct tl_version *version, struct tl_im
     return span.from <= version->span.from && version->span.from < span.until;
 }
 
-/* Fill each layer's extents from its regions. Returns TL_NOMEM. */
+/* Append what is visible of a layer's regions in a space to its extents. Returns TL_NOMEM, or as
+ * tl_cancel_check(). */
+TL_MUST_USE int tl_image_paint(struct tl_layer *layer, size_t space);
+
+/* Fill each layer's extents from its regions. Returns as tl_image_paint(). */
 TL_MUST_USE int tl_image_resolve(struct tl_image *image);
 
 /* Bytes of one version, as tl_image_view_at(). */

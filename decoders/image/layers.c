@@ -19,7 +19,7 @@ static unsigned rank(const struct tl_image_context *c)
            c->has_vmid * (unsigned)TL_BOUND_TO_VMID;
 }
 
-static int order(const struct tl_image_context *a, const struct tl_image_context *b)
+int tl_context_order(const struct tl_image_context *a, const struct tl_image_context *b)
 {
     if (rank(a) != rank(b))
         return rank(a) < rank(b) ? -1 : 1;
@@ -32,7 +32,8 @@ static int order(const struct tl_image_context *a, const struct tl_image_context
 
 static int order_layers(const void *a, const void *b)
 {
-    return order(&((const struct tl_layer *)a)->context, &((const struct tl_layer *)b)->context);
+    return tl_context_order(&((const struct tl_layer *)a)->context,
+                            &((const struct tl_layer *)b)->context);
 }
 
 /* ---- freezing ------------------------------------------------------------------------------ */
@@ -214,17 +215,16 @@ bool tl_image_is_empty(const struct tl_image *image)
 int tl_image_bind(struct tl_image *image, const struct tl_image_context *context)
 {
     const struct tl_image_context wanted = context ? *context : (struct tl_image_context){0};
-    if (image->n_layers > 0 && order(&image->layers[image->layer].context, &wanted) == 0)
+    const int64_t known = tl_known_layer(image, &wanted);
+    if (known >= 0)
+        image->layer = (size_t)known;
+    if (known >= 0)
         return TL_OK;
-    for (size_t i = 0; i < image->n_layers; i++) {
-        if (order(&image->layers[i].context, &wanted) == 0) {
-            image->layer = i;
-            return TL_OK;
-        }
-    }
     if (image->n_layers == TL_LAYERS_MAX || image->frozen)
         return TL_LIMIT;
-    if (tl_grow(&image->layers, &image->cap_layers, image->n_layers + 1, sizeof *image->layers) < 0)
+    if (tl_grow(&image->layers, &image->cap_layers, image->n_layers + 1, sizeof *image->layers) <
+            0 ||
+        tl_known_add_layer(image, &wanted, image->n_layers) < 0)
         return TL_NOMEM;
     image->layer = image->n_layers++;
     image->layers[image->layer] = (struct tl_layer){.context = wanted};
@@ -242,12 +242,14 @@ static const struct tl_layer *find(const struct tl_image *image,
     const size_t end = hi;
     while (lo < hi) {
         const size_t mid = lo + (hi - lo) / 2;
-        if (order(&image->layers[mid].context, context) < 0)
+        if (tl_context_order(&image->layers[mid].context, context) < 0)
             lo = mid + 1;
         else
             hi = mid;
     }
-    return lo < end && order(&image->layers[lo].context, context) == 0 ? &image->layers[lo] : NULL;
+    return lo < end && tl_context_order(&image->layers[lo].context, context) == 0
+               ? &image->layers[lo]
+               : NULL;
 }
 
 /* The first version of a binding. */

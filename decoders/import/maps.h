@@ -13,7 +13,9 @@
  * views change less often, and code that runs before the first timestamp after the record is found
  * too.
  *
- * Not thread-safe. Functions return TL_NOMEM unless noted.
+ * Not thread-safe. Each record takes time with the logarithm of the number of processes and maps;
+ * a fork takes as long as its parent has maps. Functions return TL_NOMEM, and TL_LIMIT beyond
+ * TL_MAPS_MOST pieces of memory, or images made of them: processes times maps may be any number.
  *
  * Source: Linux perf_event_open(2), PERF_RECORD_MMAP2, _FORK, _COMM, _EXIT.
  */
@@ -23,6 +25,7 @@
 #include "setup/setup.h"
 
 #define TL_MAPS_KERNEL UINT64_MAX /* for `process`: all processes */
+#define TL_MAPS_MOST   ((size_t)2 << 20)
 
 struct tl_maps;
 
@@ -54,7 +57,7 @@ TL_MUST_USE int tl_maps_clear(struct tl_maps *maps, uint64_t process, uint64_t t
 TL_MUST_USE int tl_maps_thread(struct tl_maps *maps, uint64_t process, uint64_t thread,
                                uint64_t time);
 
-/* Append everything recorded to the setup's images. */
+/* Append everything recorded to the setup's images, as far as the limit. */
 TL_MUST_USE int tl_maps_images(const struct tl_maps *maps, struct tl_setup *setup);
 
 #endif

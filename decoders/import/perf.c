@@ -14,22 +14,18 @@ void tl_perf_import_free(struct tl_perf_import *im)
 {
     if (!im)
         return;
-    for (size_t i = 0; i < im->n_dsos; i++)
-        free(im->dsos[i].name);
-    for (size_t i = 0; i < im->n_ids; i++)
-        free(im->ids[i].name);
+    tl_perf_import_forget(im);
     for (size_t i = 0; i < im->n_event_names; i++)
         free(im->event_names[i]);
     for (size_t i = 0; i < im->n_ksymbols; i++)
         free(im->ksymbols[i].name);
-    free(im->dsos);
-    free(im->ids);
     free(im->event_names);
     free(im->ksymbols);
     free(im->bpf);
     free(im->events);
     free(im->areas);
     tl_made_code_fini(&im->made);
+    tl_perf_map_fini(&im->area_of);
     tl_perf_map_fini(&im->poked);
     tl_perf_info_fini(&im->info);
     tl_perf_reader_free(im->reader);
@@ -163,12 +159,13 @@ int tl_perf_import_new(struct tl_perf_import **out, const struct tl_code_places 
 void tl_perf_import_stored(struct tl_perf_import *im, const char *file, const char *stored)
 {
     for (size_t i = 0; i < im->n_dsos; i++) {
-        struct tl_perf_dso *const d = &im->dsos[i];
-        if (d->found != TL_OK || strcmp(d->file.path, file) != 0)
+        struct tl_perf_dso *const d = im->dsos[i];
+        if (d->found != TL_OK || strcmp(d->file->path, file) != 0)
             continue;
-        snprintf(d->file.path, sizeof d->file.path, "%s", stored);
-        d->file.is_packed = false;
-        d->debug[0] = 0;
+        snprintf(d->file->path, sizeof d->file->path, "%s", stored);
+        d->file->is_packed = false;
+        free(d->debug);
+        d->debug = NULL;
     }
 }
 

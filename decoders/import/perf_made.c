@@ -256,21 +256,21 @@ int tl_perf_import_jitted(struct tl_perf_import *im)
 {
     int rc = TL_OK;
     for (size_t i = 0; rc == TL_OK && i < im->n_dsos; i++) {
-        struct tl_perf_dso *const d = &im->dsos[i];
+        struct tl_perf_dso *const d = im->dsos[i];
         struct tl_buf bytes = {0};
         if (!tl_jitdump_is(d->name))
             continue;
         if (d->found == 1)
-            tl_perf_import_find(im, d);
+            rc = tl_perf_import_find(im, d);
         if (d->found == TL_OK &&
-            tl_buf_read_file(&bytes, d->file.path, JITTED_MAX, NULL) == TL_OK) {
+            tl_buf_read_file(&bytes, d->file->path, JITTED_MAX, NULL) == TL_OK) {
             struct jitted j = {im, {bytes.p, bytes.n}, false};
             rc = tl_jitdump_read(j.file, &d->reported, &j.in_ticks, on_jitted, &j);
         }
         if (rc == TL_BAD || rc == TL_LIMIT) {
             tl_perf_import_report(im,
                                   "%s: makes no sense as code of a compiler at offset 0x%" PRIx64,
-                                  d->file.path, d->reported);
+                                  d->file->path, d->reported);
             rc = TL_OK;
         }
         tl_buf_fini(&bytes);

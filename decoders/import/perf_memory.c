@@ -6,6 +6,7 @@
 
 #include <elf.h>
 #include <inttypes.h>
+#include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,12 +28,11 @@ static uint64_t ticks(const struct tl_perf_import *im, uint64_t ns)
 
 static const struct tl_build_id *id_of(const struct tl_perf_import *im, const struct tl_perf_dso *d)
 {
-    const bool is_kernel = d->kind == TL_CODE_KERNEL;
-    for (size_t i = 0; d->id.n == 0 && i < im->n_ids; i++)
-        if (is_kernel ? !strncmp(im->ids[i].name, "[kernel.", 8)
-                      : !strcmp(im->ids[i].name, d->name))
-            return &im->ids[i].id;
-    return &d->id;
+    if (d->id.n > 0)
+        return &d->id;
+    const struct tl_build_id *const named =
+        d->kind == TL_CODE_KERNEL ? &im->kernel_id : tl_perf_import_id(im, d->name);
+    return named ? named : &d->id;
 }
 
 /* Report a missing file, once, with all available information. */
@@ -53,7 +53,7 @@ static void set_later(const struct tl_perf_import *im, struct tl_perf_dso *d)
     if (id_of(im, d)->n > 0)
         snprintf(d->later, sizeof d->later, "build-id:%s", tl_build_id_text(id_of(im, d), id));
     else
-        snprintf(d->later, sizeof d->later, "missing:%zu", (size_t)(d - im->dsos));
+        snprintf(d->later, sizeof d->later, "missing:%zu", d->index);
 }
 
 /* The symbol that gives the kernel's position, as in "[kernel.kallsyms]_text". NULL: none. */
@@ -63,16 +63,31 @@ static const char *symbol_of(const struct tl_perf_dso *d)
     return bracket && bracket[1] ? bracket + 1 : NULL;
 }
 
-void tl_perf_import_find(struct tl_perf_import *im, struct tl_perf_dso *d)
+/* Keep what was found of a file, and the file with its symbols if that is another one. */
+static int keep_found(const struct tl_perf_import *im, struct tl_perf_dso *d,
+                      const struct tl_code_file *file)
 {
-    d->found = tl_code_find(&d->file, &im->places, d->kind, d->name, id_of(im, d), symbol_of(d),
-                            im->release);
-    if (d->found == TL_OK && d->kind == TL_CODE_FILE)
-        (void)tl_debug_file_find(d->debug, &d->file, &im->places, id_of(im, d));
-    if (d->found >= 0)
-        return;
+    char debug[4096] = "";
+    d->file = malloc(sizeof *d->file);
+    if (!d->file)
+        return TL_NOMEM;
+    *d->file = *file;
+    if (d->kind == TL_CODE_FILE)
+        (void)tl_debug_file_find(debug, file, &im->places, id_of(im, d));
+    d->debug = debug[0] ? strdup(debug) : NULL;
+    return debug[0] && !d->debug ? TL_NOMEM : TL_OK;
+}
+
+int tl_perf_import_find(struct tl_perf_import *im, struct tl_perf_dso *d)
+{
+    struct tl_code_file file;
+    d->found =
+        tl_code_find(&file, &im->places, d->kind, d->name, id_of(im, d), symbol_of(d), im->release);
+    if (d->found == TL_OK)
+        return d->found = keep_found(im, d, &file);
     report_missing(im, d);
     set_later(im, d);
+    return TL_OK;
 }
 
 /* Map the kernel at the position given by one of its symbols. */
@@ -80,8 +95,8 @@ static int add_kernel(const struct tl_perf_event *e, const struct tl_perf_dso *d
                       struct tl_setup *setup)
 {
     const uint64_t bias =
-        d->file.is_core || !d->file.has_reference ? 0 : e->offset - d->file.reference;
-    return tl_setup_add_image_at(setup, d->file.path, bias, 0, UINT64_MAX, TL_SPACE_ANY);
+        d->file->is_core || !d->file->has_reference ? 0 : e->offset - d->file->reference;
+    return tl_setup_add_image_at(setup, d->file->path, bias, 0, UINT64_MAX, TL_SPACE_ANY);
 }
 
 /* The same for a kernel file that is not available yet. */
@@ -110,14 +125,14 @@ static int add_mapping(struct tl_perf_import *im, struct tl_maps *maps,
         map.file = TL_PERF_MADE_NAME;
         return tl_maps_add(maps, &map);
     }
-    struct tl_perf_dso *const d = e->dso == TL_PERF_NO_FILE ? NULL : &im->dsos[e->dso];
+    struct tl_perf_dso *const d = e->dso == TL_PERF_NO_FILE ? NULL : im->dsos[e->dso];
     if (d && tl_jitdump_is(d->name)) /* only announces a jitdump file; not code */
         return tl_maps_add(maps, &map);
     /* Code that was not traced is not needed. */
     if (d && d->kind != TL_CODE_FILE && !tl_perf_import_has_kernel(im))
         return TL_OK;
-    if (d && d->found == 1)
-        tl_perf_import_find(im, d);
+    if (d && d->found == 1 && tl_perf_import_find(im, d) < 0)
+        return TL_NOMEM;
     if (d && d->found < 0 && d->kind == TL_CODE_KERNEL)
         return add_later_kernel(e, d, setup);
     if (d && d->found < 0)
@@ -127,15 +142,15 @@ static int add_mapping(struct tl_perf_import *im, struct tl_maps *maps,
     if (d->kind == TL_CODE_KERNEL)
         return add_kernel(e, d, setup);
     const bool is_module = d->kind == TL_CODE_MODULE;
-    const uint64_t from = is_module ? d->file.text_offset : 0;
-    const uint64_t end = is_module ? from + d->file.text_size : d->file.size;
-    const uint64_t limit = end < d->file.size ? end : d->file.size;
+    const uint64_t from = is_module ? d->file->text_offset : 0;
+    const uint64_t end = is_module ? from + d->file->text_size : d->file->size;
+    const uint64_t limit = end < d->file->size ? end : d->file->size;
     map.offset += from;
-    map.file = d->file.path;
+    map.file = d->file->path;
     /* Mappings consist of pages, a file may end anywhere. */
     if (map.offset < from || map.offset >= limit) {
         tl_perf_import_report(im, "%s: has no bytes at offset 0x%" PRIx64 ", which is mapped",
-                              d->file.path, map.offset);
+                              d->file->path, map.offset);
         map.file = NULL;
         return tl_maps_add(maps, &map);
     }
@@ -235,33 +250,55 @@ static void name_contexts(const struct tl_perf_import *im, struct tl_setup *setu
     }
 }
 
-/* Record the paths of missing files on the traced machine, so that they can be supplied later. For
- * modules their .text is mapped, wherever it is in the file. */
+static int by_later(const void *a, const void *b)
+{
+    return strcmp(((const struct tl_perf_dso *)a)->later, ((const struct tl_perf_dso *)b)->later);
+}
+
+/* The missing files by their names in setups; of several with one name, the first. */
+static int index_missing(const struct tl_perf_import *im, void **tree)
+{
+    for (size_t i = 0; i < im->n_dsos; i++)
+        if (im->dsos[i]->later[0] && !tsearch(im->dsos[i], tree, by_later))
+            return TL_NOMEM;
+    return TL_OK;
+}
+
+/* For modules their .text is mapped, wherever it is in the file. */
+static int name_one(struct tl_setup_image *image, const struct tl_perf_dso *d)
+{
+    const int rc = tl_setup_image_path(image, d->name);
+    return rc == TL_OK && d->kind == TL_CODE_MODULE ? tl_setup_image_anchor(image, ".text") : rc;
+}
+
+static void leave(void *unused)
+{
+    (void)unused; /* the import owns it */
+}
+
+/* Record the paths of missing files on the traced machine, so that they can be supplied later. */
 static int name_missing(const struct tl_perf_import *im, struct tl_setup *setup, size_t first)
 {
-    int rc = TL_OK;
-    for (size_t i = 0; rc == TL_OK && i < im->n_dsos; i++) {
-        const struct tl_perf_dso *const d = &im->dsos[i];
-        if (!d->later[0])
-            continue;
-        for (size_t k = first; rc == TL_OK && k < setup->n_images; k++) {
-            struct tl_setup_image *const m = &setup->images[k];
-            if (m->path || strcmp(m->file, d->later) != 0)
-                continue;
-            rc = tl_setup_image_path(m, d->name);
-            if (rc == TL_OK && d->kind == TL_CODE_MODULE)
-                rc = tl_setup_image_anchor(m, ".text");
-        }
+    void *tree = NULL;
+    int rc = index_missing(im, &tree);
+    for (size_t i = first; rc == TL_OK && i < setup->n_images; i++) {
+        struct tl_perf_dso wanted;
+        snprintf(wanted.later, sizeof wanted.later, "%s", setup->images[i].file);
+        struct tl_perf_dso *const *const d =
+            tl_setup_is_stored(setup->images[i].file) ? tfind(&wanted, &tree, by_later) : NULL;
+        if (d && !setup->images[i].path)
+            rc = name_one(&setup->images[i], *d);
     }
+    tdestroy(tree, leave);
     return rc;
 }
 
 /* Join a program with its symbols; if they do not match, use the program alone. */
 static int join(const struct tl_perf_import *im, const struct tl_perf_dso *d, struct tl_buf *out)
 {
-    const int rc = tl_debug_file_join(d->file.path, d->debug, out);
+    const int rc = tl_debug_file_join(d->file->path, d->debug, out);
     if (rc < 0 && rc != TL_NOMEM) {
-        tl_perf_import_report(im, "%s: has no symbols of %s", d->debug, d->file.path);
+        tl_perf_import_report(im, "%s: has no symbols of %s", d->debug, d->file->path);
         tl_buf_fini(out);
     }
     return rc == TL_NOMEM ? rc : TL_OK;
@@ -272,14 +309,14 @@ static int add_unpacked(const struct tl_perf_import *im, struct tl_setup *setup)
 {
     int rc = TL_OK;
     for (size_t i = 0; rc == TL_OK && i < im->n_dsos; i++) {
-        const struct tl_perf_dso *const d = &im->dsos[i];
+        const struct tl_perf_dso *const d = im->dsos[i];
         struct tl_buf bytes = {0};
-        if (d->found != TL_OK || !(d->file.is_packed || d->debug[0]) ||
-            tl_setup_made(setup, d->file.path))
+        if (d->found != TL_OK || !(d->file->is_packed || d->debug) ||
+            tl_setup_made(setup, d->file->path))
             continue;
-        rc = d->file.is_packed ? tl_code_unpack(&d->file, &bytes) : join(im, d, &bytes);
+        rc = d->file->is_packed ? tl_code_unpack(d->file, &bytes) : join(im, d, &bytes);
         if (rc == TL_OK && bytes.n > 0)
-            rc = tl_setup_add_made(setup, d->file.path, &bytes);
+            rc = tl_setup_add_made(setup, d->file->path, &bytes);
         tl_buf_fini(&bytes);
     }
     return rc;
@@ -300,6 +337,18 @@ static int add_made(const struct tl_perf_import *im, struct tl_setup *setup)
     return tl_setup_add_made(setup, TL_PERF_MADE_NAME, &bytes);
 }
 
+/* What is left out beyond the limit of the maps is only code that is not followed. */
+static int report_limit(const struct tl_perf_import *im, int rc)
+{
+    if (rc != TL_LIMIT)
+        return rc;
+    tl_perf_import_report(im,
+                          "its records map more than %zu pieces of code, counted again for each "
+                          "process and thread; the rest is left out",
+                          TL_MAPS_MOST);
+    return TL_OK;
+}
+
 int tl_perf_import_images(struct tl_perf_import *im, struct tl_setup *setup)
 {
     const size_t before = setup->n_images;
@@ -317,12 +366,13 @@ int tl_perf_import_images(struct tl_perf_import *im, struct tl_setup *setup)
         rc = take_event(im, maps, &im->events[i], setup);
     if (rc == TL_OK)
         rc = add_unreported(im, maps);
+    rc = report_limit(im, rc);
     if (rc == TL_OK)
         rc = add_made(im, setup);
     if (rc == TL_OK)
         rc = add_unpacked(im, setup);
     if (rc == TL_OK)
-        rc = tl_maps_images(maps, setup);
+        rc = report_limit(im, tl_maps_images(maps, setup));
     if (rc == TL_OK)
         name_contexts(im, setup, before);
     if (rc == TL_OK)

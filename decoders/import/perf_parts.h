@@ -22,14 +22,16 @@
 #define TL_PERF_MADE      (SIZE_MAX - 1) /* for `dso`: in the file of run-time code */
 #define TL_PERF_MADE_NAME "[made code]"
 
-/* A mapped file, and the result of searching for it. */
+/* A mapped file, and the result of searching for it. Hostile captures name any number of them, so
+ * what is only known of files that were found is separate. */
 struct tl_perf_dso {
     char *name;
     struct tl_build_id id;
     enum tl_code_kind kind;
-    struct tl_code_file file;
-    char debug[4096]; /* file with its symbols; "": it has its own, or there is none */
-    int found;        /* result of tl_code_find(); 1: not searched yet */
+    size_t index;
+    struct tl_code_file *file; /* NULL: not found, or not searched yet */
+    char *debug;               /* file with its symbols; NULL: it has its own, or there is none */
+    int found;                 /* result of tl_code_find(); 1: not searched yet */
     /* Name in a setup if the file was not found; else "". */
     char later[9 + 2 * TL_BUILD_ID_MAX + 1];
     uint64_t reported; /* jitdump files: bytes read so far */
@@ -78,14 +80,16 @@ struct tl_perf_import {
     char release[64]; /* kernel release */
     struct tl_perf_event *events;
     size_t n_events, cap_events;
-    struct tl_perf_dso *dsos;
+    struct tl_perf_dso **dsos;
     size_t n_dsos, cap_dsos;
-    struct tl_perf_named_id *ids;
-    size_t n_ids, cap_ids;
-    char **event_names; /* by attribute */
+    void *dso_tree;               /* tsearch(3): the same, by name, kind and ID */
+    void *ids;                    /* tree of struct tl_perf_named_id: the first one of each name */
+    struct tl_build_id kernel_id; /* the first one of a name of the kernel */
+    char **event_names;           /* by attribute */
     size_t n_event_names, cap_event_names;
     int32_t *areas; /* CPUs of the AUX buffers */
     size_t n_areas, cap_areas;
+    struct tl_perf_map area_of; /* their indices */
     struct tl_made_code made;
     struct tl_perf_ksymbol *ksymbols;
     size_t n_ksymbols, cap_ksymbols;
@@ -113,12 +117,17 @@ TL_MUST_USE int tl_perf_import_feature(void *context, unsigned feature, struct t
 TL_MUST_USE int tl_perf_import_area(void *context, const struct tl_perf_area *area, uint64_t at,
                                     struct tl_bytes bytes, uint64_t offset);
 
+/* The ID given for this name, or NULL. */
+const struct tl_build_id *tl_perf_import_id(const struct tl_perf_import *im, const char *name);
+/* Free files and IDs. */
+void tl_perf_import_forget(struct tl_perf_import *im);
+
 /* ---- perf_memory.c --------------------------------------------------------------------------- */
 
 /* Append all mappings to the setup's images. */
 TL_MUST_USE int tl_perf_import_images(struct tl_perf_import *im, struct tl_setup *setup);
-/* Search for the file; report if it is missing. */
-void tl_perf_import_find(struct tl_perf_import *im, struct tl_perf_dso *dso);
+/* Search for the file; report if it is missing. Returns TL_NOMEM. */
+TL_MUST_USE int tl_perf_import_find(struct tl_perf_import *im, struct tl_perf_dso *dso);
 
 /* ---- perf_names.c ---------------------------------------------------------------------------- */
 

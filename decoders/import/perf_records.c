@@ -5,22 +5,46 @@
 #include "perf/sample.h"
 
 #include <inttypes.h>
+#include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* ---- build IDs given by name ----------------------------------------------------------------- */
 
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const struct tl_perf_named_id *)a)->name,
+                  ((const struct tl_perf_named_id *)b)->name);
+}
+
+static void free_named(void *p)
+{
+    struct tl_perf_named_id *const named = p;
+    if (named)
+        free(named->name);
+    free(named);
+}
+
 static int add_named(struct tl_perf_import *im, const char *name, size_t n,
                      const struct tl_build_id *id)
 {
-    char *const copy = strndup(name, n);
-    if (!copy || tl_grow(&im->ids, &im->cap_ids, im->n_ids + 1, sizeof *im->ids) < 0) {
-        free(copy);
-        return TL_NOMEM;
-    }
-    im->ids[im->n_ids++] = (struct tl_perf_named_id){copy, *id};
-    return TL_OK;
+    struct tl_perf_named_id *const named = calloc(1, sizeof *named);
+    if (named)
+        *named = (struct tl_perf_named_id){strndup(name, n), *id};
+    void *const *const kept = named && named->name ? tsearch(named, &im->ids, by_name) : NULL;
+    if (im->kernel_id.n == 0 && named && named->name && !strncmp(named->name, "[kernel.", 8))
+        im->kernel_id = *id;
+    if (!kept || *kept != named)
+        free_named(named);
+    return kept ? TL_OK : TL_NOMEM;
+}
+
+const struct tl_build_id *tl_perf_import_id(const struct tl_perf_import *im, const char *name)
+{
+    const struct tl_perf_named_id wanted = {.name = (char *)name};
+    struct tl_perf_named_id *const *const found = tfind(&wanted, &im->ids, by_name);
+    return found ? &(*found)->id : NULL;
 }
 
 /* Remove padding: linkers generate IDs of 8, 16 and 20 bytes; if the length is not given, zeros
@@ -80,27 +104,67 @@ static enum tl_code_kind kind_of(int32_t pid, const char *name)
                : TL_CODE_MODULE;
 }
 
-static int dso_of(struct tl_perf_import *im, const struct tl_perf_mapping *m, size_t *out)
+/* Files are the same if name, kind and ID are. */
+static int by_file(const void *a, const void *b)
 {
-    struct tl_build_id id = {.n = m->n_build_id};
-    memcpy(id.v, m->build_id, id.n);
-    for (size_t i = im->n_dsos; i-- > 0;) {
-        const struct tl_perf_dso *const d = &im->dsos[i];
-        if (!strcmp(d->name, m->name) && d->kind == kind_of(m->pid, m->name) && d->id.n == id.n &&
-            !memcmp(d->id.v, id.v, id.n)) {
-            *out = i;
-            return TL_OK;
-        }
+    const struct tl_perf_dso *const x = a, *const y = b;
+    if (x->kind != y->kind || x->id.n != y->id.n)
+        return x->kind != y->kind ? (int)x->kind - (int)y->kind : x->id.n - y->id.n;
+    const int order = memcmp(x->id.v, y->id.v, x->id.n);
+    return order ? order : strcmp(x->name, y->name);
+}
+
+static void free_dso(struct tl_perf_dso *d)
+{
+    if (!d)
+        return;
+    free(d->name);
+    free(d->file);
+    free(d->debug);
+    free(d);
+}
+
+static void leave(void *unused)
+{
+    (void)unused; /* the list owns it */
+}
+
+void tl_perf_import_forget(struct tl_perf_import *im)
+{
+    tdestroy(im->dso_tree, leave);
+    tdestroy(im->ids, free_named);
+    for (size_t i = 0; i < im->n_dsos; i++)
+        free_dso(im->dsos[i]);
+    free(im->dsos);
+}
+
+static int add_dso(struct tl_perf_import *im, const struct tl_perf_dso *like)
+{
+    struct tl_perf_dso *const d = calloc(1, sizeof *d);
+    if (d) {
+        *d = *like;
+        d->name = strdup(like->name);
     }
-    char *const name = strdup(m->name);
-    if (!name || tl_grow(&im->dsos, &im->cap_dsos, im->n_dsos + 1, sizeof *im->dsos) < 0) {
-        free(name);
+    if (!d || !d->name || tl_grow(&im->dsos, &im->cap_dsos, im->n_dsos + 1, sizeof *im->dsos) < 0 ||
+        !tsearch(d, &im->dso_tree, by_file)) {
+        free_dso(d);
         return TL_NOMEM;
     }
-    *out = im->n_dsos;
-    im->dsos[im->n_dsos++] =
-        (struct tl_perf_dso){.name = name, .id = id, .kind = kind_of(m->pid, name), .found = 1};
+    im->dsos[im->n_dsos++] = d;
     return TL_OK;
+}
+
+static int dso_of(struct tl_perf_import *im, const struct tl_perf_mapping *m, size_t *out)
+{
+    struct tl_perf_dso wanted = {.name = (char *)m->name,
+                                 .id = {.n = m->n_build_id},
+                                 .kind = kind_of(m->pid, m->name),
+                                 .index = im->n_dsos,
+                                 .found = 1};
+    memcpy(wanted.id.v, m->build_id, wanted.id.n);
+    struct tl_perf_dso *const *const known = tfind(&wanted, &im->dso_tree, by_file);
+    *out = known ? (*known)->index : im->n_dsos;
+    return known ? TL_OK : add_dso(im, &wanted);
 }
 
 /* Is code mapped? MMAP records have a flag for data, MMAP2 records a protection, if present. */
@@ -120,10 +184,10 @@ int tl_perf_import_area(void *context, const struct tl_perf_area *area, uint64_t
         return TL_OK;
     im->begun = true;
     const int32_t who = area->cpu >= 0 ? area->cpu : -1 - area->tid;
-    for (size_t i = 0; i < im->n_areas; i++)
-        if (im->areas[i] == who)
-            return TL_OK;
-    if (tl_grow(&im->areas, &im->cap_areas, im->n_areas + 1, sizeof *im->areas) < 0)
+    if (tl_perf_map_get(&im->area_of, (uint32_t)who) >= 0)
+        return TL_OK;
+    if (tl_grow(&im->areas, &im->cap_areas, im->n_areas + 1, sizeof *im->areas) < 0 ||
+        tl_perf_map_set(&im->area_of, (uint32_t)who, im->n_areas) < 0)
         return TL_NOMEM;
     im->areas[im->n_areas++] = who;
     return TL_OK;

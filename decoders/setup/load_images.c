@@ -83,8 +83,10 @@ int tl_setup_load_images(const struct tl_setup *setup, struct tl_image *image,
         struct tl_bytes bytes = {0};
         if (m->path && !resolve && tl_setup_is_stored(m->file))
             continue; /* not available */
-        if (tl_image_bind(image, &m->context) < 0) {
-            rc = tl_fail_set(fail, TL_LIMIT, "%.120s: too many contexts with images", m->file);
+        rc = tl_image_bind(image, &m->context);
+        if (rc < 0) {
+            rc = tl_fail_set(fail, (enum tl_err)rc, "%.120s: %s", m->file,
+                             rc == TL_LIMIT ? "too many contexts with images" : "out of memory");
             break;
         }
         tl_image_during(image, m->span);

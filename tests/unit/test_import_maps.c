@@ -6,8 +6,11 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -188,12 +191,119 @@ static void odd_lengths(void **state)
     tl_setup_fini(&s);
 }
 
+/* ---- time that grows with the records ------------------------------------------------------- */
+
+static int fake_file(void *context, const char *file, struct tl_bytes *bytes, struct tl_fail *fail)
+{
+    static uint8_t content[0x1000];
+    (void)context;
+    (void)file;
+    (void)fail;
+    *bytes = (struct tl_bytes){content, sizeof content};
+    return TL_OK;
+}
+
+/* All of these were searched one by one once. */
+enum many { PLACES, OTHER_FILES, REPLACED, UNMAPPED, PROCESSES_OF_ONE, THREADS, FORKS, KINDS };
+
+static int record(struct tl_maps *maps, enum many kind, unsigned i)
+{
+    char file[32];
+    struct tl_map map = {
+        .process = 1, .time = 5 + i, .address = 0x1000, .length = 0x1000, .file = "f"};
+    snprintf(file, sizeof file, "f%u", i);
+    switch (kind) {
+    case PLACES: /* not in order */
+        map.address *= 1 + (i * UINT64_C(2654435761) & 0xfffff);
+        return tl_maps_add(maps, &map);
+    case OTHER_FILES:
+        map.address *= 1 + i;
+        map.file = file;
+        return tl_maps_add(maps, &map);
+    case REPLACED:
+        return tl_maps_add(maps, &map);
+    case UNMAPPED:
+        map.file = i % 2 ? NULL : "f";
+        map.address *= 1 + i / 2;
+        return tl_maps_add(maps, &map);
+    case PROCESSES_OF_ONE:
+        map.process = 1 + i;
+        return tl_maps_add(maps, &map);
+    case THREADS:
+        return i == 0 ? tl_maps_add(maps, &map) : tl_maps_thread(maps, 1, 1 + i, map.time);
+    default:
+        return i == 0 ? tl_maps_add(maps, &map) : tl_maps_fork(maps, 1 + i, i, map.time);
+    }
+}
+
+/* Nanoseconds of this thread's processor time to make an image of `n` records. */
+static uint64_t time_of(enum many kind, unsigned n)
+{
+    struct timespec from, to;
+    struct tl_maps *maps;
+    struct tl_setup setup;
+    struct tl_image *image;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &from);
+    tl_setup_init(&setup);
+    assert_int_equal(tl_maps_new(&maps), TL_OK);
+    for (unsigned i = 0; i < n; i++)
+        assert_int_equal(record(maps, kind, i), TL_OK);
+    assert_int_equal(tl_maps_images(maps, &setup), TL_OK);
+    assert_int_equal(setup.n_images, kind == UNMAPPED ? n / 2 : n);
+    assert_int_equal(tl_image_new(&image), TL_OK);
+    assert_int_equal(tl_setup_load_images(&setup, image, fake_file, NULL, NULL), TL_OK);
+    assert_int_equal(tl_image_freeze(image), TL_OK);
+    tl_image_free(image);
+    tl_maps_free(maps);
+    tl_setup_fini(&setup);
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &to);
+    return (uint64_t)((to.tv_sec - from.tv_sec) * 1000000000 + (to.tv_nsec - from.tv_nsec));
+}
+
+static uint64_t best_time(enum many kind, unsigned n)
+{
+    uint64_t best = UINT64_MAX;
+    for (unsigned i = 0; i < 3; i++) {
+        const uint64_t ns = time_of(kind, n);
+        best = ns < best ? ns : best;
+    }
+    return best;
+}
+
+/* Eight times as many records take about eight times as long, not 64 times. */
+static void time_grows_with_records(void **state)
+{
+    enum { FEW = 12500, MANY = 8 * FEW, MOST = 24 };
+    (void)state;
+    for (enum many kind = 0; kind < KINDS; kind++) {
+        const uint64_t few = best_time(kind, FEW), many = best_time(kind, MANY);
+        print_message("%d: %llu us, %llu us\n", (int)kind, (unsigned long long)few / 1000,
+                      (unsigned long long)many / 1000);
+        assert_true(many < MOST * few);
+    }
+}
+
+/* A process of many maps that forks without end: maps times forks. */
+static void pieces_have_a_limit(void **state)
+{
+    struct tl_maps *maps;
+    int rc = TL_OK;
+    (void)state;
+    assert_int_equal(tl_maps_new(&maps), TL_OK);
+    for (unsigned i = 0; i < 2000; i++)
+        assert_int_equal(record(maps, OTHER_FILES, i), TL_OK);
+    for (unsigned i = 0; i < 2000 && rc == TL_OK; i++)
+        rc = tl_maps_fork(maps, 2 + i, 1, 9999);
+    assert_int_equal(rc, TL_LIMIT);
+    tl_maps_free(maps);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(show_what_memory_held),
-        cmocka_unit_test(threads_are_names),
-        cmocka_unit_test(odd_lengths),
+        cmocka_unit_test(show_what_memory_held), cmocka_unit_test(threads_are_names),
+        cmocka_unit_test(odd_lengths),           cmocka_unit_test(time_grows_with_records),
+        cmocka_unit_test(pieces_have_a_limit),
     };
     return cmocka_run_group_tests_name("import_maps", tests, NULL, NULL);
 }
