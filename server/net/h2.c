@@ -163,11 +163,14 @@ static bool flush(struct tl_h2 *h2)
     do {
         if (nghttp2_session_send(h2->session))
             return false;
+        const size_t before = h2->out.bytes;
         some = h2->out.count > 0;
-        sent += h2->out.bytes;
+        sent += before;
         rc = tl_conn_flush(conn, &h2->out);
         if (rc < 0)
             return false;
+        if (rc || h2->out.bytes < before)
+            h2->moved_at = uv_now(&conn->loop->loop.uv);
         if (sent > TURN_BYTES)
             rc = 0; /* continue when the socket is reported to be writable, which it is */
     } while (rc && some && nghttp2_session_want_write(h2->session));
@@ -328,11 +331,7 @@ static void dispatch(struct tl_stream *stream)
                        stream->account, &stream->body);
 }
 
-/*
- * Requests that are not gRPC are answered when they are complete, even if their body is unwanted:
- * clients such as curl treat an early answer as a failure.
- */
-static void begin_http(struct tl_stream *stream)
+void tl_h2_begin_http(struct tl_stream *stream)
 {
     if (stream->is_grpc || stream->working)
         return;
@@ -369,10 +368,10 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
     if (frame->hd.type == NGHTTP2_HEADERS && !stream->dispatched)
         dispatch(stream);
     if (stream->refused)
-        begin_http(stream);
+        tl_h2_begin_http(stream);
     if (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) {
         tl_stream_receive_end(stream);
-        begin_http(stream);
+        tl_h2_begin_http(stream);
     }
     return 0;
 }
@@ -387,7 +386,7 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t stream_id, c
     const ssize_t free_now = stream ? tl_stream_receive(stream, data, length) : (ssize_t)length;
     if (stream && !stream->is_grpc && !tl_body_add(&stream->body, data, length) &&
         (stream->dropped += length) > MAX_DROPPED)
-        begin_http(stream);
+        tl_h2_begin_http(stream);
     if (free_now > 0)
         nghttp2_session_consume_stream(session, stream_id, (size_t)free_now);
     return 0;
@@ -492,7 +491,7 @@ int tl_h2_start(struct tl_conn *conn)
         return TL_NOMEM;
     conn->h2 = h2;
     h2->conn = conn;
-    h2->heard_at = h2->busy_at = h2->credit_at = uv_now(&conn->loop->loop.uv);
+    h2->heard_at = h2->moved_at = h2->busy_at = h2->credit_at = uv_now(&conn->loop->loop.uv);
     h2->credit = CREDIT_BURST;
     h2->session = new_session(h2);
     if (!h2->session)
@@ -518,53 +517,6 @@ void tl_h2_free(struct tl_h2 *h2)
     free(h2);
 }
 
-/* A request that does not arrive. Returns false if the connection cannot go on. */
-static bool end_late(struct tl_h2 *h2, struct tl_stream *stream, uint64_t now)
-{
-    if (!stream->due || now < stream->due)
-        return true;
-    if (stream->owed) { /* we ourselves do not let it send */
-        tl_stream_await(stream);
-        return true;
-    }
-    stream->due = 0;
-    if (!stream->dispatched) { /* in the middle of its head, and nothing else can be sent */
-        nghttp2_session_terminate_session(h2->session, NGHTTP2_ENHANCE_YOUR_CALM);
-        return false;
-    }
-    stream->late = true;
-    if (stream->is_grpc)
-        tl_stream_give_up(stream);
-    else
-        begin_http(stream);
-    return true;
-}
-
-/*
- * An answer of which the client takes nothing, because it gives no window or does not read from the
- * socket. One that is produced while it is sent may pause for any time, if its client holds little.
- */
-static void end_stalled(struct tl_h2 *h2, struct tl_stream *stream, uint64_t now)
-{
-    const bool waits = stream->submitted && !stream->deferred && stream->ready_bytes > 0;
-    if (!waits || now - stream->moved_at < h2->conn->loop->net->options.answer_ms ||
-        (atomic_load(&stream->lasting) && tl_account_little(stream->account, TL_USE_ANSWERS)))
-        return;
-    atomic_fetch_add(&h2->conn->loop->net->stats.stalled, 1);
-    nghttp2_submit_rst_stream(h2->session, 0, stream->id, NGHTTP2_ENHANCE_YOUR_CALM);
-}
-
-static void end_waiting(struct tl_h2 *h2, uint64_t now)
-{
-    bool goes_on = true;
-    for (struct tl_stream *s = h2->streams, *next; s && goes_on; s = next) {
-        next = s->next;
-        goes_on = end_late(h2, s, now);
-        if (goes_on)
-            end_stalled(h2, s, now);
-    }
-}
-
 void tl_h2_tick(struct tl_conn *conn)
 {
     struct tl_h2 *const h2 = conn->h2;
@@ -582,7 +534,10 @@ void tl_h2_tick(struct tl_conn *conn)
         h2->ping_pending = true;
         nghttp2_submit_ping(h2->session, 0, NULL);
     }
-    end_waiting(h2, now);
+    if (!tl_h2_end_overdue(h2, now)) {
+        tl_conn_close(conn);
+        return;
+    }
     if (h2->streams)
         h2->busy_at = now;
     else if (now - h2->busy_at > IDLE_MS)

@@ -26,6 +26,7 @@ struct tl_h2 {
     bool last_goaway;  /* the second GOAWAY is sent */
     bool ping_pending; /* a keep-alive PING is unanswered */
     uint64_t heard_at; /* loop time of the last received bytes */
+    uint64_t moved_at; /* loop time when the socket last took bytes, or nothing was left for it */
     uint64_t busy_at;  /* loop time when there last was a stream */
     uint64_t credit_at;
     double credit; /* tokens left for frames that cost work and carry nothing (flood protection) */
@@ -33,5 +34,19 @@ struct tl_h2 {
 
 /* Send the session's pending output soon. */
 void tl_h2_flush_soon(struct tl_h2 *h2);
+
+/*
+ * Answer a request that is not gRPC; does nothing if it is or if that was done. Such requests are
+ * answered when they are complete, even if their body is unwanted: clients such as curl treat an
+ * early answer as a failure.
+ */
+void tl_h2_begin_http(struct tl_stream *stream);
+
+/*
+ * End the requests that have not arrived in time, and the answers of which the client has taken
+ * nothing for some time. `now`: loop time. Returns false if the connection must be closed, since
+ * its socket takes nothing, not even a reset (overdue.c).
+ */
+bool tl_h2_end_overdue(struct tl_h2 *h2, uint64_t now);
 
 #endif

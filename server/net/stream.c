@@ -515,6 +515,14 @@ void tl_stream_receive_end(struct tl_stream *stream)
 
 /* ---- loop side: out --------------------------------------------------------------------- */
 
+bool tl_stream_pending(struct tl_stream *stream)
+{
+    pthread_mutex_lock(&stream->waiter.lock);
+    const bool pending = stream->out_bytes > 0 || stream->ended;
+    pthread_mutex_unlock(&stream->waiter.lock);
+    return pending;
+}
+
 bool tl_stream_collect(struct tl_stream *stream)
 {
     pthread_mutex_lock(&stream->waiter.lock);

@@ -62,7 +62,8 @@ struct tl_stream {
     size_t head_held;    /* charged to the caller's account for the request's head */
     uint64_t due;        /* loop time by which more must have arrived; 0: nothing is waited for */
     size_t step;         /* bytes of it since `due` was set */
-    uint64_t moved_at;   /* loop time when something was sent last */
+    uint64_t moved_at;   /* loop time when something was sent last, or nothing was there for it */
+    bool stalls;         /* reset because its client does not take it */
     bool submitted;      /* the response's head was submitted */
     bool deferred;       /* nghttp2 waits for data */
     bool finished;       /* nghttp2 has got the last of the body, and the trailers */
@@ -171,6 +172,8 @@ void tl_stream_await(struct tl_stream *stream);
 void tl_stream_give_up(struct tl_stream *stream);
 /* The client half-closed the stream. */
 void tl_stream_receive_end(struct tl_stream *stream);
+/* Is there more of the answer to be sent, at least its end? */
+bool tl_stream_pending(struct tl_stream *stream);
 /* Fill `ready` with what can be sent. Returns whether the response ends after it. */
 bool tl_stream_collect(struct tl_stream *stream);
 /* Move `n` bytes of `ready` to `q`. TL_NOMEM. */

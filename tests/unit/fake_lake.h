@@ -23,6 +23,7 @@ struct fake_knobs {
     atomic_size_t stored_n;
     atomic_uint pieces; /* pieces delivered and not yet released */
     atomic_uint given;  /* pieces delivered so far */
+    atomic_bool mute;   /* ranges deliver only their first piece until this is cleared */
     atomic_bool chatty; /* find and verify report as much as allowed, verify 8 MiB */
 };
 extern struct fake_knobs fake;

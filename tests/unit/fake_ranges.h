@@ -75,6 +75,8 @@ int tl_range_next_stored(struct tl_range *range, struct tl_range_stored *out, st
 int tl_range_next(struct tl_range *range, struct tl_buf *out, struct tl_fail *fail)
 {
     int rc = TL_OK;
+    while (range->begun && atomic_load(&fake.mute))
+        usleep(1000);
     if (!range->begun)
         rc = tl_buf_printf(out, "# stream " STREAM "\n");
     else if (range->at == range->end)

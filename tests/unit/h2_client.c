@@ -108,7 +108,10 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
 static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const uint8_t *p, size_t n,
                    void *user)
 {
-    struct h2_exchange *const x = find(user, id);
+    struct h2_client *const c = user;
+    struct h2_exchange *const x = find(c, id);
+    if (!c->keeps_window)
+        nghttp2_session_consume(session, id, n);
     return x ? tl_buf_add(&x->body, p, n) : 0;
 }
 
@@ -179,6 +182,7 @@ struct h2_client *h2_connect_from(const char *url, const char *source, uint32_t 
     nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, on_data);
     nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, on_close);
     nghttp2_option_new(&option);
+    nghttp2_option_set_no_auto_window_update(option, 1);
     nghttp2_option_set_max_send_header_block_length(option, 1 << 20);
     assert_int_equal(nghttp2_session_client_new2(&c->session, callbacks, c, option), 0);
     nghttp2_option_del(option);

@@ -42,6 +42,7 @@ struct h2_client {
     uint32_t goaway_code;
     unsigned pongs;
     bool eof;
+    bool keeps_window; /* what it receives is not returned to the server's windows */
 };
 
 /* Connect to a listener's URL ("http://127.0.0.1:1234", "https://…"). Fails the test if refused. */

@@ -1,162 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* One client that takes everything it can get leaves the others their share: of threads, of
- * connections, of memory. And what does not arrive, or is not taken, ends by itself. */
-#include "unit/serving.h"
-#include "unit/wire.h"
+/* One client that takes everything it can get leaves the others their share: of threads and of
+ * connections. And what does not arrive ends by itself. */
+#include "unit/sharing.h"
 
-#include "grpc/health/v1/health.pb-c.h"
-#include "tracelake/v1/catalog.pb-c.h"
 #include "tracelake/v1/ingest.pb-c.h"
-#include "tracelake/v1/ranges.pb-c.h"
 
 #include <poll.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#define LIST    "/tracelake.v1.Catalog/ListTraces"
-#define WATCH   "/tracelake.v1.Catalog/WatchTraces"
-#define VERIFY  "/tracelake.v1.Catalog/Verify"
-#define LOCATE  "/tracelake.v1.Ranges/Locate"
-#define PUSH    "/tracelake.v1.Ingest/Push"
-#define CHECK   "/grpc.health.v1.Health/Check"
-#define REFLECT "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo"
-
-#define ALICE "Bearer alice-0123456789abc"
-#define BOB   "Bearer bob-0123456789abcde"
-
-#define PATIENCE_MS 20000
-#define OTHER       "127.0.0.2"
-
-static const uint8_t empty_message[5];
-static char tokens_path[64];
-
-static void on_durable(void *context, uint64_t offset)
-{
-}
-
-static void add_trace(struct tl_lake *lake, const char *name)
-{
-    const struct tl_ingest_request request = {
-        .rig = "rig", .trace = name, .setup = "[trace]\nformat = tpiu\n"};
-    static const uint8_t bytes[4096];
-    struct tl_ingest *ingest;
-    char trace[64];
-    uint64_t durable;
-    struct tl_fail fail = {0};
-    assert_int_equal(
-        tl_ingest_open(lake, &request, on_durable, NULL, &ingest, trace, &durable, &fail), TL_OK);
-    assert_int_equal(tl_ingest_append(ingest, 0, (struct tl_bytes){bytes, sizeof bytes}, &fail),
-                     TL_OK);
-    assert_int_equal(tl_ingest_finish(ingest, &durable, &fail), TL_OK);
-    tl_ingest_close(ingest);
-}
-
-static void open_server(struct serving *s, struct tl_net_options options, bool tokens)
-{
-    static const char lines[] = "alice-0123456789abc push name=alice\n"
-                                "bob-0123456789abcde push name=bob\n";
-    snprintf(tokens_path, sizeof tokens_path, "/tmp/tl-shares-%d", (int)getpid());
-    FILE *const file = fopen(tokens_path, "w");
-    assert_non_null(file);
-    fputs(lines, file);
-    fclose(file);
-    chmod(tokens_path, 0600);
-    options.tokens = tokens ? tokens_path : NULL;
-    serve(s, &options);
-    unlink(tokens_path);
-    add_trace(s->lake, "t");
-}
-
-static unsigned long long metric(struct tl_net *net, const char *name)
-{
-    struct tl_buf text = {0};
-    char line[96];
-    snprintf(line, sizeof line, "\ntracelake_%s ", name);
-    assert_int_equal(tl_net_metrics(net, &text), TL_OK);
-    assert_int_equal(tl_buf_add(&text, "", 1), TL_OK);
-    const char *const at = strstr((char *)text.p, line);
-    if (!at)
-        fail_msg("there is no %s", name);
-    const unsigned long long value = strtoull(at + strlen(line), NULL, 10);
-    tl_buf_fini(&text);
-    return value;
-}
-
-static void await_metric(struct tl_net *net, const char *name, unsigned long long least,
-                         unsigned long long most)
-{
-    for (int waited = 0; waited < PATIENCE_MS; waited++) {
-        const unsigned long long now = metric(net, name);
-        if (now >= least && now <= most)
-            return;
-        usleep(1000);
-    }
-    fail_msg("%s is %llu, not %llu to %llu", name, metric(net, name), least, most);
-}
-
-static struct h2_exchange *begin(struct h2_client *c, const char *path, const char *token)
-{
-    return h2_request(c, "POST", path, false, "content-type", "application/grpc",
-                      token ? "authorization" : NULL, token, NULL);
-}
-
-static struct h2_exchange *call(struct h2_client *c, const char *path, const char *token)
-{
-    struct h2_exchange *const x = begin(c, path, token);
-    h2_send(c, x, empty_message, 5, true);
-    return x;
-}
-
-static struct h2_exchange *verify(struct h2_client *c, const char *token)
-{
-    Tracelake__V1__VerifyRequest request = TRACELAKE__V1__VERIFY_REQUEST__INIT;
-    request.trace = (char *)(uintptr_t) "t";
-    struct h2_exchange *const x = begin(c, VERIFY, token);
-    h2_send_message(c, x, &request.base, true);
-    return x;
-}
-
-/* A long call that is soon done. */
-static struct h2_exchange *locate(struct h2_client *c, const char *token)
-{
-    Tracelake__V1__LocateRequest request = TRACELAKE__V1__LOCATE_REQUEST__INIT;
-    request.trace = (char *)(uintptr_t) "t";
-    request.stream = (char *)(uintptr_t) "cs.10";
-    struct h2_exchange *const x = begin(c, LOCATE, token);
-    h2_send_message(c, x, &request.base, true);
-    return x;
-}
-
-static void expect_status(struct h2_client *c, struct h2_exchange *x, int status)
-{
-    h2_finish(c, x);
-    if (h2_grpc_status(x) != status)
-        fail_msg("status %d, not %d: %s", h2_grpc_status(x), status, h2_grpc_text(x));
-}
-
-/* Wait until everything that was sent has been processed. */
-static void settle(struct h2_client *c)
-{
-    const unsigned pongs = c->pongs;
-    nghttp2_submit_ping(c->session, 0, NULL);
-    for (int i = 0; c->pongs == pongs && !c->eof && i < 1000; i++)
-        h2_step(c, PATIENCE_MS / 1000);
-}
-
-static void expect_short_calls(const struct serving *s, const char *source, const char *token)
-{
-    struct h2_client *const c = h2_connect_from(s->url, source, 1 << 20);
-    expect_status(c, call(c, CHECK, NULL), 0);
-    expect_status(c, call(c, LIST, token), 0);
-    expect_status(c, locate(c, token), 0);
-    struct h2_exchange *const x = h2_request(c, "GET", "/readyz", true, NULL);
-    h2_finish(c, x);
-    assert_int_equal(h2_status(x), 200);
-    h2_free(c);
-}
 
 /* ---- requests that do not arrive ------------------------------------------------------------ */
 
@@ -204,7 +53,7 @@ static void test_heads_that_do_not_arrive(void **state)
     ssize_t n;
     do {
         struct pollfd p = {.fd = w.fd, .events = POLLIN};
-        assert_int_equal(poll(&p, 1, PATIENCE_MS), 1);
+        assert_int_equal(poll(&p, 1, PATIENCE_S * 1000), 1);
     } while ((n = wire_read(&w, in, sizeof in)) > 0);
     wire_close(&w);
     await_metric(s.net, "share_used{of=\"head-bytes\"}", 0, 0);
@@ -232,170 +81,6 @@ static void test_pushes_may_pause(void **state)
         expect_status(c, h2_call(c, LIST), 14);
     assert_false(push->closed);
     h2_free(c);
-    stop_serving(&s);
-}
-
-/* ---- memory --------------------------------------------------------------------------------- */
-
-/* Large heads of requests that never end. */
-static void test_heads_are_counted(void **state)
-{
-    enum { CLIENTS = 14, STREAMS = 100, BYTES = 60000, SHARE = 64 << 20 };
-    struct serving s;
-    struct h2_client *clients[CLIENTS];
-    open_server(&s, (struct tl_net_options){0}, false);
-    char *const value = malloc(BYTES + 1);
-    memset(value, 'x', BYTES);
-    value[BYTES] = 0;
-    for (int i = 0; i < CLIENTS; i++) {
-        clients[i] = h2_connect(s.url);
-        for (int k = 0; k < STREAMS; k++)
-            h2_request(clients[i], "POST", LIST, false, "content-type", "application/grpc", "x",
-                       value, NULL);
-        settle(clients[i]);
-    }
-    assert_true(metric(s.net, "share_largest{of=\"head-bytes\"}") <= SHARE + BYTES);
-    assert_true(metric(s.net, "share_largest{of=\"head-bytes\"}") > SHARE / 2);
-    assert_true(metric(s.net, "share_refused_total{of=\"head-bytes\"}") > 0);
-    expect_short_calls(&s, OTHER, NULL);
-    for (int i = 0; i < CLIENTS; i++)
-        h2_free(clients[i]);
-    await_metric(s.net, "share_used{of=\"head-bytes\"}", 0, 0);
-    free(value);
-    stop_serving(&s);
-}
-
-/* Answers of some MiB each, to a client that gives no window for them. */
-static void test_answers_that_are_not_taken(void **state)
-{
-    enum { STREAMS = 100, ALL = 32 << 20, ANSWER = 4 << 20 };
-    const char *const used = "share_used{of=\"answer-bytes\"}";
-    struct serving s;
-    open_server(&s, (struct tl_net_options){.max_outbound = ALL}, false);
-    atomic_store(&fake.chatty, true);
-    struct h2_client *const c = h2_connect_from(s.url, NULL, 0);
-    for (int i = 0; i < STREAMS; i++)
-        verify(c, NULL);
-    settle(c);
-    await_metric(s.net, used, ALL / 2, ALL / 2 + 8 * ANSWER);
-    expect_short_calls(&s, OTHER, NULL);
-    assert_true(metric(s.net, used) <= ALL / 2 + 8 * ANSWER);
-    h2_free(c);
-    await_metric(s.net, used, 0, 0);
-    stop_serving(&s);
-}
-
-/* They end by themselves, and those that waited for room after them. */
-static void test_stalled_answers_end(void **state)
-{
-    enum { STREAMS = 20, ALL = 32 << 20 };
-    const struct tl_net_options options = {.max_outbound = ALL, .answer_ms = 100};
-    struct serving s;
-    open_server(&s, options, false);
-    atomic_store(&fake.chatty, true);
-    struct h2_client *const c = h2_connect_from(s.url, NULL, 0);
-    struct h2_exchange *x[STREAMS];
-    for (int i = 0; i < STREAMS; i++)
-        x[i] = verify(c, NULL);
-    for (int i = 0; i < STREAMS; i++) {
-        h2_finish(c, x[i]);
-        assert_true(x[i]->reset);
-        assert_int_equal(x[i]->code, NGHTTP2_ENHANCE_YOUR_CALM);
-    }
-    await_metric(s.net, "share_used{of=\"answer-bytes\"}", 0, 0);
-    assert_int_equal(metric(s.net, "answers_stalled_total"), STREAMS);
-    h2_free(c);
-    stop_serving(&s);
-}
-
-/* More answers at a time than there is memory for are taken one after the other. */
-static void test_answers_wait_for_room(void **state)
-{
-    enum { STREAMS = 64, ALL = 16 << 20 };
-    const struct tl_net_options options = {.max_outbound = ALL};
-    struct serving s;
-    open_server(&s, options, false);
-    atomic_store(&fake.chatty, true);
-    struct h2_client *const c = h2_connect(s.url);
-    struct h2_exchange *x[STREAMS];
-    for (int i = 0; i < STREAMS; i++)
-        x[i] = verify(c, NULL);
-    for (int i = 0; i < STREAMS; i++)
-        expect_status(c, x[i], 0);
-    h2_free(c);
-    stop_serving(&s);
-}
-
-/* Over HTTP/1.1, too: each client asks for more than its socket takes. */
-static void test_answers_over_http1(void **state)
-{
-    enum { CLIENTS = 24, TIMES = 4, ALL = 32 << 20, ANSWER = 3 << 20 };
-    static const char get[] = "GET /api/v1/traces/t/streams/cs.10/find?event=exception&limit=100000"
-                              " HTTP/1.1\r\nHost: localhost\r\n\r\n";
-    static const char list[] = "GET /api/v1/traces HTTP/1.1\r\nHost: localhost\r\n\r\n";
-    const struct tl_net_options options = {.max_outbound = ALL};
-    struct serving s;
-    struct wire w[CLIENTS];
-    char in[4096] = "";
-    open_server(&s, options, false);
-    atomic_store(&fake.chatty, true);
-    for (int i = 0; i < CLIENTS; i++) {
-        w[i] = wire_open(s.url);
-        for (int k = 0; k < TIMES; k++)
-            wire_send(&w[i], get);
-    }
-    /* Answers are waiting for the first eight of them, for as long as they do not read. Here a
-     * short request asks for more: a long one that comes before the limit waits with the others. */
-    int status = 0;
-    for (int waited = 0; status != 429 && waited < PATIENCE_MS; waited += 10) {
-        struct wire one = wire_open(s.url);
-        wire_send(&one, list);
-        assert_true(wire_read(&one, in, sizeof in - 1) > 12);
-        status = atoi(in + 9);
-        wire_close(&one);
-        usleep(10000);
-    }
-    assert_int_equal(status, 429);
-    assert_true(metric(s.net, "share_used{of=\"answer-bytes\"}") < ALL / 2 + CLIENTS * ANSWER);
-    expect_short_calls(&s, OTHER, NULL);
-    for (int i = 0; i < CLIENTS; i++)
-        wire_close(&w[i]);
-    await_metric(s.net, "share_used{of=\"answer-bytes\"}", 0, 0);
-    stop_serving(&s);
-}
-
-/* Ranges that are open, over RPC and HTTP/2: each is memory, even if nothing of it is taken. */
-static void test_ranges_are_memory(void **state)
-{
-    enum { STREAMS = 60, ALL = 64 << 20, RANGE = 4 << 20, MOST = ALL / 2 / RANGE };
-    const struct tl_net_options options = {.max_outbound = ALL, .answer_ms = 1000};
-    struct serving s;
-    Tracelake__V1__FetchRequest request = TRACELAKE__V1__FETCH_REQUEST__INIT;
-    request.trace = (char *)(uintptr_t) "t";
-    request.stream = (char *)(uintptr_t) "cs.10";
-    request.format = TRACELAKE__V1__FORMAT__FORMAT_TEXT;
-    open_server(&s, options, false);
-    struct h2_client *const c = h2_connect_from(s.url, NULL, 0);
-    struct h2_exchange *x[STREAMS];
-    for (int i = 0; i < STREAMS; i++) {
-        if (i & 1) {
-            x[i] = h2_request(c, "GET", "/api/v1/traces/t/streams/cs.10/range?format=text", true,
-                              NULL);
-        } else {
-            x[i] = begin(c, "/tracelake.v1.Ranges/Fetch", NULL);
-            h2_send_message(c, x[i], &request.base, true);
-        }
-    }
-    settle(c);
-    expect_short_calls(&s, OTHER, NULL);
-    assert_true(metric(s.net, "share_largest{of=\"answer-bytes\"}") <= ALL / 2 + RANGE);
-    /* Those that are in progress end, except as many as nobody misses. */
-    const char *const stalled = "share_used{of=\"answer-bytes\"}";
-    for (int waited = 0; metric(s.net, stalled) > ALL / 16 && waited < PATIENCE_MS; waited++)
-        h2_step(c, 1);
-    assert_true(metric(s.net, stalled) <= ALL / 16);
-    h2_free(c);
-    await_metric(s.net, stalled, 0, 0);
     stop_serving(&s);
 }
 
@@ -530,7 +215,7 @@ static int status_of(struct wire *w)
 {
     char in[4096] = "";
     struct pollfd p = {.fd = w->fd, .events = POLLIN};
-    assert_int_equal(poll(&p, 1, PATIENCE_MS), 1);
+    assert_int_equal(poll(&p, 1, PATIENCE_S * 1000), 1);
     return wire_read(w, in, sizeof in - 1) > 12 ? atoi(in + 9) : 0;
 }
 
@@ -599,12 +284,6 @@ int main(void)
         cmocka_unit_test(test_requests_that_do_not_arrive),
         cmocka_unit_test(test_heads_that_do_not_arrive),
         cmocka_unit_test(test_pushes_may_pause),
-        cmocka_unit_test(test_heads_are_counted),
-        cmocka_unit_test(test_answers_that_are_not_taken),
-        cmocka_unit_test(test_stalled_answers_end),
-        cmocka_unit_test(test_answers_wait_for_room),
-        cmocka_unit_test(test_answers_over_http1),
-        cmocka_unit_test(test_ranges_are_memory),
         cmocka_unit_test(test_health_has_its_own),
         cmocka_unit_test(test_guests),
         cmocka_unit_test(test_lasting_calls),
