@@ -35,7 +35,8 @@
     "  --byte A:B          the same by raw byte offset\n"
 
 #define FORMATS                                                                                    \
-    "  --format FMT        tpiu[,sync=none|fsync|hsync] etm4 ete etm3 ptm itm stm [,id=0x10]\n"    \
+    "  --format FMT        tpiu[,sync=none|fsync|hsync] etm4 ete etm3 ptm mtb itm stm "            \
+    "[,id=0x10]\n"                                                                                 \
     "        di pt stf perf\n"                                                                     \
     "        RISC-V: ntrace nexus-sifive [,src_bits=N] etrace-encap etrace-smi etrace-esp32\n"     \
     "  --config F          configuration of the decoder: sources, registers (INI)\n"               \

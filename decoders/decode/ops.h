@@ -174,6 +174,7 @@ extern const struct tl_decode_ops tl_nexus_ops;  /* "ntrace", "nexus-sifive" */
 
 extern const struct tl_stream_ops tl_etm3_ops; /* ETMv3 and PTM */
 extern const struct tl_stream_ops tl_etm4_ops; /* ETMv4 and ETE */
+extern const struct tl_stream_ops tl_mtb_ops;
 extern const struct tl_stream_ops tl_itm_ops;
 extern const struct tl_stream_ops tl_stm_ops;
 extern const struct tl_stream_ops tl_pt_ops;

@@ -14,13 +14,18 @@
     "TRCDEVID TRCDEVID# TRCDEVTYPE TRCPIDR# TRCCIDR# TRCIT*"
 /* Arm IHI0014Q and IHI0035B, "Programmers' model": ETMv3 and PTM */
 #define ETM3_REGISTERS                                                                             \
-    "ETMCR ETMCCR ETMTRIGGER ETMASICCR ETMSR ETMSCR ETMTSSCR ETMTECR# ETMTEEVR ETMFFRR ETMFFLR "    \
+    "ETMCR ETMCCR ETMTRIGGER ETMASICCR ETMSR ETMSCR ETMTSSCR ETMTECR# ETMTEEVR ETMFFRR ETMFFLR "   \
     "ETMVDEVR ETMVDCR# ETMACVR# ETMACTR# ETMDCVR# ETMDCMR# ETMCNTRLDVR# ETMCNTENR# ETMCNTRLDEVR# " \
     "ETMCNTVR# ETMSQ#EVR ETMSQR ETMEXTOUTEVR# ETMCIDCVR# ETMCIDCMR ETMIMPSPEC# ETMSYNCFR ETMIDR "  \
     "ETMCCER ETMEXTINSELR ETMTESSEICR ETMEIBCR ETMTSEVR ETMAUXCR ETMTRACEIDR ETMIDR2 ETMVMIDCVR "  \
     "ETMOSLAR ETMOSLSR ETMOSSRR ETMPDCR ETMPDSR ETMIT* ETMITCTRL ETMCLAIMSET ETMCLAIMCLR ETMLAR "  \
     "ETMLSR ETMAUTHSTATUS ETMDEVID ETMDEVTYPE ETMPIDR# ETMCIDR#"
-#define PT_REGISTERS "MTC_FREQ NOM_FREQ CPUID_15_EAX CPUID_15_EBX ADDR_CFG ADDR#_A ADDR#_B"
+/* Arm DDI0486 (CoreSight MTB-M0+); and what a debugger knows: where the dump begins, the width of
+ * the RAM's addresses, the processor's PC and vector table */
+#define MTB_NAMES(prefix)                                                                          \
+    prefix "POSITION " prefix "MASTER " prefix "FLOW " prefix "BASE " prefix "AWIDTH "
+#define MTB_REGISTERS MTB_NAMES("") MTB_NAMES("MTB_") "RAM VTOR PC"
+#define PT_REGISTERS  "MTC_FREQ NOM_FREQ CPUID_15_EAX CPUID_15_EBX ADDR_CFG ADDR#_A ADDR#_B"
 /* Armv7-M ARM (DDI 0403), C1.7; CoreSight components TRM (DDI 0314), "Instrumentation Trace
  * Macrocell"; as snapshots name them */
 #define ITM_REGISTERS                                                                              \
@@ -81,6 +86,8 @@ const struct tl_format tl_formats[] = {
                        &tl_etm3_ops, TL_ISA_A32, ETM3_REGISTERS},
     [TL_PROTO_PTM] = {"ptm", "Arm IHI0035B (PFT 1.0 and 1.1)", FOLLOWED, "cs", TL_CONTAINER_SINGLE,
                       &tl_etm3_ops, TL_ISA_A32, ETM3_REGISTERS},
+    [TL_PROTO_MTB] = {"mtb", "Arm DDI0486 (CoreSight MTB-M0+)", FOLLOWED, "mtb",
+                      TL_CONTAINER_SINGLE, &tl_mtb_ops, TL_ISA_T32, MTB_REGISTERS},
     [TL_PROTO_ITM] = {"itm", "Arm DDI0403E appendix D4", TL_TRAIT_SOFTWARE, "cs",
                       TL_CONTAINER_SINGLE, &tl_itm_ops, TL_ISA_T32, ITM_REGISTERS},
     [TL_PROTO_STM] = {"stm", "MIPI STPv2", TL_TRAIT_SOFTWARE, "cs", TL_CONTAINER_SINGLE,

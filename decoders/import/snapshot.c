@@ -467,6 +467,7 @@ static enum tl_protocol protocol_of(const char *type)
         {"ETM4", TL_PROTO_ETM4},  {"ETMv4", TL_PROTO_ETM4}, {"ETE", TL_PROTO_ETE},
         {"ITM", TL_PROTO_ITM},    {"STM", TL_PROTO_STM},    {"ETM3", TL_PROTO_ETM3},
         {"ETMv3", TL_PROTO_ETM3}, {"PTM", TL_PROTO_PTM},    {"PFT", TL_PROTO_PTM},
+        {"MTB", TL_PROTO_MTB},
     };
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
         if (!strncasecmp(type, known[i].prefix, strlen(known[i].prefix)))

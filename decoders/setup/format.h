@@ -58,6 +58,7 @@ enum tl_protocol {
     TL_PROTO_ETRACE_ESP32,
     TL_PROTO_ETM3,
     TL_PROTO_PTM,
+    TL_PROTO_MTB,
     TL_PROTOCOLS
 };
 

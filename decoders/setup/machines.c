@@ -17,6 +17,7 @@ static unsigned family_of_protocol(unsigned protocol)
     case TL_PROTO_ETE:
     case TL_PROTO_ETM3:
     case TL_PROTO_PTM:
+    case TL_PROTO_MTB:
         return ARM;
     case TL_PROTO_PT:
         return X86;

@@ -30,6 +30,7 @@ decoders/import   base image frame setup perf
 decoders/decode   base simd image isa flow frame setup
 decoders/etm3     base image isa flow frame setup decode
 decoders/etm4     base simd image isa flow frame setup decode
+decoders/mtb      base image isa flow frame setup decode
 decoders/itm      base simd image isa flow frame setup decode
 decoders/stm      base simd image isa flow frame setup decode
 decoders/osd      base simd image isa flow frame setup decode

@@ -10,6 +10,7 @@
 #include "sim/pt_flow_encoder.h"
 #include "unit/etm3_world.h"
 #include "unit/etrace_world.h"
+#include "unit/mtb_world.h"
 #include "unit/nexus_world.h"
 #include "unit/sim_streams.h"
 
@@ -165,6 +166,20 @@ static inline void hurt_etm3(struct hurt *h, struct tl_sim_rng *rng)
     hurt_ran_text(h, &w.truth);
     assert_int_equal(tl_buf_add(&h->trace, w.trace.p, w.trace.n), TL_OK);
     etm3_world_fini(&w);
+}
+
+static inline void hurt_mtb(struct hurt *h, struct tl_sim_rng *rng)
+{
+    struct mtb_world w;
+    mtb_world_init(&w, tl_sim_below(rng, 10000), 20000, rng);
+    h->format = "mtb";
+    h->window = w.mtb.ram.n;
+    h->setup = w.setup;
+    tl_setup_init(&w.setup);
+    hurt_code(h, MTB_BASE, hurt_bytes(&w.program.code));
+    hurt_ran_text(h, &w.mtb.truth);
+    assert_int_equal(tl_buf_add(&h->trace, w.mtb.ram.p, w.mtb.ram.n), TL_OK);
+    mtb_world_fini(&w);
 }
 
 static inline void hurt_etrace(struct hurt *h, struct tl_sim_rng *rng)

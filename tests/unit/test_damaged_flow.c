@@ -276,6 +276,12 @@ static void etm3(void **state)
     rounds("etm3", hurt_etm3);
 }
 
+static void mtb(void **state)
+{
+    (void)state;
+    rounds("mtb", hurt_mtb);
+}
+
 static void frames(void **state)
 {
     (void)state;
@@ -303,8 +309,9 @@ static void etrace(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(etm), cmocka_unit_test(etm3),  cmocka_unit_test(frames),
-        cmocka_unit_test(pt),  cmocka_unit_test(nexus), cmocka_unit_test(etrace),
+        cmocka_unit_test(etm),    cmocka_unit_test(etm3), cmocka_unit_test(mtb),
+        cmocka_unit_test(frames), cmocka_unit_test(pt),   cmocka_unit_test(nexus),
+        cmocka_unit_test(etrace),
     };
     only = argc > 1 ? argv[1] : NULL;
     return cmocka_run_group_tests(tests, NULL, NULL);

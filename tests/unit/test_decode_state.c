@@ -11,6 +11,7 @@
 #include "unit/etm3_world.h"
 #include "unit/etrace_world.h"
 #include "unit/hand_on.h"
+#include "unit/mtb_world.h"
 #include "unit/nexus_world.h"
 #include "unit/sim_loading.h"
 #include "unit/sim_streams.h"
@@ -160,6 +161,26 @@ static void older_etm(void **state)
     }
 }
 
+/* ---- MTB ------------------------------------------------------------------------------------- */
+
+static void branch_buffer(void **state)
+{
+    (void)state;
+    struct tl_sim_rng rng = {15};
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        struct mtb_world w;
+        mtb_world_init(&w, round, 3000, &rng);
+        if (round % 3 == 2)
+            mtb_damage(&w.mtb.ram, &rng);
+        struct run run = {.setup = &w.setup,
+                          .image = round % 8 == 5 ? NULL : w.image,
+                          .in = {w.mtb.ram.p, w.mtb.ram.n},
+                          .paths = round % 2};
+        assert_true(compare(&run, round % 3 ? 60 : 400, &rng) > 0);
+        mtb_world_fini(&w);
+    }
+}
+
 /* ---- RISC-V ---------------------------------------------------------------------------------- */
 
 static void n_trace(void **state)
@@ -304,8 +325,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(simulated_streams), cmocka_unit_test(code_that_changes),
         cmocka_unit_test(several_sources),   cmocka_unit_test(older_etm),
-        cmocka_unit_test(n_trace),           cmocka_unit_test(e_trace),
-        cmocka_unit_test(no_state),          cmocka_unit_test(real_captures),
+        cmocka_unit_test(branch_buffer),     cmocka_unit_test(n_trace),
+        cmocka_unit_test(e_trace),           cmocka_unit_test(no_state),
+        cmocka_unit_test(real_captures),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -48,13 +48,16 @@ static void misspelt_names(void **state)
            "[source pt.0]: unknown register ADR1_B is ignored; did you mean ADDR1_B?\n"
            "[source pt.0]: unknown register clok is ignored; did you mean clock?\n"
            "[source pt.0]: unknown register WHATEVER is ignored\n");
+    expect("[source mtb.0]\nprotocol=mtb\nPOSITON=1\nMTB_MASTER=2\nVTOR=3\n",
+           "[source mtb.0]: unknown register POSITON is ignored; did you mean POSITION?\n");
     expect("[source di.0.1]\nprotocol=osd-ctm\nADDR_WITH=32\n",
            "[source di.0.1]: unknown register ADDR_WITH is ignored; did you mean ADDR_WIDTH?\n");
     expect("[source nt.1]\nprotocol=n-trace\ntrTeInstMod=6\ntrTeInstFeature=1\ntrTSWidth=40\n",
            "[source nt.1]: unknown register trTeInstMod is ignored; did you mean trTeInstMode?\n"
            "[source nt.1]: unknown register trTeInstFeature is ignored; did you mean "
            "trTeInstFeatures?\n");
-    expect("[trace]\nformat=etrace-smi\n[source et.1]\niaddress_width=64\nbpred_size=2\ntrTeControll=1\n",
+    expect("[trace]\nformat=etrace-smi\n[source "
+           "et.1]\niaddress_width=64\nbpred_size=2\ntrTeControll=1\n",
            "[source et.1]: unknown register iaddress_width is ignored; did you mean "
            "iaddress_width_p?\n"
            "[source et.1]: unknown register bpred_size is ignored; did you mean bpred_size_p?\n"

@@ -12,7 +12,7 @@ const PERF = "perf,threads=yes,events=yes";
 
 const FORMATS: readonly (readonly [string, string])[] = [
   ["tpiu", "CoreSight formatter frames (tpiu)"], ["tpiu,sync=fsync", "… with full synchronisation frames"],
-  ["etm4,id=0x10", "a single ETMv4 (etm4)"], ["ete,id=0x10", "a single ETE (ete)"], ["etm3,id=0x10", "a single ETMv3 (etm3)"], ["ptm,id=0x10", "a single PTM (ptm)"], ["itm,id=0x10", "ITM (itm)"], ["stm,id=0x10", "STM (stm)"],
+  ["etm4,id=0x10", "a single ETMv4 (etm4)"], ["ete,id=0x10", "a single ETE (ete)"], ["etm3,id=0x10", "a single ETMv3 (etm3)"], ["ptm,id=0x10", "a single PTM (ptm)"], ["mtb", "MTB of a Cortex-M0+ (mtb)"], ["itm,id=0x10", "ITM (itm)"], ["stm,id=0x10", "STM (stm)"],
   [PERF, "Linux perf.data (perf)"],
   ["pt", "Intel PT of one processor (pt)"], ["di", "Open SoC Debug datagrams (di)"], ["stf", "STF or .zstf (stf)"],
   ["ntrace", "RISC-V N-Trace (ntrace)"], ["nexus-sifive", "SiFive's Nexus trace (nexus-sifive)"], ["etrace-encap", "RISC-V E-Trace, encapsulated (etrace-encap)"],
