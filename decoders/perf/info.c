@@ -15,12 +15,25 @@ enum {
 #define MAGIC_ETM4 0x4040404040404040
 #define MAGIC_ETE  0x5050505050505050
 
-/* TRCCONFIGR bit, and the indices of the values that give a unit's timestamp source. */
-enum { TIMESTAMPS = 1 << 11, ETM4_TS_SOURCE = 7, ETE_TS_SOURCE = 8, VIRTUAL_COUNTER = 1 };
+/* TRCCONFIGR and ETMCR bits, and the indices of the values that give a unit's timestamp source. */
+enum {
+    TIMESTAMPS = 1 << 11,
+    ETM3_TIMESTAMPS = 1 << 28,
+    ETM4_TS_SOURCE = 7,
+    ETE_TS_SOURCE = 8,
+    VIRTUAL_COUNTER = 1
+};
+
+/* ETMv3, or PTM, which perf stores in the same form. */
+static bool is_older(const struct tl_perf_unit *unit)
+{
+    return unit->protocol == TL_PROTO_ETM3 || unit->protocol == TL_PROTO_PTM;
+}
 
 static bool has_stamps(const struct tl_perf_unit *unit)
 {
-    return unit->protocol != TL_PROTO_NONE && unit->n_regs > 0 && unit->regs[0] & TIMESTAMPS;
+    return unit->protocol != TL_PROTO_NONE && unit->n_regs > 0 &&
+           unit->regs[0] & (is_older(unit) ? ETM3_TIMESTAMPS : TIMESTAMPS);
 }
 
 /* ---- time ------------------------------------------------------------------------------------ */
@@ -118,13 +131,21 @@ static int read_pt(struct tl_perf_info *info, bool swap, struct tl_bytes w)
     return TL_OK;
 }
 
+/* ETMIDR tells PTM from ETMv3. */
+static enum tl_protocol older_protocol(const struct tl_perf_unit *unit)
+{
+    enum { ETMIDR = 3, MAJOR = 8, PFT = 3 };
+    const uint64_t idr = unit->n_regs > ETMIDR ? unit->regs[ETMIDR] : 0;
+    return (idr >> MAJOR & 15) == PFT ? TL_PROTO_PTM : TL_PROTO_ETM3;
+}
+
 static void set_unit(struct tl_perf_unit *unit, uint64_t magic, unsigned version)
 {
-    unit->protocol = magic == MAGIC_ETM4  ? TL_PROTO_ETM4
-                     : magic == MAGIC_ETE ? TL_PROTO_ETE
-                                          : TL_PROTO_NONE;
+    unit->protocol = (uint8_t)(magic == MAGIC_ETM4   ? TL_PROTO_ETM4
+                               : magic == MAGIC_ETE  ? TL_PROTO_ETE
+                               : magic == MAGIC_ETM3 ? older_protocol(unit)
+                                                     : TL_PROTO_NONE);
     const uint64_t id = unit->n_regs > 1 ? unit->regs[1] : 0;
-    /* ETMv3 and PTM have their ID at the same position. */
     const bool is_unused = version >= 2 && id >> 31 & 1;
     unit->takes_id = version >= 2;
     unit->id = is_unused ? 0 : (uint8_t)(id & 0x7f);
@@ -287,21 +308,27 @@ void tl_perf_info_pt(const struct tl_perf_info *info, const struct tl_perf_attr 
 
 void tl_perf_info_unit(const struct tl_perf_unit *unit, struct tl_source *source)
 {
-    static const char *const names[] = {"TRCCONFIGR", "TRCTRACEIDR", "TRCIDR0",      "TRCIDR1",
+    static const char *const newer[] = {"TRCCONFIGR", "TRCTRACEIDR", "TRCIDR0",      "TRCIDR1",
                                         "TRCIDR2",    "TRCIDR8",     "TRCAUTHSTATUS"};
+    static const char *const older[] = {"ETMCR", "ETMTRACEIDR", "ETMCCER", "ETMIDR"};
+    const char *const *const names = is_older(unit) ? older : newer;
+    const size_t n_names =
+        is_older(unit) ? sizeof older / sizeof *older : sizeof newer / sizeof *newer;
     source->protocol = unit->protocol;
     source->id = unit->id;
     const int n = snprintf(source->name, sizeof source->name, "cs.%02x", unit->id);
     if (unit->doubled)
         snprintf(source->name + n, sizeof source->name - (size_t)n, ".cpu%" PRIu32, unit->cpu);
-    snprintf(source->core, sizeof source->core, "ARM-AA64");
+    snprintf(source->core, sizeof source->core, is_older(unit) ? "ARMv7-A" : "ARM-AA64");
     const char *const type = unit->protocol == TL_PROTO_ETE    ? "ETE"
                              : unit->protocol == TL_PROTO_ETM4 ? "ETM4"
-                                                               : "ETMv3 or PTM";
+                             : unit->protocol == TL_PROTO_PTM  ? "PTM"
+                             : unit->protocol == TL_PROTO_ETM3 ? "ETM3"
+                                                               : "?";
     snprintf(source->type, sizeof source->type, "%s", type);
     if (unit->protocol == TL_PROTO_NONE)
         return;
-    for (size_t i = 0; i < unit->n_regs && i < sizeof names / sizeof *names; i++)
+    for (size_t i = 0; i < unit->n_regs && i < n_names; i++)
         set(source, names[i], i == 1 ? unit->id : unit->regs[i]);
     if (unit->protocol == TL_PROTO_ETE && unit->n_regs > 7)
         set(source, "TRCDEVARCH", unit->regs[7]);
@@ -329,14 +356,19 @@ static bool tells_context(const struct tl_perf_info *info)
 
 enum tl_perf_context tl_perf_info_context(const struct tl_perf_info *info)
 {
-    enum { CID = 1 << 6, VMID = 1 << 7, VMIDOPT = 1 << 15 };
+    enum { CID = 1 << 6, VMID = 1 << 7, VMIDOPT = 1 << 15, WHOLE_CONTEXT = 3 << 14 };
     uint64_t config = 0;
     if (info->kind == TL_PERF_TRACE_RISCV)
         return tells_context(info) ? TL_PERF_CONTEXT_ID : TL_PERF_CONTEXT_NONE;
     if (info->kind != TL_PERF_TRACE_CORESIGHT)
         return TL_PERF_CONTEXT_ID;
-    for (size_t i = 0; i < info->n_units; i++)
-        config |= info->units[i].n_regs ? info->units[i].regs[0] : 0;
+    for (size_t i = 0; i < info->n_units; i++) {
+        const struct tl_perf_unit *const u = &info->units[i];
+        const uint64_t own = u->n_regs ? u->regs[0] : 0;
+        /* ETMv3 and PTM may trace a part of the context ID, which names no thread. */
+        const bool whole = (own & WHOLE_CONTEXT) == WHOLE_CONTEXT;
+        config |= is_older(u) ? (whole ? CID : 0) : own;
+    }
     /* With both, Linux runs at EL2, and context IDs are those of virtual machines. */
     return config & VMID && config & VMIDOPT ? TL_PERF_CONTEXT_VMID
            : config & CID                    ? TL_PERF_CONTEXT_ID

@@ -2,53 +2,12 @@
 /* RISC-V trace in perf.data: by both forms of its metadata, in CoreSight frames and without. */
 #include "sim/tpiu_encoder.h"
 #include "unit/nexus_bytes.h"
+#include "unit/perf_made.h"
 
 #include <stdio.h>
 
-enum { PMU = 9, ATTR = 0x68, ATTR_SIZE = 0x88, DATA = 0x100 };
-
 /* nop; jr a0; nop; nop */
 static const uint8_t program[] = {0x01, 0x00, 0x02, 0x85, 0x01, 0x00, 0x01, 0x00};
-
-static void put(struct tl_buf *b, uint64_t value, unsigned size)
-{
-    uint8_t bytes[8];
-    tl_put_le64(bytes, value);
-    assert_int_equal(tl_buf_add(b, bytes, size), TL_OK);
-}
-
-static void put_zeros(struct tl_buf *b, size_t up_to)
-{
-    while (b->n < up_to)
-        put(b, 0, 1);
-}
-
-/* Header, one attribute of the PMU, AUXTRACE_INFO of these words, AUXTRACE of these bytes. */
-static void make_file(struct tl_buf *b, const uint64_t *words, size_t n, struct tl_bytes trace)
-{
-    *b = (struct tl_buf){0};
-    assert_int_equal(tl_buf_add(b, "PERFILE2", 8), TL_OK);
-    const uint64_t header[] = {
-        0x68, ATTR_SIZE + 16, ATTR, ATTR_SIZE + 16, DATA, 16 + 8 * n + 48 + trace.n, 0, 0};
-    for (size_t i = 0; i < sizeof header / sizeof *header; i++)
-        put(b, header[i], 8);
-    put_zeros(b, ATTR);
-    put(b, PMU, 4);
-    put(b, ATTR_SIZE, 4);
-    put_zeros(b, DATA);
-    put(b, 70, 4); /* AUXTRACE_INFO */
-    put(b, 0, 2);
-    put(b, 16 + 8 * n, 2);
-    put(b, 8, 8);
-    for (size_t i = 0; i < n; i++)
-        put(b, words[i], 8);
-    put(b, 71, 4); /* AUXTRACE */
-    put(b, 0, 2);
-    put(b, 48, 2);
-    put(b, trace.n, 8);
-    put_zeros(b, b->n + 32);
-    assert_int_equal(tl_buf_add(b, trace.p, trace.n), TL_OK);
-}
 
 static void check_file(const char *ini, const uint64_t *words, size_t n, struct tl_bytes bytes,
                        const char *text)
@@ -56,7 +15,7 @@ static void check_file(const char *ini, const uint64_t *words, size_t n, struct 
     struct tl_buf file;
     struct trace t = {0};
     char whole[200];
-    make_file(&file, words, n, bytes);
+    perf_make(&file, words, n, bytes);
     assert_true(file.n <= sizeof t.p);
     memcpy(t.p, file.p, file.n);
     t.n = file.n;
@@ -92,7 +51,7 @@ static void with_parameters(void **state)
 {
     (void)state;
     struct trace t;
-    uint64_t words[] = {(uint64_t)PMU << 32 | 1, 0, 5, 1, 1, 0, 12, 3};
+    uint64_t words[] = {(uint64_t)PERF_PMU << 32 | 1, 0, 5, 1, 1, 0, 12, 3};
     nexus(&t, 12, 3);
     check_file("", words, 8, (struct tl_bytes){t.p, t.n}, flow);
     words[6] = words[7] = 0;
@@ -109,7 +68,7 @@ static void in_frames(void **state)
     for (uint64_t inhibited = 0; inhibited < 2; inhibited++) {
         struct trace t;
         struct tl_tpiu_encoder e;
-        const uint64_t words[] = {(uint64_t)PMU << 32 | 1, 0, 5, 1, 0, inhibited, 12, 0x11};
+        const uint64_t words[] = {(uint64_t)PERF_PMU << 32 | 1, 0, 5, 1, 0, inhibited, 12, 0x11};
         nexus(&t, inhibited ? 0 : 12, inhibited ? 0 : 3);
         tl_tpiu_encoder_init(&e, TL_TPIU_ALIGNED, 3);
         assert_int_equal(tl_tpiu_encoder_add(&e, 0x11, t.p, t.n), TL_OK);
@@ -124,7 +83,7 @@ static void without_parameters(void **state)
 {
     (void)state;
     struct trace t;
-    const uint64_t words[] = {PMU};
+    const uint64_t words[] = {PERF_PMU};
     nexus(&t, 0, 0);
     check_file("", words, 1, (struct tl_bytes){t.p, t.n}, flow);
     nexus(&t, 3, 2);
@@ -137,8 +96,8 @@ static void e_trace(void **state)
     (void)state;
     /* start, the jump to the nop behind it, the end */
     static const uint8_t packets[] = {0x05, 0x73, 0x00, 0x00, 0x00, 0x20, 0x01, 0x0a, 0x01, 0x4f};
-    const uint64_t words[] = {(uint64_t)PMU << 32 | 1, 0, 5, 0, 0, 1, 0, 0};
-    static const uint64_t small[] = {PMU};
+    const uint64_t words[] = {(uint64_t)PERF_PMU << 32 | 1, 0, 5, 0, 0, 1, 0, 0};
+    static const uint64_t small[] = {PERF_PMU};
     static const char text[] =
         "M m.rv64\nI 0000000080000000 0001\nI 0000000080000002 8502\nI 0000000080000004 0001\n"
         "G off\n";
