@@ -216,10 +216,11 @@ TL_MUST_USE int tl_lake_verify(struct tl_lake *lake, const char *trace, bool rep
 
 /*
  * A rule has a scope: "" (all traces), "label KEY=VALUE" or "trace ID"; the most specific one
- * applies to a trace. Age is measured from the last change of the trace; a size is the total of all
- * traces of the rule, of which the oldest are removed first. Incomplete captures, traces being
- * decoded, and traces with a label "keep" (unless keep=no) are exempt. A trace with neither raw nor
- * decoded data left is removed.
+ * applies to a trace. The scope "images" is of images that no trace refers to: `raw_age_s` since
+ * that is so, `raw_bytes` of all of them, the longest unused are removed first. Age is measured
+ * from the last change of the trace; a size is the total of all traces of the rule, of which the
+ * oldest are removed first. Incomplete captures, traces being decoded, and traces with a label
+ * "keep" (unless keep=no) are exempt. A trace with neither raw nor decoded data left is removed.
  */
 struct tl_retention_row {
     char scope[160];
@@ -244,8 +245,8 @@ TL_MUST_USE int tl_lake_retain(struct tl_lake *lake, int64_t now_ns, struct tl_f
 TL_MUST_USE int tl_lake_retain_now(struct tl_lake *lake, struct tl_fail *fail);
 /* What retention removes. Borrowed for the call. */
 struct tl_retention_victim {
-    const char *trace;
-    const char *what;  /* "raw", "decoded", "shards": these become virtual */
+    const char *trace; /* or the hash of an image */
+    const char *what;  /* "raw", "decoded", "image", "shards": these become virtual */
     const char *scope; /* of the rule */
     bool by_age;       /* otherwise by size */
     uint64_t age_s;
@@ -320,6 +321,16 @@ TL_MUST_USE int tl_lake_put_image(struct tl_lake *lake, const char *name, struct
  * `row`. TL_BAD: it is damaged; TL_NOTFOUND. */
 TL_MUST_USE int tl_lake_get_image(struct tl_lake *lake, const char *name, struct tl_image_row *row,
                                   struct tl_buf *out, struct tl_fail *fail);
+/*
+ * Remove an image, named by its hash or the beginning of it, as "build-id:<hex>", or by its name;
+ * `row` receives it. TL_DENIED: a trace refers to it, in its present setup or the one before; with
+ * `force` it is removed all the same: what is decoded stays, virtual shards cannot be read, and
+ * decoding again has gaps, until it is uploaded again. TL_NOTFOUND; TL_USAGE: several are named so.
+ */
+TL_MUST_USE int tl_lake_remove_image(struct tl_lake *lake, const char *name, bool force,
+                                     struct tl_image_row *row, struct tl_fail *fail);
+/* Somebody is about to refer to the image with this hash: retention lets it be. */
+void tl_lake_want_image(struct tl_lake *lake, const char *hash);
 /* List all images. Free `*rows` with free(). */
 TL_MUST_USE int tl_lake_images(struct tl_lake *lake, struct tl_image_row **rows, size_t *n);
 

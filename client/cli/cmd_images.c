@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* `tracelake images`: uploads program images and sources before, during or after a capture, and
- * lists them. */
+/* `tracelake images`: uploads program images and sources before, during or after a capture, lists
+ * and removes them. */
 #include "cli/plain.h"
 #include "cli/progress.h"
 #include "cli/remote.h"
@@ -114,13 +114,40 @@ static int put_sources(struct tracelake *lake, const char *image, const char *di
     return status;
 }
 
+/* Remove images, one after another. */
+static int remove_all(struct tracelake *lake, char *const *names, size_t n, bool force, bool json)
+{
+    int status = TL_CLI_DONE;
+    for (size_t i = 0; i < n; i++) {
+        struct tracelake_image image;
+        struct tracelake_error error;
+        const int result = tracelake_remove_image(lake, names[i], force, &image, &error);
+        const int now = result < 0 ? tl_remote_fail(names[i], &error) : TL_CLI_DONE;
+        status = now > status ? now : status;
+        if (now == TL_CLI_DONE)
+            (json ? show_json : show_table)(&image, 1);
+    }
+    return status;
+}
+
+static int check_words(bool removes, int n, const char *source, bool force)
+{
+    if (removes && n == 0)
+        return tl_cli_usage("images", "rm: give the images to be removed: sha256:…, build-id:… or "
+                                      "a name");
+    if (removes && source)
+        return tl_cli_usage("images", "--source uploads; it does not go with rm");
+    return force && !removes ? tl_cli_usage("images", "--force goes with rm") : TL_ARGS_GO;
+}
+
 int tl_cmd_images(int argc, char **argv)
 {
     const char *source = NULL;
-    bool json = false;
+    bool json = false, force = false;
     struct tl_remote remote = {0};
     const struct tl_arg args[] = {{"source", 0, TL_ARG_TEXT, &source},
                                   {"json", 0, TL_ARG_FLAG, &json},
+                                  {"force", 0, TL_ARG_FLAG, &force},
                                   TL_REMOTE_ARGS(remote),
                                   {0}};
     struct tracelake *lake;
@@ -128,9 +155,17 @@ int tl_cmd_images(int argc, char **argv)
     int status = tl_args_parse(argc, argv, args, &first);
     if (status != TL_ARGS_GO)
         return status;
-    status = tl_remote_connect(&lake, &remote);
+    const bool removes = first < argc && strcmp(argv[first], "rm") == 0;
+    status = check_words(removes, argc - first - 1, source, force);
+    if (status == TL_ARGS_GO)
+        status = tl_remote_connect(&lake, &remote);
     if (status != TL_ARGS_GO)
         return status;
+    if (removes) {
+        status = remove_all(lake, argv + first + 1, (size_t)(argc - first - 1), force, json);
+        tracelake_close(lake);
+        return status;
+    }
     status = TL_CLI_DONE;
     for (int i = first; i < argc; i++) {
         struct tracelake_error error;

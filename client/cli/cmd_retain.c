@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* `tracelake retain`: sets how long raw and decoded data are kept. */
+/* `tracelake retain`: sets how long raw and decoded data, and unused images, are kept. */
 #include "base/lifetime.h"
 #include "cli/remote.h"
 
@@ -8,8 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define IMAGES "images" /* scope of the rule for images that no trace refers to */
+
 struct retain {
-    const char *label, *trace, *raw, *decoded;
+    const char *label, *trace, *raw, *decoded, *images;
     bool remove, json, dry;
 };
 
@@ -32,9 +34,13 @@ static void show_table(const struct tracelake_retention *rules, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         char raw[64], decoded[64];
-        printf("%-24s raw %s decoded %s\n", rules[i].scope[0] ? rules[i].scope : "all",
-               tl_lifetime_text(rules[i].raw_age_s, rules[i].raw_bytes, raw),
-               tl_lifetime_text(rules[i].decoded_age_s, rules[i].decoded_bytes, decoded));
+        if (strcmp(rules[i].scope, IMAGES) == 0)
+            printf("%-24s %s\n", "unused images",
+                   tl_lifetime_text(rules[i].raw_age_s, rules[i].raw_bytes, raw));
+        else
+            printf("%-24s raw %s decoded %s\n", rules[i].scope[0] ? rules[i].scope : "all",
+                   tl_lifetime_text(rules[i].raw_age_s, rules[i].raw_bytes, raw),
+                   tl_lifetime_text(rules[i].decoded_age_s, rules[i].decoded_bytes, decoded));
     }
     if (n == 0)
         puts("no rules: everything is kept");
@@ -127,11 +133,14 @@ static int change(struct tracelake *lake, const struct retain *r, struct tracela
         return status;
     if (r->raw && tl_lifetime_parse(r->raw, &rule->raw_age_s, &rule->raw_bytes) < 0)
         return tl_cli_usage("retain", "--raw %s: write e.g. 30d,200G or none", r->raw);
+    if (r->images && tl_lifetime_parse(r->images, &rule->raw_age_s, &rule->raw_bytes) < 0)
+        return tl_cli_usage("retain", "--images %s: write e.g. 30d,20G or none", r->images);
     if (r->decoded && tl_lifetime_parse(r->decoded, &rule->decoded_age_s, &rule->decoded_bytes) < 0)
         return tl_cli_usage("retain", "--decoded %s: write e.g. 90d,1T or none", r->decoded);
     if (r->dry)
         return plan(lake, rule, r->json);
-    if (tracelake_set_retention(lake, rule, r->remove, &error) < 0)
+    const bool none = r->images && !rule->raw_age_s && !rule->raw_bytes;
+    if (tracelake_set_retention(lake, rule, r->remove || none, &error) < 0)
         return tl_remote_fail(NULL, &error);
     return show(lake, r->json);
 }
@@ -145,6 +154,7 @@ int tl_cmd_retain(int argc, char **argv)
         {"trace", 0, TL_ARG_TEXT, &r.trace},
         {"raw", 0, TL_ARG_TEXT, &r.raw},
         {"decoded", 0, TL_ARG_TEXT, &r.decoded},
+        {"images", 0, TL_ARG_TEXT, &r.images},
         {"remove", 0, TL_ARG_FLAG, &r.remove},
         {"json", 0, TL_ARG_FLAG, &r.json},
         {"dry-run", 0, TL_ARG_FLAG, &r.dry},
@@ -157,16 +167,20 @@ int tl_cmd_retain(int argc, char **argv)
     int status = tl_args_parse(argc, argv, args, &first);
     if (status != TL_ARGS_GO)
         return status;
-    const bool changes = r.raw || r.decoded || r.remove;
+    const bool changes = r.raw || r.decoded || r.images || r.remove;
     if (first < argc)
         return tl_cli_usage("retain", "\"%s\" is no option", argv[first]);
     if ((r.label && r.trace) || (r.remove && (r.raw || r.decoded)) ||
         (!changes && (r.label || r.trace)))
         return tl_cli_usage("retain", "give one scope, and --raw and --decoded, or --remove");
+    if (r.images && (r.label || r.trace || r.raw || r.decoded || r.remove))
+        return tl_cli_usage("retain", "--images is a rule of its own; none removes it");
     if (r.remove && r.dry)
         return tl_cli_usage("retain", "--dry-run tells what limits would remove, not --remove");
     if (r.label && !strchr(r.label, '='))
         return tl_cli_usage("retain", "--label %s: write KEY=VALUE", r.label);
+    if (r.images)
+        snprintf(rule.scope, sizeof rule.scope, "%s", IMAGES);
     if (r.label || r.trace)
         snprintf(rule.scope, sizeof rule.scope, "%s %s", r.label ? "label" : "trace",
                  r.label ? r.label : r.trace);

@@ -241,8 +241,9 @@ static const struct tl_command commands[] = {
      "  --json              a JSON object for each trace, one per line\n" CONNECTION},
 #endif
 #ifdef TL_HAVE_IMAGES
-    {"images", tl_cmd_images, "upload and list program images",
+    {"images", tl_cmd_images, "upload, list and remove program images",
      "usage: tracelake images [--source DIR] [FILE…]\n"
+     "       tracelake images rm [--force] IMAGE…\n"
      "Uploads the files, each content only once, then lists all images. A setup refers to them by\n"
      "sha256:… or build-id:…, even before they are uploaded.\n"
      "  --source DIR        also upload the source files below DIR for the timeline: C, C++, "
@@ -250,13 +251,20 @@ static const struct tl_command commands[] = {
      "                      Rust and the like, up to 4 MiB each. They belong to the FILEs; without "
      "FILEs,\n"
      "                      to all images that have no sources yet\n"
-     "  --json              the list as JSON\n" CONNECTION},
+     "'rm' removes images, named by sha256:… or its beginning, by build-id:…, or by the name in "
+     "the\n"
+     "list, if only one has it. One that traces refer to is only removed with\n"
+     "  --force             until it is uploaded again, decoding these has gaps ('retain "
+     "--images':\n"
+     "                      remove those that no trace refers to by themselves)\n"
+     "  --json              the list, or each removed image, as JSON\n" CONNECTION},
 #endif
 #ifdef TL_HAVE_RETAIN
     {"retain", tl_cmd_retain, "set how long raw and decoded data are kept",
      "usage: tracelake retain                           show the rules\n"
      "       tracelake retain [--label KEY=VALUE | --trace ID] [--raw LIMIT] [--decoded LIMIT]\n"
      "       tracelake retain [--label KEY=VALUE | --trace ID] --remove\n"
+     "       tracelake retain [--images LIMIT]\n"
      "       tracelake retain --dry-run [the rule to be tried]\n"
      "LIMIT is an age since the last change (s m h d w), a total size of all traces under the "
      "rule\n"
@@ -264,6 +272,8 @@ static const struct tl_command commands[] = {
      "being\n"
      "pushed or decoded, and those with a label keep, are never touched. At most a quarter of all\n"
      "traces (or eight) is removed because of age in a day.\n"
+     "  --images LIMIT      for program images that no trace refers to: the age counts from when\n"
+     "                      that became so, the size is of all of them\n"
      "  --dry-run           tell what would be removed now, and change nothing\n"
      "  --json              the rules as JSON; a limit of 0 means none\n" CONNECTION},
 #endif

@@ -299,6 +299,15 @@ TRACELAKE_MUST_USE TRACELAKE_API int tracelake_get_image(struct tracelake *lake,
                                                          void **data, size_t *n,
                                                          struct tracelake_image *image,
                                                          struct tracelake_error *error);
+/*
+ * Remove an image, named by its hash, or the beginning of it, as "build-id:<hex>" or by its name.
+ * `image` (may be NULL) receives it. Errors: NOTFOUND; DENIED: traces refer to it, and not `force`;
+ * USAGE: several have that name.
+ */
+TRACELAKE_MUST_USE TRACELAKE_API int tracelake_remove_image(struct tracelake *lake,
+                                                            const char *name, bool force,
+                                                            struct tracelake_image *image,
+                                                            struct tracelake_error *error);
 /* All images; free `*images` with free(). */
 TRACELAKE_MUST_USE TRACELAKE_API int tracelake_list_images(struct tracelake *lake,
                                                            struct tracelake_image **images,
@@ -488,7 +497,8 @@ struct tracelake_victim {
     uint64_t limit; /* s or bytes */
     uint64_t bytes;
 };
-/* List that, with `rule` (may be NULL) instead of the one of its scope; free `*victims` with free().
+/* List that, with `rule` (may be NULL) instead of the one of its scope; free `*victims` with
+ * free().
  * `*paused`: the server's clock is in doubt, so that nothing is removed because of its age. */
 TRACELAKE_MUST_USE TRACELAKE_API int
 tracelake_plan_retention(struct tracelake *lake, const struct tracelake_retention *rule,

@@ -317,8 +317,8 @@ int tl_ask_unpack(const struct tl_ask *ask, const ProtobufCMessageDescriptor *ki
 /* May the call be repeated although the first attempt may have taken effect? */
 static bool repeats(const char *method)
 {
-    static const char *const once[] = {"BindImage", "DeleteNote", "DeleteTrace", "PutNote",
-                                       "Redecode"};
+    static const char *const once[] = {"BindImage", "DeleteNote", "DeleteTrace",
+                                       "PutNote",   "Redecode",   "RemoveImage"};
     const char *const name = strrchr(method, '/') + 1;
     for (size_t i = 0; i < sizeof once / sizeof *once; i++)
         if (strcmp(name, once[i]) == 0)

@@ -181,6 +181,23 @@ int tracelake_get_image(struct tracelake *lake, const char *name, void **data, s
     return TRACELAKE_OK;
 }
 
+int tracelake_remove_image(struct tracelake *lake, const char *name, bool force,
+                           struct tracelake_image *image, struct tracelake_error *error)
+{
+    Tracelake__V1__RemoveImageRequest request = TRACELAKE__V1__REMOVE_IMAGE_REQUEST__INIT;
+    Tracelake__V1__Image *reply;
+    request.image = tl_ask_text(name);
+    request.force = force;
+    const int result = tl_ask_once(lake, "/tracelake.v1.Images/RemoveImage", 0, &request.base,
+                                   &tracelake__v1__image__descriptor, &reply, error);
+    if (result < 0)
+        return result;
+    if (image)
+        copy_image(image, reply);
+    tracelake__v1__image__free_unpacked(reply, NULL);
+    return TRACELAKE_OK;
+}
+
 int tracelake_list_images(struct tracelake *lake, struct tracelake_image **images, size_t *n,
                           struct tracelake_error *error)
 {

@@ -131,6 +131,7 @@ int tl_lake_open_on(struct tl_lake **out, struct tl_backend *backend,
     pthread_mutex_init(&lake->lock, NULL);
     pthread_mutex_init(&lake->retain_lock, NULL);
     pthread_mutex_init(&lake->clock_lock, NULL);
+    pthread_mutex_init(&lake->images_lock, NULL);
     pthread_mutex_init(&lake->garbage_lock, NULL);
     pthread_mutex_init(&lake->reading, NULL);
     tl_chore_init(&lake->look);
@@ -241,6 +242,8 @@ void tl_lake_close(struct tl_lake *lake)
         tl_backend_free(lake->backend);
     pthread_mutex_destroy(&lake->lock);
     pthread_mutex_destroy(&lake->retain_lock);
+    pthread_mutex_destroy(&lake->images_lock);
+    tl_image_unused_fini(&lake->unused);
     pthread_mutex_destroy(&lake->clock_lock);
     pthread_mutex_destroy(&lake->garbage_lock);
     pthread_mutex_destroy(&lake->reading);

@@ -16,6 +16,7 @@
 #include "base/now.h"
 #include "lake/age.h"
 #include "lake/chore.h"
+#include "lake/image_uses.h"
 #include "lake/trace.h"
 #include "lake/verified.h"
 
@@ -68,9 +69,13 @@ struct tl_lake {
     bool shared;                  /* other servers may use the store too */
     bool repack_refused;          /* guarded by `lock`: the medium failed, to be retried later */
     uint64_t segment_bytes;
-    uint64_t decode_limit;                  /* ingest/decode_memory.h, */
-    _Atomic uint64_t decode_bytes, decodes; /* in use, and by how many generations */
-    pthread_mutex_t retain_lock;            /* one at a time; outermost */
+    pthread_mutex_t images_lock;   /* held while an image is removed; as retain_lock, inside it */
+    struct tl_image_unused unused; /* guarded by it */
+    unsigned images_counted;       /* rounds of retention; guarded by retain_lock */
+    _Atomic uint64_t images_unused, image_bytes_unused; /* as last counted */
+    uint64_t decode_limit;                              /* ingest/decode_memory.h, */
+    _Atomic uint64_t decode_bytes, decodes;             /* in use, and by how many generations */
+    pthread_mutex_t retain_lock;                        /* one at a time; outermost */
     pthread_mutex_t clock_lock;
     struct tl_age_clock clock; /* guarded by its lock */
     int64_t clock_saved;  /* private to the housekeeper's thread: when, monotonic; 0: not yet */
@@ -281,6 +286,8 @@ TL_MUST_USE int tl_image_describe(const char *name, struct tl_bytes content,
                                   struct tl_image_row *row);
 /* Hash of a stored image, named by its hash or as "build-id:<hex>". TL_NOTFOUND. */
 TL_MUST_USE int tl_lake_image_hash(struct tl_lake *lake, const char *name, char out[static 72]);
+/* Remove the objects and the row of an image. */
+TL_MUST_USE int tl_image_discard(struct tl_lake *lake, const char *hash, struct tl_fail *fail);
 /* Does the name denote a source file? */
 bool tl_is_source(const char *name);
 /* Write all rows of a trace anew, from the copy of its row and its shards. TL_AGAIN: it is being

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The clock of a lake in its store. The state is stored every ten minutes, and when the lake is
- * closed, by servers whose clock is settled: what a wrong one counts is not left to others. Its
- * last line is the checksum of the others, since a damaged digit could age everything.
+ * closed, by servers whose clock is settled: what a wrong one counts is not left to others.
  */
-#include "base/crc32c.h"
 #include "base/journal.h"
 #include "lake/lakeint.h"
+#include "lake/summed.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -18,8 +17,6 @@
 #define DAY_NS      INT64_C(86400000000000)
 #define DAILY_PART  4
 #define DAILY_LEAST 8
-#define SUM_FORMAT  "sum %08x\n"
-#define SUM_BYTES   13
 
 static const char key[] = "k/clock";
 
@@ -104,40 +101,16 @@ static void report(enum tl_age_event event, int64_t by)
     tl_journal_end(&line);
 }
 
-static void format_sum(const void *text, size_t n, char out[static SUM_BYTES + 1])
-{
-    snprintf(out, SUM_BYTES + 1, SUM_FORMAT, (unsigned)tl_crc32c(0, text, n));
-}
-
-/* Read the stored state, and terminate it with NUL. TL_BAD: it is damaged. */
-static int load(struct tl_lake *lake, struct tl_buf *text)
-{
-    char sum[SUM_BYTES + 1];
-    const int r = tl_backend_get_all(lake->backend, key, text, NULL);
-    if (r < 0)
-        return r;
-    if (text->n < SUM_BYTES)
-        return TL_BAD;
-    text->n -= SUM_BYTES;
-    format_sum(text->p, text->n, sum);
-    if (memcmp(text->p + text->n, sum, SUM_BYTES) != 0)
-        return TL_BAD;
-    text->p[text->n] = '\0';
-    return TL_OK;
-}
-
 /* Store the state if it is settled. If it cannot be stored, some minutes count less. */
 static bool store(struct tl_lake *lake, const struct tl_age_times *times)
 {
-    char text[TL_AGE_TEXT + SUM_BYTES];
+    char text[TL_AGE_TEXT];
     pthread_mutex_lock(&lake->clock_lock);
     const bool settled = tl_age_settled(&lake->clock);
     tl_age_text(&lake->clock, times, text);
     pthread_mutex_unlock(&lake->clock_lock);
-    const size_t n = strlen(text);
-    format_sum(text, n, text + n);
-    const struct tl_bytes bytes = {(uint8_t *)text, n + SUM_BYTES};
-    return settled && tl_backend_put(lake->backend, key, bytes, NULL) >= 0;
+    const struct tl_buf state = {.p = (uint8_t *)text, .n = strlen(text)};
+    return settled && tl_summed_put(lake, key, &state, NULL) >= 0;
 }
 
 static void save(struct tl_lake *lake, const struct tl_age_times *times)
@@ -153,7 +126,7 @@ void tl_lake_clock_open(struct tl_lake *lake)
     if (!lake->times)
         lake->times = read_times;
     lake->times(&times);
-    const bool has = load(lake, &text) >= 0;
+    const bool has = tl_summed_get(lake, key, &text) >= 0;
     pthread_mutex_lock(&lake->clock_lock);
     const enum tl_age_event event = tl_age_begin(&lake->clock, has ? (char *)text.p : NULL, &times);
     const int64_t by = times.wall - lake->clock.now;
@@ -166,7 +139,7 @@ int tl_lake_clock_check(struct tl_lake *lake, bool repair)
 {
     struct tl_age_times times;
     struct tl_buf text = {0};
-    const int r = load(lake, &text);
+    const int r = tl_summed_get(lake, key, &text);
     tl_buf_fini(&text);
     if (r == TL_BAD && repair && lake->times) {
         lake->times(&times);

@@ -34,7 +34,10 @@ static int send_stored(struct tl_call *call, const char *hash)
     struct tl_lake *const lake = tl_call_rpc(call)->lake;
     struct tl_image_row *rows = NULL;
     size_t n = 0;
-    if (!*hash || !tl_lake_has_image(lake, hash))
+    if (!*hash)
+        return TL_NOTFOUND;
+    tl_lake_want_image(lake, hash);
+    if (!tl_lake_has_image(lake, hash))
         return TL_NOTFOUND;
     int rc = tl_lake_images(lake, &rows, &n);
     if (rc < 0)
@@ -203,6 +206,15 @@ static int run_bind(struct tl_call *call, const void *message)
     return tl_call_send(call, &reply.base);
 }
 
+static int run_remove(struct tl_call *call, const void *message)
+{
+    const Tracelake__V1__RemoveImageRequest *const r = message;
+    struct tl_image_row row;
+    const int rc =
+        tl_lake_remove_image(tl_call_rpc(call)->lake, r->image, r->force, &row, tl_call_fail(call));
+    return rc < 0 ? rc : send_row(call, &row);
+}
+
 const struct tl_method tl_images_methods[] = {
     {"/tracelake.v1.Images/PutImage", &tracelake__v1__put_image_request__descriptor,
      TL_CLIENT_STREAM, TL_ROLE_PUSH, run_put, TL_LASTING, TL_REACH_NONE},
@@ -212,5 +224,7 @@ const struct tl_method tl_images_methods[] = {
      TL_ROLE_READ, run_list, TL_SHORT, TL_REACH_ALL},
     {"/tracelake.v1.Images/BindImage", &tracelake__v1__bind_image_request__descriptor, TL_UNARY,
      TL_ROLE_PUSH, run_bind},
+    {"/tracelake.v1.Images/RemoveImage", &tracelake__v1__remove_image_request__descriptor, TL_UNARY,
+     TL_ROLE_ADMIN, run_remove, TL_LONG, TL_REACH_ALL},
     {NULL, NULL, 0, 0, NULL},
 };

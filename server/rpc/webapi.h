@@ -34,6 +34,7 @@ int tl_web_source(struct tl_http_request *request, struct tl_http_response *resp
 /* webimages.c */
 int tl_web_images(struct tl_http_request *request, struct tl_http_response *response);
 int tl_web_put_image(struct tl_http_request *request, struct tl_http_response *response);
+int tl_web_remove_image(struct tl_http_request *request, struct tl_http_response *response);
 int tl_web_trace_images(struct tl_http_request *request, struct tl_http_response *response);
 int tl_web_bind_image(struct tl_http_request *request, struct tl_http_response *response);
 int tl_web_setup(struct tl_http_request *request, struct tl_http_response *response);

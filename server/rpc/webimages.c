@@ -39,6 +39,15 @@ int tl_web_put_image(struct tl_http_request *request, struct tl_http_response *r
     return rc < 0 ? rc : tl_webjson_respond(response, tl_webjson_image(&row));
 }
 
+int tl_web_remove_image(struct tl_http_request *request, struct tl_http_response *response)
+{
+    struct tl_image_row row;
+    const char *const force = tl_http_query(request, "force");
+    const int rc = tl_lake_remove_image(tl_web_lake(request), request->part[0],
+                                        force && strcmp(force, "no") != 0, &row, &response->fail);
+    return rc < 0 ? rc : tl_webjson_respond(response, tl_webjson_image(&row));
+}
+
 /* ---- images of a trace ------------------------------------------------------------------- */
 
 enum { PLACES = 16 }; /* maximum mappings returned per image */

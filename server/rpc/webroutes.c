@@ -132,6 +132,8 @@ const struct tl_route tl_http_routes[] = {
     {"/api/v1/images", TL_ROLE_READ, tl_web_images, TL_SHORT, TL_REACH_ALL, .query = ""},
     {"/api/v1/images", TL_ROLE_PUSH, tl_web_put_image, TL_LONG, TL_REACH_NONE, TL_PUT, IMAGE,
      .query = "name"},
+    {"/api/v1/images/{image}", TL_ROLE_ADMIN, tl_web_remove_image, TL_LONG, TL_REACH_ALL, TL_DELETE,
+     .query = "force"},
     {"/api/v1/events", TL_ROLE_READ, tl_web_events, TL_SHORT, TL_REACH_OWN,
      .query = "every, changes, limit"},
     {"/metrics", TL_ROLE_READ, metrics, TL_SHORT, TL_REACH_ALL},

@@ -5,6 +5,7 @@
  * A rule's traces form a pool. From a pool, everything older than the rule's age is removed, and
  * then the oldest until the rest is within the rule's size; separately for raw and decoded data.
  */
+#include "upkeep/retain.h"
 #include "base/journal.h"
 #include "lake/lakeint.h"
 #include "share/share.h"
@@ -22,7 +23,8 @@ static bool scope_valid(const char *scope)
         const char *equals = strchr(scope + 6, '=');
         return equals && equals != scope + 6 && !strchr(scope, '\n');
     }
-    return !*scope || (strncmp(scope, "trace ", 6) == 0 && scope[6]);
+    return !*scope || strcmp(scope, TL_SCOPE_IMAGES) == 0 ||
+           (strncmp(scope, "trace ", 6) == 0 && scope[6]);
 }
 
 static void rules_changed(struct tl_lake *lake)
@@ -37,7 +39,8 @@ int tl_lake_set_retention(struct tl_lake *lake, const char *scope, const struct 
     if (!scope_valid(scope))
         return tl_fail_set(
             fail, TL_USAGE,
-            "\"%.80s\" is no scope: it is empty, \"label KEY=VALUE\" or \"trace ID\"", scope);
+            "\"%.80s\" is no scope: it is empty, \"label KEY=VALUE\", \"trace ID\" or \"images\"",
+            scope);
     const struct tl_retention none = {0};
     const bool empty = rule && memcmp(rule, &none, sizeof(none)) == 0 && !*scope;
     const int r =
@@ -291,19 +294,7 @@ static int remove_of(struct tl_lake *lake, const struct kept *row, bool raw, str
 
 /* ---- a round -------------------------------------------------------------------------------- */
 
-/* Applying the rules once, or telling what that would remove. */
-struct round {
-    struct tl_lake *lake;
-    int64_t now_ns;
-    bool ages; /* it is certain how old things are */
-    size_t n;  /* traces */
-    /* NULL: remove. */
-    int (*each)(void *context, const struct tl_retention_victim *victim);
-    void *context;
-    struct tl_fail *fail;
-};
-
-static int64_t age_of(const struct round *round, const struct kept *row)
+static int64_t age_of(const struct tl_retain_round *round, const struct kept *row)
 {
     const int64_t age = tl_lake_age(round->lake, row->updated_ns, round->now_ns);
     /* Written under a clock that was before 2020: nobody knows when. */
@@ -312,11 +303,11 @@ static int64_t age_of(const struct round *round, const struct kept *row)
     return is_unknown ? 0 : age / TL_NS_PER_S;
 }
 
-static void report_removed(const struct tl_retention_victim *v)
+void tl_retain_report(const struct tl_retention_victim *v)
 {
     struct tl_journal_line line;
     tl_journal_begin(&line, TL_JOURNAL_INFO, "removed by retention");
-    tl_journal_text(&line, "trace", v->trace);
+    tl_journal_text(&line, strcmp(v->what, "image") == 0 ? "image" : "trace", v->trace);
     tl_journal_text(&line, "what", v->what);
     tl_journal_text(&line, "rule", *v->scope ? v->scope : "all");
     tl_journal_text(&line, "because", v->by_age ? "age" : "size");
@@ -327,7 +318,7 @@ static void report_removed(const struct tl_retention_victim *v)
 }
 
 /* Remove what belongs to a victim, or tell it. 1: done. */
-static int take_victim(const struct round *round, const struct kept *row, bool raw,
+static int take_victim(const struct tl_retain_round *round, const struct kept *row, bool raw,
                        const struct tl_retention_victim *victim)
 {
     if (round->each) {
@@ -338,7 +329,7 @@ static int take_victim(const struct round *round, const struct kept *row, bool r
         return 0;
     const int r = remove_of(round->lake, row, raw, round->fail);
     if (r > 0)
-        report_removed(victim);
+        tl_retain_report(victim);
     if (r > 0 && victim->by_age)
         tl_lake_aged_out(round->lake);
     return r;
@@ -359,8 +350,8 @@ static int older_first(const void *a, const void *b)
 }
 
 /* Apply the limits of one kind of data to a pool. Returns the number of removals. */
-static int limit_pool(const struct round *round, struct member *members, size_t n, bool raw,
-                      const struct tl_retention_row *rule)
+static int limit_pool(const struct tl_retain_round *round, struct member *members, size_t n,
+                      bool raw, const struct tl_retention_row *rule)
 {
     const uint64_t age_s = raw ? rule->rule.raw_age_s : rule->rule.decoded_age_s;
     const uint64_t bytes = raw ? rule->rule.raw_bytes : rule->rule.decoded_bytes;
@@ -393,7 +384,7 @@ static int limit_pool(const struct round *round, struct member *members, size_t 
     return removed;
 }
 
-static int retain_rule(const struct round *round, const struct all_kept *all, size_t rule)
+static int retain_rule(const struct tl_retain_round *round, const struct all_kept *all, size_t rule)
 {
     struct member *members = calloc(all->n + 1, sizeof(*members));
     int removed = 0;
@@ -421,7 +412,7 @@ void tl_lake_set_retain_stf(struct tl_lake *lake, uint64_t seconds)
 }
 
 /* Have its stored shards exceeded the age? */
-static bool is_old(const struct round *round, const struct kept *kept, uint64_t seconds)
+static bool is_old(const struct tl_retain_round *round, const struct kept *kept, uint64_t seconds)
 {
     struct tl_lake *const lake = round->lake;
     const int64_t age = age_of(round, kept);
@@ -462,7 +453,8 @@ static int make_one_virtual(struct tl_lake *lake, const char *id, struct tl_fail
 }
 
 /* Returns the number of traces being decoded again for this. */
-static int make_virtual(const struct round *round, const struct all_kept *all, uint64_t seconds)
+static int make_virtual(const struct tl_retain_round *round, const struct all_kept *all,
+                        uint64_t seconds)
 {
     int n = 0, r = TL_OK;
     for (size_t i = 0; r >= 0 && i < all->n && round->ages; i++) {
@@ -478,7 +470,7 @@ static int make_virtual(const struct round *round, const struct all_kept *all, u
         r = round->each ? round->each(round->context, &victim)
                         : make_one_virtual(round->lake, all->p[i].id, round->fail);
         if (r > 0 && !round->each)
-            report_removed(&victim);
+            tl_retain_report(&victim);
         n += r > 0;
     }
     return r < 0 ? r : n;
@@ -495,7 +487,7 @@ static int add_tried(struct rules *rules, const struct tl_retention_row *tried)
     return add_rule(rules, tried->scope, &tried->rule);
 }
 
-static int carry_out(struct round *round, const struct tl_retention_row *tried)
+static int carry_out(struct tl_retain_round *round, const struct tl_retention_row *tried)
 {
     struct tl_lake *const lake = round->lake;
     struct rules rules = {0};
@@ -517,6 +509,10 @@ static int carry_out(struct round *round, const struct tl_retention_row *tried)
         r = make_virtual(round, &all, seconds);
         removed += r > 0 ? r : 0;
     }
+    if (r >= 0) {
+        r = tl_retain_images(round, rules.rows, rules.n);
+        removed += r > 0 ? r : 0;
+    }
     pthread_mutex_unlock(&lake->retain_lock);
     free(all.p);
     free(rules.rows);
@@ -525,16 +521,17 @@ static int carry_out(struct round *round, const struct tl_retention_row *tried)
 
 int tl_lake_retain(struct tl_lake *lake, int64_t now_ns, struct tl_fail *fail)
 {
-    return carry_out(&(struct round){.lake = lake, .now_ns = now_ns, .ages = true, .fail = fail},
-                     NULL);
+    return carry_out(
+        &(struct tl_retain_round){.lake = lake, .now_ns = now_ns, .ages = true, .fail = fail},
+        NULL);
 }
 
 int tl_lake_retain_now(struct tl_lake *lake, struct tl_fail *fail)
 {
-    return carry_out(&(struct round){.lake = lake,
-                                     .now_ns = tl_lake_now(lake),
-                                     .ages = tl_lake_clock_settled(lake),
-                                     .fail = fail},
+    return carry_out(&(struct tl_retain_round){.lake = lake,
+                                               .now_ns = tl_lake_now(lake),
+                                               .ages = tl_lake_clock_settled(lake),
+                                               .fail = fail},
                      NULL);
 }
 
@@ -545,11 +542,11 @@ int tl_lake_plan_retention(struct tl_lake *lake, const struct tl_retention_row *
     if (tried && !scope_valid(tried->scope))
         return tl_fail_set(fail, TL_USAGE, "\"%.80s\" is no scope", tried->scope);
     *paused = !tl_lake_clock_settled(lake);
-    return carry_out(&(struct round){.lake = lake,
-                                     .now_ns = tl_lake_now(lake),
-                                     .ages = true,
-                                     .each = each,
-                                     .context = context,
-                                     .fail = fail},
+    return carry_out(&(struct tl_retain_round){.lake = lake,
+                                               .now_ns = tl_lake_now(lake),
+                                               .ages = true,
+                                               .each = each,
+                                               .context = context,
+                                               .fail = fail},
                      tried);
 }

@@ -709,6 +709,30 @@ int tl_lake_images(struct tl_lake *lake, struct tl_image_row **rows, size_t *n)
     return TL_OK;
 }
 
+void tl_lake_want_image(struct tl_lake *lake, const char *hash)
+{
+    (void)lake;
+    (void)hash;
+}
+
+/* The only trace refers to all of them. */
+int tl_lake_remove_image(struct tl_lake *lake, const char *name, bool force,
+                         struct tl_image_row *row, struct tl_fail *fail)
+{
+    int r = tl_fail_set(fail, TL_NOTFOUND, "there is no image %.80s", name);
+    pthread_mutex_lock(&lake->lock);
+    for (size_t i = 0; i < lake->n_images && r == TL_NOTFOUND; i++) {
+        if (strcmp(lake->images[i].hash, name) != 0)
+            continue;
+        *row = lake->images[i];
+        r = force ? TL_OK : tl_fail_set(fail, TL_DENIED, "1 trace is decoded with it");
+        if (force)
+            lake->images[i] = lake->images[--lake->n_images];
+    }
+    pthread_mutex_unlock(&lake->lock);
+    return r;
+}
+
 int tl_lake_trace_images(struct tl_lake *lake, const char *trace, struct tl_trace_images *out,
                          struct tl_fail *fail)
 {

@@ -109,6 +109,7 @@ static void test_images(void **state)
         expect(f, way, "POST", path, NULL, 200, "id", "t");
         check_missing(f, way);
         expect(f, way, "GET", "/api/v1/traces/nobody/images", NULL, 404, "error", "there");
+        expect(f, way, "DELETE", "/api/v1/images/sha256:0", NULL, 404, "error", "no image");
         expect(f, way, "POST", "/api/v1/traces/t/images?address=0", NULL, 400, "error", "sha256=");
         expect(f, way, "POST", "/api/v1/traces/t/images?sha256=x&address=y", NULL, 400, "error",
                "address=y");

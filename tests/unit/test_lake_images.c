@@ -255,6 +255,225 @@ static void a_stripped_image_says_so(void **state)
     tl_buf_fini(&elf);
 }
 
+/* ---- images that no trace refers to ---------------------------------------------------------- */
+
+#define HOUR_NS INT64_C(3600000000000)
+
+/* An image that has this text in it, besides others; `name` may be that of a source. */
+static void put_text(const char *name, const char *text, size_t n, char hash[static 72])
+{
+    struct tl_image_row row;
+    struct tl_buf content = {0};
+    struct tl_fail fail = {0};
+    while (content.n < n)
+        assert_int_equal(tl_buf_add(&content, text, strlen(text)), TL_OK);
+    assert_int_equal(
+        tl_lake_put_image(lake, name, (struct tl_bytes){content.p, content.n}, &row, &fail), TL_OK);
+    memcpy(hash, row.hash, sizeof row.hash);
+    tl_buf_fini(&content);
+}
+
+static void bind_and_wait(const char *trace, const char *hash)
+{
+    const struct tl_lake_binding binding = {.hash = hash, .address = 0x7000000};
+    struct tl_fail fail = {0};
+    assert_int_equal(tl_lake_bind_image(lake, trace, &binding, &fail), TL_OK);
+    assert_int_equal(wait_done(lake, trace), TL_TRACE_SEALED);
+}
+
+static void expect_removal(const char *name, bool force, int code, const char *says)
+{
+    struct tl_image_row row;
+    struct tl_fail fail = {0};
+    assert_int_equal(tl_lake_remove_image(lake, name, force, &row, &fail), code);
+    if (says && !strstr(fail.text, says))
+        fail_msg("\"%s\" does not say \"%s\"", fail.text, says);
+}
+
+static size_t count_images(void)
+{
+    struct tl_image_row *rows;
+    size_t n;
+    assert_int_equal(tl_lake_images(lake, &rows, &n), TL_OK);
+    free(rows);
+    return n;
+}
+
+/* By all of its names; not one that a trace refers to, unless that is said twice. */
+static void images_are_removed(void **state)
+{
+    char used[72], other[72], twin[72], again[72], prefix[16];
+    (void)state;
+    push_all(lake, "t", &capture, 3000);
+    assert_int_equal(wait_done(lake, "t"), TL_TRACE_SEALED);
+    const size_t before = count_images();
+    put_text("used", "used code ", 100, used);
+    put_text("other", "other code ", 100, other);
+    put_text("other", "other code, too ", 100, twin);
+    bind_and_wait("t", used);
+    expect_removal("nobody", false, TL_NOTFOUND, "tracelake images");
+    expect_removal("", true, TL_NOTFOUND, NULL);
+    expect_removal("other", false, TL_USAGE, "2 images are named other");
+    expect_removal("used", false, TL_DENIED, "1 trace is decoded with it, t; remove that trace");
+    expect_removal(used, false, TL_DENIED, "--force");
+    assert_true(tl_lake_has_image(lake, used));
+    snprintf(prefix, sizeof prefix, "%.15s", other);
+    expect_removal("sha256:", true, TL_NOTFOUND, NULL);
+    expect_removal(prefix, false, TL_OK, NULL);
+    expect_removal("other", false, TL_OK, NULL); /* it is the only one now */
+    assert_false(tl_lake_has_image(lake, other) || tl_lake_has_image(lake, twin));
+    expect_removal("used", true, TL_OK, NULL);
+    assert_false(tl_lake_has_image(lake, used));
+    assert_int_equal(count_images(), before);
+    put_text("used", "used code ", 100, again);
+    assert_string_equal(again, used);
+    assert_int_equal(wait_done(lake, "t"), TL_TRACE_SEALED);
+    assert_true(tl_lake_has_image(lake, used));
+    struct tl_fail fail = {0};
+    assert_int_equal(tl_lake_delete(lake, "t", &fail), TL_OK);
+    expect_removal("used", false, TL_OK, NULL);
+}
+
+static struct tl_retention_victim victims[8];
+static char victim_names[8][72];
+static size_t n_victims;
+
+static int note_victim(void *context, const struct tl_retention_victim *victim)
+{
+    (void)context;
+    assert_true(n_victims < 8);
+    victims[n_victims] = *victim;
+    snprintf(victim_names[n_victims++], 72, "%s", victim->trace);
+    return TL_OK;
+}
+
+static size_t plan(void)
+{
+    bool paused;
+    struct tl_fail fail = {0};
+    n_victims = 0;
+    assert_true(tl_lake_plan_retention(lake, NULL, note_victim, NULL, &paused, &fail) >= 0);
+    return n_victims;
+}
+
+static int retain_at(int64_t now)
+{
+    struct tl_fail fail = {0};
+    return tl_lake_retain(lake, now, &fail);
+}
+
+/* Behind the lake's back, whose housekeeper would apply it at once, at another time. */
+static void set_rule(uint64_t age_s, uint64_t bytes)
+{
+    const struct tl_retention rule = {.raw_age_s = age_s, .raw_bytes = bytes};
+    assert_int_equal(lake->catalog->ops->set_retention(lake->catalog, "images",
+                                                       age_s + bytes ? &rule : NULL, NULL),
+                     TL_OK);
+}
+
+static void expect_unused(uint64_t n)
+{
+    struct tl_buf text = {0};
+    char line[64];
+    assert_int_equal(tl_lake_metrics(lake, &text), TL_OK);
+    assert_int_equal(tl_buf_add(&text, "", 1), TL_OK);
+    snprintf(line, sizeof line, "\ntracelake_images_unused %llu\n", (unsigned long long)n);
+    if (!strstr((char *)text.p, line))
+        fail_msg("not %s: %.60s", line + 1, strstr((char *)text.p, "\ntracelake_images_unused "));
+    tl_buf_fini(&text);
+}
+
+/* The time is since no trace refers to an image, not since it was uploaded; it outlives the
+ * server, and begins anew when somebody wants the image. */
+static void unused_images_are_removed_by_age(void **state)
+{
+    char used[72], unused[72], wanted[72], source[72], general[72], name[64];
+    const int64_t now = tl_lake_now(lake), day = 24 * HOUR_NS;
+    (void)state;
+    push_all(lake, "t", &capture, 3000);
+    assert_int_equal(wait_done(lake, "t"), TL_TRACE_SEALED);
+    put_text("used", "used code ", 100, used);
+    snprintf(name, sizeof name, "source:%.12s:/a.c", used + 7);
+    put_text(name, "int main;\n", 100, source);
+    put_text("source:/b.c", "int x;\n", 100, general);
+    bind_and_wait("t", used);
+    put_text("unused", "unused code ", 100, unused);
+    put_text("wanted", "wanted code ", 100, wanted);
+    assert_int_equal(retain_at(now), 0); /* without a rule nothing goes */
+    set_rule(5 * 86400, 0);
+    assert_int_equal(retain_at(now), 0);
+    expect_unused(2);
+    assert_int_equal(retain_at(now + 4 * day), 0);
+    put_text("wanted", "wanted code ", 100, wanted);
+    assert_int_equal(retain_at(now + 4 * day), 0);
+    assert_int_equal(retain_at(now + 6 * day), 1);
+    assert_false(tl_lake_has_image(lake, unused));
+    assert_true(tl_lake_has_image(lake, wanted) && tl_lake_has_image(lake, used));
+    assert_int_equal(retain_at(now + 10 * day), 1);
+    assert_false(tl_lake_has_image(lake, wanted));
+    expect_unused(0);
+    struct tl_fail fail = {0};
+    assert_int_equal(tl_lake_delete(lake, "t", &fail), TL_OK);
+    assert_int_equal(retain_at(now + 10 * day), 0); /* seen unused now */
+    assert_true(tl_lake_has_image(lake, used));
+    tl_image_unused_fini(&lake->unused); /* as after a start */
+    assert_int_equal(retain_at(now + 14 * day), 0);
+    assert_true(retain_at(now + 16 * day) > 0);
+    assert_false(tl_lake_has_image(lake, used) || tl_lake_has_image(lake, source));
+    assert_true(tl_lake_has_image(lake, general));
+}
+
+/* Those unused longest go until the rest is small enough, and none that is only an hour old: it may
+ * be waiting for its trace. */
+static void unused_images_are_removed_by_size(void **state)
+{
+    char hash[3][72];
+    const int64_t now = tl_lake_now(lake);
+    (void)state;
+    struct tl_image_row *rows;
+    size_t n;
+    assert_int_equal(tl_lake_images(lake, &rows, &n), TL_OK);
+    for (size_t i = 0; i < n; i++) /* those of the capture, which is not pushed */
+        expect_removal(rows[i].hash, false, TL_OK, NULL);
+    free(rows);
+    set_rule(0, 250);
+    for (unsigned i = 0; i < 3; i++) {
+        const char name[2] = {(char)('a' + i)};
+        put_text(name, name, 100, hash[i]);
+        assert_int_equal(retain_at(now - 9 * HOUR_NS + i * HOUR_NS / 3), 0);
+    }
+    assert_int_equal(plan(), 1);
+    assert_string_equal(victim_names[0], hash[0]);
+    assert_string_equal(victims[0].what, "image");
+    assert_string_equal(victims[0].scope, "images");
+    assert_false(victims[0].by_age);
+    assert_int_equal(victims[0].bytes, 100);
+    assert_true(victims[0].age_s >= 9 * 3600 && victims[0].age_s < 10 * 3600);
+    assert_true(tl_lake_has_image(lake, hash[0])); /* it was only asked */
+    assert_int_equal(retain_at(now), 1);
+    assert_false(tl_lake_has_image(lake, hash[0]));
+    assert_true(tl_lake_has_image(lake, hash[1]) && tl_lake_has_image(lake, hash[2]));
+    assert_int_equal(plan(), 0);
+    set_rule(0, 0);
+}
+
+/* A damaged list only means that all begin anew. */
+static void a_damaged_list_ages_nothing(void **state)
+{
+    static const char bad[] = "sha256:00 0\nsum 00000000\n";
+    char hash[72];
+    const int64_t now = tl_lake_now(lake);
+    (void)state;
+    put_text("x", "y", 100, hash);
+    assert_int_equal(tl_backend_put(backend, "k/unused",
+                                    (struct tl_bytes){(const uint8_t *)bad, sizeof bad - 1}, NULL),
+                     TL_OK);
+    set_rule(60, 0);
+    assert_int_equal(retain_at(now), 0);
+    assert_true(tl_lake_has_image(lake, hash));
+    set_rule(0, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -262,6 +481,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(programs_are_shared, set_up, tear_down),
         cmocka_unit_test_setup_teardown(instructions_have_lines, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_stripped_image_says_so, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(images_are_removed, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(unused_images_are_removed_by_age, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(unused_images_are_removed_by_size, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_damaged_list_ages_nothing, set_up, tear_down),
     };
     return cmocka_run_group_tests_name("lake_images", tests, NULL, NULL);
 }

@@ -51,6 +51,7 @@ static const struct rule methods[] = {
     {"/tracelake.v1.Images/ListImages", READ, ALL},
     {"/tracelake.v1.Images/GetImage", READ, ALL},
     {"/tracelake.v1.Images/BindImage", PUSH, TRACE},
+    {"/tracelake.v1.Images/RemoveImage", ADMIN, ALL},
     {"/tracelake.v1.Ranges/Fetch", READ, TRACE},
     {"/tracelake.v1.Ranges/Follow", READ, TRACE},
     {"/tracelake.v1.Ranges/Locate", READ, TRACE},
@@ -126,6 +127,7 @@ static const struct rule routes[] = {
     {T "/images", PUSH, TRACE, TL_POST},
     {"/api/v1/images", READ, ALL},
     {"/api/v1/images", PUSH, NONE, TL_PUT},
+    {"/api/v1/images/{image}", ADMIN, ALL, TL_DELETE},
 };
 static const char *const verbs[] = {"GET", "PUT", "POST", "DELETE"};
 

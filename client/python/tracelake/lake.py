@@ -20,7 +20,8 @@ _HITS = 10000  # in an answer
 _MESSAGE_MOST = 256 << 20
 _RETRY_S = (0.05, 0.1, 0.2, 0.5, 1, 2)
 _OTHERS_S = 10  # how long a call is made again where there are several servers
-_ONCE = {'BindImage', 'DeleteNote', 'DeleteTrace', 'PutNote', 'Redecode'}
+_ONCE = {'BindImage', 'DeleteNote', 'DeleteTrace', 'PutNote', 'Redecode',
+         'RemoveImage'}
 
 
 class Error(Exception):
