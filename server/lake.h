@@ -51,6 +51,11 @@ struct tl_lake_options {
  * of the time of storing.
  */
 void tl_lake_share_heaps(void);
+/* Have a crash of this process (SIGSEGV, SIGABRT and the like) noted in the store of the lake that
+ * is opened next, before these signals do what they do otherwise: a trace that crashes the server
+ * is not decoded again and again. For the program that serves; call once, before opening the lake.
+ */
+void tl_lake_watch_crashes(void);
 
 TL_MUST_USE int tl_lake_open(struct tl_lake **out, const struct tl_lake_options *options,
                              struct tl_fail *fail);

@@ -354,6 +354,7 @@ int tl_serve(const struct tl_serve_options *options, const struct tl_serve_sourc
 {
     struct server s = {.options = options, .source = source};
     tl_lake_share_heaps();
+    tl_lake_watch_crashes();
     int rc = tl_serve_journal(options, fail);
     if (rc == TL_OK)
         rc = tl_serve_limits(options, fail);

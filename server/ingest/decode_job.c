@@ -415,30 +415,19 @@ static int pass_damage(struct tl_gen *gen, uint64_t end, struct tl_fail *fail)
     return TL_OK;
 }
 
-/* It was unfinished when the server started. */
-static int begin_revived(struct tl_gen *gen, struct tl_fail *fail)
-{
-    gen->revived = false;
-    gen->broken = tl_suspect_begin(gen, &gen->failure);
-    if (gen->broken < 0 && fail)
-        *fail = gen->failure;
-    return gen->broken;
-}
-
 /* Decode a bounded amount of the raw bytes up to `end`. */
 static int decode_some(struct tl_gen *gen, uint64_t end, bool last, struct tl_fail *fail)
 {
     struct tl_buf bytes = {0};
-    int r = gen->broken;
+    int r = gen->broken < 0 ? gen->broken : tl_suspect_check(gen, &gen->failure);
     if (r < 0) {
+        gen->broken = r;
         if (fail)
             *fail = gen->failure;
         return r;
     }
     if (gen->cut)
         mend_cut(gen);
-    if (gen->revived && begin_revived(gen, fail) < 0)
-        return gen->broken;
     if (!gen->decode)
         r = begin_decode(gen, fail);
     /* First store shards that could not be stored last time. */
@@ -488,6 +477,11 @@ static bool is_unwanted(void *context)
     return tl_gen_abandoned(gen) || atomic_load(&gen->lake->closing);
 }
 
+static void change_turn(void *context, bool begins)
+{
+    begins ? tl_suspect_enter(context) : tl_suspect_leave(context);
+}
+
 /* Within a push: let others have their turn, and see whether it has become too large. */
 static int give_way(void *context)
 {
@@ -511,20 +505,20 @@ int tl_gen_decode(struct tl_gen *gen, uint64_t end, bool last, struct tl_fail *f
 {
     const struct tl_cancel cancel = {.asked = is_unwanted, .give_way = give_way, .context = gen};
     const struct tl_cancel *const before = tl_cancel_set(&cancel);
-    gen->turn = (struct tl_turn_time){tl_monotonic_ns(), is_unwanted, gen};
+    tl_suspect_enter(gen);
+    gen->turn = (struct tl_turn_time){tl_monotonic_ns(), is_unwanted, change_turn, gen};
     tl_crew_enter(gen->lake->crew);
     int r = decode_some(gen, end, last, fail);
     if (r == TL_CANCELLED && gen->failure.code == TL_LIMIT)
         r = broke(gen, r, fail);
     tl_crew_exit(gen->lake->crew);
     tl_cancel_set(before);
+    if (r == TL_EOF)
+        tl_suspect_clear(gen);
+    tl_suspect_leave(gen);
     /* In any case: nothing is being stored between two jobs. A failure is reported again by the
      * next one. */
     const int stored = tl_store_shards_wait(gen, NULL);
-    if (r == TL_EOF)
-        tl_suspect_clear(gen);
-    else if (r == TL_CANCELLED && !gen->is_edge && atomic_load(&gen->lake->closing))
-        tl_suspect_stop(gen);
     if (gen->decode) /* much has been freed */
         (void)!tl_decode_memory_check(gen, NULL);
     if (r == TL_LIMIT)

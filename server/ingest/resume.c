@@ -131,8 +131,6 @@ static int find_last(struct tl_gen *gen, struct tl_checkpoint *out)
     if (r >= 0)
         r = TL_NOTFOUND;
     for (size_t at = 0; at < keys.n; at += strlen((char *)keys.p + at) + 1) {
-        if (tl_suspect_is((char *)keys.p + at))
-            continue;
         tl_checkpoint_fini(out);
         r = get(gen, (char *)keys.p + at, out);
     }

@@ -19,16 +19,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define TL_BOOT_BYTES      40 /* of what identifies a start of the machine */
 #define TL_AGE_TEXT        4096
 #define TL_AGE_CORRECTIONS 32
 #define TL_AGE_EARLIEST    INT64_C(1577836800000000000) /* 2020: an earlier time is wrong */
 
 /* Times of the machine, ns. */
 struct tl_age_times {
-    int64_t wall;      /* since 1970 */
-    int64_t monotonic; /* since some time in the past */
-    int64_t uptime;    /* since the machine was started; < 0: not known */
-    char boot[40];     /* identifies that start, "": not known */
+    int64_t wall;             /* since 1970 */
+    int64_t monotonic;        /* since some time in the past */
+    int64_t uptime;           /* since the machine was started; < 0: not known */
+    char boot[TL_BOOT_BYTES]; /* identifies that start, "": not known */
 };
 
 struct tl_age_correction {

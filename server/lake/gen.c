@@ -3,6 +3,7 @@
 #include "ingest/decode_memory.h"
 #include "ingest/remake.h"
 #include "ingest/resume.h"
+#include "ingest/suspect.h"
 #include "lake/lakeint.h"
 
 #include <stdarg.h>
@@ -140,6 +141,7 @@ void tl_gen_put(struct tl_gen *gen)
     if (atomic_load(&gen->obsolete))
         remove_shards(gen);
     tl_decode_memory_release(gen);
+    tl_suspect_forget(gen);
     tl_decode_free(gen->decode);
     tl_spool_reader_free(gen->reader);
     tl_packer_free(gen->packer);

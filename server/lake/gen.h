@@ -28,6 +28,7 @@
 
 struct tl_gen;
 struct tl_mark;
+struct tl_suspect;
 
 /* ---- lanes --------------------------------------------------------------------------------- */
 
@@ -85,6 +86,8 @@ uint64_t tl_lane_sealed_locked(const struct tl_lane *lane);
 struct tl_turn_time {
     int64_t begun_ns; /* monotonic */
     bool (*unwanted)(void *context);
+    /* Called without any lock held when the turn ends, and when the next one begins. */
+    void (*changes)(void *context, bool begins);
     void *context;
 };
 
@@ -152,9 +155,12 @@ struct tl_gen {
     bool has_mark;
     struct tl_lane **by_stream; /* lane of each tl_decode_stream.index */
     size_t n_by_stream, cap_by_stream;
-    bool revived;     /* unfinished when the server started: ingest/suspect.h */
-    bool suspected;   /* its object there exists */
-    unsigned ends;    /* the number in it */
+    /* ingest/suspect.h: its record, NULL: none; is it the only suspect that has a turn; processor
+     * time taken since it was begun or has progressed, and that of the thread when its turn began.
+     */
+    struct tl_suspect *suspect;
+    bool alone;
+    int64_t cpu_ns, turn_cpu_ns;
     bool resumed;     /* an earlier run of the server left shards or a checkpoint */
     unsigned retries; /* failed writes since the last successful one */
     bool cut;         /* aborted during a flush: the decoder must be created again */

@@ -169,10 +169,12 @@ int tl_jobs_give_way(struct tl_lake *lake, struct tl_turn_time *turn)
         return TL_CANCELLED;
     if (tl_monotonic_ns() - turn->begun_ns < TURN_NS)
         return TL_OK;
+    turn->changes(turn->context, false);
     pthread_mutex_lock(&lake->lock);
     if (is_wanted_locked(lake))
         wait_for_turn_locked(lake, turn);
     pthread_mutex_unlock(&lake->lock);
+    turn->changes(turn->context, true);
     turn->begun_ns = tl_monotonic_ns();
     return turn->unwanted(turn->context) ? TL_CANCELLED : TL_OK;
 }

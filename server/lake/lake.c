@@ -4,6 +4,7 @@
 #include "base/processors.h"
 #include "ingest/decode_memory.h"
 #include "ingest/repack.h"
+#include "ingest/suspect.h"
 #include "lake/jobs.h"
 #include "lake/lakeint.h"
 #include "query/debuginfo.h"
@@ -171,6 +172,8 @@ int tl_lake_open_on(struct tl_lake **out, struct tl_backend *backend,
          (tl_crew_threads(lake->crew) > 0 && tl_packing_new(&lake->packing, lake->crew) < 0)))
         r = tl_fail_set(fail, TL_NOMEM, "no memory");
     if (r >= 0)
+        tl_suspects_open(lake);
+    if (r >= 0)
         r = tl_lake_begin(lake, fail);
     if (r >= 0)
         r = tl_jobs_start(lake, fail);
@@ -221,6 +224,7 @@ void tl_lake_close(struct tl_lake *lake)
     tl_repack_stop(lake);
     tl_share_stop(lake);
     tl_jobs_stop(lake);
+    tl_suspects_close(lake);
     for (struct tl_trace *t = lake->jobs, *next; t; t = next) {
         next = t->next_job;
         tl_trace_put(t);

@@ -56,7 +56,8 @@ struct tl_lake {
     struct tl_lease *lease;
     struct tl_catalog *catalog;
     struct tl_spool *spool;
-    struct tl_crew *crew; /* threads that decode ahead and compress */
+    struct tl_suspects *suspects; /* ingest/suspect.h; NULL: ends of the server are not noted */
+    struct tl_crew *crew;         /* threads that decode ahead and compress */
     /* By the crew; NULL: it has no threads, since there is one processor. */
     struct tl_packing *packing;
     struct tl_lake_options options;
@@ -153,6 +154,8 @@ void tl_lake_clock_tick(struct tl_lake *lake);
 void tl_lake_clock_close(struct tl_lake *lake);
 /* Check the stored state, and store it anew if it is damaged (TL_BAD) and `repair`. Any thread. */
 TL_MUST_USE int tl_lake_clock_check(struct tl_lake *lake, bool repair);
+/* What identifies this start of the machine, "": not known. */
+void tl_lake_boot(char out[static TL_BOOT_BYTES]);
 /* For tests: read the clocks with this function. Before anything depends on it. */
 void tl_lake_set_times(struct tl_lake *lake, tl_lake_times *times);
 

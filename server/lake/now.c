@@ -30,14 +30,19 @@ static bool read_file(const char *path, char *out, size_t size)
     return n > 0;
 }
 
+void tl_lake_boot(char out[static TL_BOOT_BYTES])
+{
+    (void)!read_file("/proc/sys/kernel/random/boot_id", out, TL_BOOT_BYTES);
+    out[strcspn(out, "\n")] = '\0';
+}
+
 static void read_times(struct tl_age_times *out)
 {
     char text[64];
     *out = (struct tl_age_times){tl_wall_ns(), tl_monotonic_ns(), -1, ""};
     if (read_file("/proc/uptime", text, sizeof text))
         out->uptime = (int64_t)(strtod(text, NULL) * 1e9);
-    if (read_file("/proc/sys/kernel/random/boot_id", text, sizeof text))
-        snprintf(out->boot, sizeof out->boot, "%.*s", (int)strcspn(text, "\n"), text);
+    tl_lake_boot(out->boot);
 }
 
 int64_t tl_lake_now(struct tl_lake *lake)

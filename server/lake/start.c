@@ -4,6 +4,7 @@
  * afterwards, unless they are few: whether their copies are up to date, and what a crash has left
  * in the store.
  */
+#include "ingest/suspect.h"
 #include "lake/lakeint.h"
 
 #include <stdlib.h>
@@ -44,7 +45,7 @@ int tl_trace_revive(struct tl_trace *trace, struct tl_fail *fail)
         tl_gen_put(gen);
         return r;
     }
-    gen->revived = !lake->shared;
+    tl_suspect_revive(gen);
     pthread_mutex_lock(&trace->lock);
     trace->making = gen;
     pthread_mutex_unlock(&trace->lock);
@@ -133,6 +134,7 @@ int tl_lake_begin(struct tl_lake *lake, struct tl_fail *fail)
     if (lake->shared)
         return TL_OK; /* the sharing thread adopts traces without a holder */
     int r = go_on(lake, fail);
+    tl_suspects_settle(lake);
     if (r >= 0)
         r = tl_lake_names(lake, A_FEW, &names, fail);
     const bool few = r == TL_OK;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Objects and logs as files below DIR/objects, incomplete ones in DIR/tmp, the catalog in
- * DIR/catalog.db, leases as flock()ed files in DIR/leases.
+ * DIR/catalog.db, leases as flock()ed files in DIR/leases, turns in DIR/turns.
  *
  * Durability: a file is synced before it gets its name, and the folder that contains the name is
  * synced afterwards; a log's folders are synced with it the first time. Folders are created on
@@ -550,6 +550,12 @@ static int folder_scratch(struct tl_backend *backend, struct tl_fail *fail)
     return named;
 }
 
+static int folder_turns(struct tl_backend *backend, struct tl_fail *fail)
+{
+    const int fd = openat(folder_of(backend)->dir, "turns", O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    return fd < 0 ? refused(fail, "open", "turns") : fd;
+}
+
 static void folder_give_space(struct tl_backend *backend)
 {
     tl_reserve_give(&folder_of(backend)->reserve);
@@ -666,6 +672,7 @@ static const struct tl_backend_ops folder_ops = {
     .lease = folder_lease,
     .lease_release = folder_lease_release,
     .scratch = folder_scratch,
+    .turns = folder_turns,
     .free_bytes = folder_free_bytes,
     .usable = folder_usable,
     .writable = folder_writable,

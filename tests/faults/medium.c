@@ -253,7 +253,8 @@ static bool below_watched(int dir, const char *path)
     if (n < 0)
         return false;
     whole[n] = '\0';
-    return strncmp(whole, watched, watched_n) == 0 && !strstr(whole, "-shm");
+    return strncmp(whole, watched, watched_n) == 0 && !strstr(whole, "-shm") &&
+           !strstr(whole, "/turns");
 }
 
 /* Called with the lock held before every change. Returns 0 or an errno. */

@@ -9,12 +9,14 @@
 #include "base/hash.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <sqlite3.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 struct entry {
     char *key;
@@ -41,6 +43,7 @@ struct memory {
     enum tl_err code;
     char uri[64];
     sqlite3 *keep;
+    int turns; /* a file */
 };
 
 /* A backend object. */
@@ -574,6 +577,12 @@ static int memory_scratch(struct tl_backend *backend, struct tl_fail *fail)
     return fd >= 0 ? fd : tl_fail_set(fail, TL_IO, "cannot make a scratch file");
 }
 
+static int memory_turns(struct tl_backend *backend, struct tl_fail *fail)
+{
+    const int fd = fcntl(memory_of(backend)->turns, F_DUPFD_CLOEXEC, 0);
+    return fd >= 0 ? fd : tl_fail_set(fail, TL_IO, "cannot open the turns");
+}
+
 static uint64_t memory_free_bytes(struct tl_backend *backend)
 {
     struct memory *m = memory_of(backend);
@@ -629,6 +638,8 @@ static void memory_free(struct memory *m)
     free(m->entries);
     free(m->leases);
     sqlite3_close(m->keep);
+    if (m->turns >= 0)
+        close(m->turns);
     pthread_mutex_destroy(&m->lock);
     free(m);
 }
@@ -661,6 +672,7 @@ static const struct tl_backend_ops memory_ops = {
     .lease = memory_lease,
     .lease_release = memory_lease_release,
     .scratch = memory_scratch,
+    .turns = memory_turns,
     .free_bytes = memory_free_bytes,
     .catalog_uri = memory_catalog_uri,
     .catalog_reset = memory_catalog_reset,
@@ -693,6 +705,7 @@ int tl_backend_memory(struct tl_backend **out)
     if (!m)
         return TL_NOMEM;
     m->limit = UINT64_MAX;
+    m->turns = memfd_create("turns", MFD_CLOEXEC);
     pthread_mutex_init(&m->lock, NULL);
     int r = open_catalog(m);
     if (r >= 0)
