@@ -164,6 +164,57 @@ static int prepare(struct tl_sql *c, sqlite3_stmt **out, struct tl_fail *fail, c
     return TL_OK;
 }
 
+/* Take the statement of an earlier call out of those that are kept, NULL: none. */
+static sqlite3_stmt *take_kept(struct tl_sql *c, const char *sql)
+{
+    for (size_t i = 0; i < TL_SQL_KEPT && c->kept[i]; i++) {
+        sqlite3_stmt *const s = c->kept[i];
+        if (strcmp(sqlite3_sql(s), sql) != 0)
+            continue;
+        memmove(c->kept + i, c->kept + i + 1, (TL_SQL_KEPT - 1 - i) * sizeof(*c->kept));
+        c->kept[TL_SQL_KEPT - 1] = NULL;
+        return s;
+    }
+    return NULL;
+}
+
+/* Keep a statement for the next call with its text, in place of the one that was used the longest
+ * time ago. */
+static void keep(struct tl_sql *c, sqlite3_stmt *s)
+{
+    sqlite3_reset(s);
+    sqlite3_clear_bindings(s);
+    sqlite3_finalize(c->kept[TL_SQL_KEPT - 1]);
+    memmove(c->kept + 1, c->kept, (TL_SQL_KEPT - 1) * sizeof(*c->kept));
+    c->kept[0] = s;
+}
+
+static void drop_kept(struct tl_sql *c)
+{
+    for (size_t i = 0; i < TL_SQL_KEPT; i++) {
+        sqlite3_finalize(c->kept[i]);
+        c->kept[i] = NULL;
+    }
+}
+
+/* As prepare(), without compiling what was compiled before; ended by end_use(). */
+static int begin_use(struct tl_sql *c, sqlite3_stmt **out, struct tl_fail *fail, const char *sql,
+                     const char *types, va_list args)
+{
+    *out = take_kept(c, sql);
+    if (!*out)
+        return prepare(c, out, fail, sql, types, args);
+    return bind_all(*out, types, args) == SQLITE_OK ? TL_OK : tl_sql_failed(c, fail);
+}
+
+static void end_use(struct tl_sql *c, sqlite3_stmt *s, int result)
+{
+    if (result < 0)
+        sqlite3_finalize(s);
+    else
+        keep(c, s);
+}
+
 int tl_sql_prepare(struct tl_sql *c, sqlite3_stmt **out, struct tl_fail *fail, const char *sql,
                    const char *types, ...)
 {
@@ -252,13 +303,12 @@ int tl_sql_run(struct tl_catalog *catalog, int *changed, struct tl_fail *fail, c
     va_start(args, types);
     need_space(c);
     pthread_mutex_lock(&c->lock);
-    int r = prepare(c, &s, fail, sql, types, args);
-    if (r >= 0) {
+    int r = begin_use(c, &s, fail, sql, types, args);
+    if (r >= 0)
         r = noted(c, tl_sql_step(c, s, fail));
-        if (r >= 0 && changed)
-            *changed = sqlite3_changes(c->db);
-        sqlite3_finalize(s);
-    }
+    if (r >= 0 && changed)
+        *changed = sqlite3_changes(c->db);
+    end_use(c, s, r);
     pthread_mutex_unlock(&c->lock);
     va_end(args);
     return r;
@@ -272,10 +322,10 @@ int tl_sql_each(struct tl_catalog *catalog, int (*row)(void *context, sqlite3_st
     va_list args;
     va_start(args, types);
     pthread_mutex_lock(&c->lock);
-    int r = prepare(c, &s, fail, sql, types, args);
+    int r = begin_use(c, &s, fail, sql, types, args);
     while (r >= 0 && (r = tl_sql_step(c, s, fail)) == 1)
         r = row(context, s);
-    sqlite3_finalize(s);
+    end_use(c, s, r);
     pthread_mutex_unlock(&c->lock);
     va_end(args);
     return r;
@@ -491,6 +541,7 @@ static int on_commit(void *context)
 void tl_sql_catalog_close(struct tl_catalog *catalog)
 {
     struct tl_sql *c = tl_sql_of(catalog);
+    drop_kept(c);
     sqlite3_close(c->db);
     pthread_mutex_destroy(&c->lock);
     tl_buf_fini(&c->damaged);

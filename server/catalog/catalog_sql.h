@@ -9,6 +9,8 @@
 #include <sqlite3.h>
 #include <stdatomic.h>
 
+#define TL_SQL_KEPT 16
+
 struct tl_sql {
     struct tl_catalog base;
     sqlite3 *db;
@@ -17,6 +19,9 @@ struct tl_sql {
     bool fresh;         /* created by this open */
     bool exclusive;     /* no other connection can be opened */
     atomic_int trouble; /* error of the last change if the medium refused it, otherwise TL_OK */
+    /* Compiled statements of tl_sql_run() and tl_sql_each() that are not in use, the last used one
+     * first: compiling one takes longer than most take to run. See `lock`. */
+    sqlite3_stmt *kept[TL_SQL_KEPT];
     struct tl_buf damaged; /* names of traces with damaged rows, NUL-terminated; see `lock` */
 };
 

@@ -3,8 +3,6 @@
 
 #include "base/hash.h"
 
-#include <string.h>
-
 void tl_verified_init(struct tl_verified *verified)
 {
     pthread_mutex_init(&verified->lock, NULL);
@@ -23,6 +21,12 @@ uint64_t tl_verified_shard(const char *key, const struct tl_shard_index *index)
     return hash ? hash : 1;
 }
 
+/* What stands for a shard in the table; changes when everything is forgotten. */
+static uint64_t name_locked(const struct tl_verified *verified, uint64_t shard)
+{
+    return shard + verified->forgotten * UINT64_C(0x9e3779b97f4a7c15);
+}
+
 static size_t row_of(uint64_t shard)
 {
     return (size_t)(shard >> 32) % TL_VERIFIED_SHARDS;
@@ -31,9 +35,10 @@ static size_t row_of(uint64_t shard)
 size_t tl_verified_run(struct tl_verified *verified, uint64_t shard, size_t frame, size_t n)
 {
     size_t run = 0;
+    uint64_t frames = 0;
     pthread_mutex_lock(&verified->lock);
-    const uint64_t frames =
-        verified->rows[row_of(shard)].shard == shard ? verified->rows[row_of(shard)].frames : 0;
+    if (verified->rows[row_of(shard)].shard == name_locked(verified, shard))
+        frames = verified->rows[row_of(shard)].frames;
     pthread_mutex_unlock(&verified->lock);
     while (run < n && frame + run < TL_VERIFIED_FRAMES && (frames >> (frame + run) & 1))
         run++;
@@ -46,8 +51,9 @@ void tl_verified_add(struct tl_verified *verified, uint64_t shard, size_t frame,
     for (size_t i = frame; i < frame + n && i < TL_VERIFIED_FRAMES; i++)
         frames |= UINT64_C(1) << i;
     pthread_mutex_lock(&verified->lock);
-    if (verified->rows[row_of(shard)].shard != shard) {
-        verified->rows[row_of(shard)].shard = shard;
+    const uint64_t name = name_locked(verified, shard);
+    if (verified->rows[row_of(shard)].shard != name) {
+        verified->rows[row_of(shard)].shard = name;
         verified->rows[row_of(shard)].frames = 0;
     }
     verified->rows[row_of(shard)].frames |= frames;
@@ -57,6 +63,6 @@ void tl_verified_add(struct tl_verified *verified, uint64_t shard, size_t frame,
 void tl_verified_forget(struct tl_verified *verified)
 {
     pthread_mutex_lock(&verified->lock);
-    memset(verified->rows, 0, sizeof(verified->rows));
+    verified->forgotten++;
     pthread_mutex_unlock(&verified->lock);
 }

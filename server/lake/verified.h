@@ -16,8 +16,9 @@
 
 struct tl_verified {
     pthread_mutex_t lock;
+    uint64_t forgotten; /* how often */
     struct {
-        uint64_t shard; /* hash of its key and checksums; 0: none */
+        uint64_t shard; /* hash of its key and checksums, and of `forgotten`; 0: none */
         uint64_t frames;
     } rows[TL_VERIFIED_SHARDS]; /* by the hash */
 };

@@ -556,7 +556,7 @@ static void start(struct tl_stream *stream)
         return;
     }
     char why[256];
-    if (tl_workers_run(stream->net->workers, stream->account, method->role, effort, work,
+    if (tl_workers_run(stream->net->workers, stream->account, method->role, effort, true, work,
                        tl_stream_get(stream)) == TL_OK)
         return;
     tl_stream_put(stream);

@@ -205,12 +205,20 @@ static bool unwanted(void *context)
     return poll(&look, 1, 0) > 0 && look.revents & (POLLRDHUP | POLLHUP | POLLERR);
 }
 
+static void refuse_share(struct exchange *x, unsigned use, const char *what)
+{
+    tl_http_refuse_share(x->h1->net, &x->response, x->account, use, what);
+}
+
+/* It does not wait for answers to be taken, as requests over HTTP/2 do: it has a thread. */
 static void work(struct exchange *x)
 {
     const struct tl_cancel cancel = {unwanted, x, tl_pool_rest};
     const struct tl_cancel *const before = tl_cancel_set(&cancel);
     if (unwanted(x)) /* while it waited for this thread */
         x->response.status = 503;
+    else if (!tl_account_within(x->account, TL_USE_ANSWERS))
+        refuse_share(x, TL_USE_ANSWERS, "bytes of answers that were not taken");
     else
         tl_http_run(x->h1->net, &x->request, x->target, &x->response);
     tl_cancel_set(before);
@@ -223,20 +231,14 @@ static void work_long(void *argument)
     tl_waiter_poke(&x->done);
 }
 
-static void refuse_share(struct exchange *x, unsigned use, const char *what)
-{
-    tl_http_refuse_share(x->h1->net, &x->response, x->account, use, what);
-}
-
 static void answer(struct exchange *x)
 {
     struct tl_net *const net = x->h1->net;
     const enum tl_effort effort = tl_http_effort(net, x->request.method, x->target, &x->role);
-    if (!tl_account_within(x->account, TL_USE_ANSWERS))
-        refuse_share(x, TL_USE_ANSWERS, "bytes of answers that were not taken");
-    else if (effort == TL_SHORT)
+    if (effort == TL_SHORT)
         work(x);
-    else if (tl_workers_run(net->workers, x->account, x->role, TL_LONG, work_long, x) == TL_OK)
+    else if (tl_workers_run(net->workers, x->account, x->role, TL_LONG, false, work_long, x) ==
+             TL_OK)
         (void)!tl_waiter_wait(&x->done, -1);
     else
         refuse_share(x, tl_use_of_calls(x->role, TL_LONG), "requests of this kind");

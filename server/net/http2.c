@@ -122,8 +122,8 @@ static void work(void *argument)
         return;
     }
     stream->holds = x->response.holds;
-    if (tl_workers_run(stream->net->workers, stream->account, x->role, TL_LASTING, produce, x) <
-        0) {
+    if (tl_workers_run(stream->net->workers, stream->account, x->role, TL_LASTING, true, produce,
+                       x) < 0) {
         tl_http_refuse_share(stream->net, &x->response, stream->account,
                              tl_use_of_calls(x->role, TL_LASTING), "answers of this kind");
         send_whole(x, true);
@@ -203,7 +203,7 @@ void tl_http2_begin(struct tl_stream *stream)
     }
     const enum tl_effort effort = tl_http_effort(stream->net, verb, path, &x->role);
     const unsigned role = x->role;
-    if (tl_workers_run(stream->net->workers, stream->account, role, effort, work, x) < 0) {
+    if (tl_workers_run(stream->net->workers, stream->account, role, effort, true, work, x) < 0) {
         free_exchange(x);
         refuse_share(stream, tl_use_of_calls(role, effort), "requests of this kind");
     }

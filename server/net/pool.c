@@ -26,13 +26,15 @@ struct job {
     void (*run)(void *argument);
     void *argument;
     struct tl_account *account; /* a reference */
+    bool waits;                 /* until its client has taken answers */
     int64_t since;              /* by tl_monotonic_ns(): when it was queued, or its turn began */
 };
 
-/* The waiting jobs of a client. */
+/* The waiting jobs of a client that wait for the same. */
 struct lane {
     struct lane *next;
     const struct tl_party *party;
+    bool waits;
     struct job *head;
     struct job **tail;
 };
@@ -91,13 +93,14 @@ static bool queue_locked(struct tl_pool *pool, struct job *job)
 {
     const struct tl_party *const party = tl_account_party(job->account);
     struct lane *lane = pool->lanes;
-    while (lane && lane->party != party)
+    while (lane && (lane->party != party || lane->waits != job->waits))
         lane = lane->next;
     if (!lane) {
         lane = calloc(1, sizeof *lane);
         if (!lane)
             return false;
         lane->party = party;
+        lane->waits = job->waits;
         lane->tail = &lane->head;
         *last_link(pool) = lane;
     }
@@ -107,15 +110,16 @@ static bool queue_locked(struct tl_pool *pool, struct job *job)
     return true;
 }
 
-/* May the client have another thread? Then it is counted. */
-static bool may_run(struct tl_pool *pool, struct tl_account *account)
+/* May the job have a thread? Then it is counted. */
+static bool may_run(struct tl_pool *pool, const struct job *job)
 {
+    struct tl_account *const account = job->account;
     const unsigned threads = TL_USE_THREADS + pool->options.number;
     if (pool->stopping || !pool->options.max_queue) {
         tl_account_charge(account, threads, 1);
         return true;
     }
-    if (tl_account_within(account, TL_USE_ANSWERS))
+    if (!job->waits || tl_account_within(account, TL_USE_ANSWERS))
         return tl_account_try(account, threads, 1);
     atomic_store(&account->shares->starved, true);
     /* Otherwise they may have been taken before that was seen. */
@@ -141,7 +145,7 @@ static struct job *take_from_locked(struct tl_pool *pool, struct lane **link)
 static struct job *take_locked(struct tl_pool *pool)
 {
     for (struct lane **link = &pool->lanes; *link; link = &(*link)->next)
-        if (may_run(pool, (*link)->head->account))
+        if (may_run(pool, (*link)->head))
             return take_from_locked(pool, link);
     return NULL;
 }
@@ -324,8 +328,8 @@ static bool enqueue(struct tl_pool *pool, struct job *job)
     return admitted;
 }
 
-int tl_pool_run(struct tl_pool *pool, struct tl_account *account, void (*run)(void *argument),
-                void *argument)
+int tl_pool_run(struct tl_pool *pool, struct tl_account *account, bool waits,
+                void (*run)(void *argument), void *argument)
 {
     const unsigned calls = TL_USE_CALLS + pool->options.number;
     if (!tl_account_take(account, calls, 1))
@@ -335,6 +339,7 @@ int tl_pool_run(struct tl_pool *pool, struct tl_account *account, void (*run)(vo
         *job = (struct job){.run = run,
                             .argument = argument,
                             .account = tl_account_get(account),
+                            .waits = waits,
                             .since = tl_monotonic_ns()};
     if (job && enqueue(pool, job))
         return TL_OK;

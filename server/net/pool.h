@@ -23,9 +23,10 @@ struct tl_pool_options {
 
 TL_MUST_USE int tl_pool_new(struct tl_pool **out, const struct tl_pool_options *options);
 
-/* Run job(argument), charged to `account`, on a thread of the pool. TL_LIMIT: full, or the client
- * has its share; the job was rejected. TL_NOMEM. */
-TL_MUST_USE int tl_pool_run(struct tl_pool *pool, struct tl_account *account,
+/* Run job(argument), charged to `account`, on a thread of the pool. `waits`: while its client has
+ * more than its share of answers that it does not take. TL_LIMIT: full, or the client has its share
+ * of calls; the job was rejected. TL_NOMEM. */
+TL_MUST_USE int tl_pool_run(struct tl_pool *pool, struct tl_account *account, bool waits,
                             void (*job)(void *argument), void *argument);
 
 /*

@@ -49,9 +49,9 @@ int tl_workers_new(struct tl_workers **out, struct tl_shares *shares, unsigned m
 }
 
 int tl_workers_run(struct tl_workers *workers, struct tl_account *account, unsigned role,
-                   enum tl_effort effort, void (*job)(void *argument), void *argument)
+                   enum tl_effort effort, bool waits, void (*job)(void *argument), void *argument)
 {
-    return tl_pool_run(workers->pools[tl_role_class(role)][effort], account, job, argument);
+    return tl_pool_run(workers->pools[tl_role_class(role)][effort], account, waits, job, argument);
 }
 
 void tl_workers_wake(struct tl_workers *workers)

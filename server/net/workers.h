@@ -33,13 +33,14 @@ TL_MUST_USE int tl_workers_new(struct tl_workers **out, struct tl_shares *shares
                                unsigned max_lasting);
 
 /*
- * Run job(argument), a call that requires `role` and is charged to `account`, on a thread.
+ * Run job(argument), a call that requires `role` and is charged to `account`, on a thread; `waits`
+ * as in net/pool.h.
  * TL_LIMIT: too many of its kind are running and waiting, or the client has its share; the job was
  * rejected; TL_NOMEM.
  */
 TL_MUST_USE int tl_workers_run(struct tl_workers *workers, struct tl_account *account,
-                               unsigned role, enum tl_effort effort, void (*job)(void *argument),
-                               void *argument);
+                               unsigned role, enum tl_effort effort, bool waits,
+                               void (*job)(void *argument), void *argument);
 
 /* Change `max_lasting`; excess calls continue. */
 void tl_workers_limit(struct tl_workers *workers, unsigned max_lasting);

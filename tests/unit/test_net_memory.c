@@ -152,6 +152,50 @@ static void test_answers_over_http1(void **state)
     stop_serving(&s);
 }
 
+static struct wire find_over_http1(const char *url)
+{
+    struct wire w = wire_open(url);
+    wire_send(&w, "GET /api/v1/traces/t/streams/cs.10/find?event=exception&limit=9 HTTP/1.1\r\n"
+                  "Host: localhost\r\n\r\n");
+    return w;
+}
+
+/* A request that waits for a thread is told the same as one that comes later. */
+static void test_share_that_fills_while_waiting(void **state)
+{
+    enum { ALL = 16 << 20, RANGES = 2, MOST = 256 };
+    static const char running[] = "worker_threads{pool=\"read-long\"}";
+    static const char queued[] = "worker_queue{pool=\"read-long\"}";
+    struct serving s;
+    struct wire w[MOST];
+    size_t n = 0;
+    char in[4096] = "";
+    open_server(&s, (struct tl_net_options){.max_outbound = ALL}, false);
+    atomic_store(&fake.hold, true);
+    while (n < MOST && !metric(s.net, queued)) {
+        w[n] = find_over_http1(s.url);
+        n++;
+        for (int64_t since = 0; metric(s.net, running) + metric(s.net, queued) < n;)
+            keep_waiting(&since, "a call");
+    }
+    Tracelake__V1__FetchRequest request = TRACELAKE__V1__FETCH_REQUEST__INIT;
+    request.trace = (char *)(uintptr_t) "t";
+    request.stream = (char *)(uintptr_t) "cs.10";
+    request.format = TRACELAKE__V1__FORMAT__FORMAT_TEXT;
+    struct h2_client *const c = h2_connect_from(s.url, NULL, 0);
+    for (int i = 0; i < RANGES; i++)
+        h2_send_message(c, begin(c, "/tracelake.v1.Ranges/Fetch", NULL), &request.base, true);
+    settle(c);
+    await_metric(s.net, "share_used{of=\"answer-bytes\"}", ALL / 2 + 1, ALL);
+    atomic_store(&fake.hold, false);
+    assert_true(wire_read(&w[n - 1], in, sizeof in - 1) > 12);
+    assert_int_equal(atoi(in + 9), 429);
+    h2_free(c);
+    for (size_t i = 0; i < n; i++)
+        wire_close(&w[i]);
+    stop_serving(&s);
+}
+
 /* Ranges that are open, over RPC and HTTP/2: each is memory, even if nothing of it is taken. */
 static void test_ranges_are_memory(void **state)
 {
@@ -223,6 +267,7 @@ int main(void)
         cmocka_unit_test(test_unread_sockets_end),
         cmocka_unit_test(test_answers_wait_for_room),
         cmocka_unit_test(test_answers_over_http1),
+        cmocka_unit_test(test_share_that_fills_while_waiting),
         cmocka_unit_test(test_ranges_are_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

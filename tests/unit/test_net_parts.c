@@ -325,7 +325,7 @@ static void test_pool(void **state)
     for (int k = 0; k < 3; k++) {
         const unsigned before = taken;
         for (int i = 0; i < 10; i++)
-            taken += tl_pool_run(pool, accounts[k], wait_at_gate, &gate) == TL_OK;
+            taken += tl_pool_run(pool, accounts[k], true, wait_at_gate, &gate) == TL_OK;
         assert_int_equal(taken - before, of[k]);
     }
     assert_int_equal(taken, 5); /* three run, two wait */
@@ -370,16 +370,16 @@ static void test_pool_takes_turns(void **state)
     open_accounts(&shares, accounts, 4);
     tl_waiter_init(&turns.gate);
     assert_int_equal(tl_pool_new(&pool, &options), TL_OK);
-    assert_int_equal(tl_pool_run(pool, accounts[0], take_turn, &turn[0]), TL_OK);
+    assert_int_equal(tl_pool_run(pool, accounts[0], true, take_turn, &turn[0]), TL_OK);
     struct tl_pool_use use;
     do
         tl_pool_use(pool, &use);
     while (use.queued);
     for (int i = 0; i < 5; i++)
-        assert_int_equal(tl_pool_run(pool, accounts[1], take_turn, &turn[1]), TL_OK);
+        assert_int_equal(tl_pool_run(pool, accounts[1], true, take_turn, &turn[1]), TL_OK);
     for (int i = 0; i < 3; i++)
-        assert_int_equal(tl_pool_run(pool, accounts[2], take_turn, &turn[2]), TL_OK);
-    assert_int_equal(tl_pool_run(pool, accounts[3], take_turn, &turn[3]), TL_OK);
+        assert_int_equal(tl_pool_run(pool, accounts[2], true, take_turn, &turn[2]), TL_OK);
+    assert_int_equal(tl_pool_run(pool, accounts[3], true, take_turn, &turn[3]), TL_OK);
     tl_waiter_close(&turns.gate);
     tl_pool_free(pool);
     assert_string_equal(turns.order, ".abcababaa");
@@ -410,12 +410,12 @@ static void test_pool_rests(void **state)
     open_accounts(&shares, accounts, 2);
     tl_waiter_init(&turns.gate);
     assert_int_equal(tl_pool_new(&pool, &options), TL_OK);
-    assert_int_equal(tl_pool_run(pool, accounts[0], work_until_other, &turn[0]), TL_OK);
+    assert_int_equal(tl_pool_run(pool, accounts[0], true, work_until_other, &turn[0]), TL_OK);
     struct tl_pool_use use;
     do
         tl_pool_use(pool, &use);
     while (use.queued);
-    assert_int_equal(tl_pool_run(pool, accounts[1], take_turn, &turn[1]), TL_OK);
+    assert_int_equal(tl_pool_run(pool, accounts[1], true, take_turn, &turn[1]), TL_OK);
     while (atomic_load(&turns.n) < 2)
         usleep(1000);
     tl_pool_free(pool);
@@ -442,8 +442,8 @@ static void test_pool_waits_for_answers(void **state)
     shares.context = pool;
     tl_account_charge(accounts[0], TL_USE_ANSWERS, 60);
     for (int i = 0; i < 3; i++)
-        assert_int_equal(tl_pool_run(pool, accounts[0], take_turn, &turn[0]), TL_OK);
-    assert_int_equal(tl_pool_run(pool, accounts[1], take_turn, &turn[1]), TL_OK);
+        assert_int_equal(tl_pool_run(pool, accounts[0], true, take_turn, &turn[0]), TL_OK);
+    assert_int_equal(tl_pool_run(pool, accounts[1], true, take_turn, &turn[1]), TL_OK);
     while (!atomic_load(&turns.n))
         ;
     tl_account_release(accounts[0], TL_USE_ANSWERS, 30);
