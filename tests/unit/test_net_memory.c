@@ -172,6 +172,7 @@ static void test_share_that_fills_while_waiting(void **state)
     char in[4096] = "";
     open_server(&s, (struct tl_net_options){.max_outbound = ALL}, false);
     atomic_store(&fake.hold, true);
+    atomic_store(&fake.mute, true);
     while (n < MOST && !metric(s.net, queued)) {
         w[n] = find_over_http1(s.url);
         n++;
@@ -190,6 +191,7 @@ static void test_share_that_fills_while_waiting(void **state)
     atomic_store(&fake.hold, false);
     assert_true(wire_read(&w[n - 1], in, sizeof in - 1) > 12);
     assert_int_equal(atoi(in + 9), 429);
+    atomic_store(&fake.mute, false);
     h2_free(c);
     for (size_t i = 0; i < n; i++)
         wire_close(&w[i]);
