@@ -40,6 +40,12 @@ static void forget_held(struct tl_etm3_flow *f)
     f->held = 0;
     f->held_offset = f->cycles = 0;
     f->n_behind = 0;
+    f->access = (struct tl_access){0};
+    f->apart = false;
+    f->is_pending = 0;
+    f->next_address = 0;
+    f->has_next = false;
+    memset(f->pending, 0, sizeof f->pending);
 }
 
 void tl_etm3_flow_reset(struct tl_etm3_flow *f)
@@ -55,6 +61,19 @@ void tl_etm3_flow_lose(struct tl_etm3_flow *f)
     tl_walker_reset(&f->walker);
 }
 
+static void aside_state(struct tl_etm3_aside *a, struct tl_state *s)
+{
+    tl_state_u8(s, &a->type, TL_ETM3_DATA);
+    tl_state_u8(s, &a->data, TL_ETM3_NOT_TRACED);
+    tl_state_u8(s, &a->tag, 3);
+    tl_state_u8(s, &a->size, 4);
+    tl_state_bool(s, &a->has_address);
+    tl_state_bool(s, &a->has_value);
+    tl_state_u32(s, &a->address);
+    tl_state_u64(s, &a->value);
+    tl_state_u64(s, &a->offset);
+}
+
 void tl_etm3_flow_state(struct tl_etm3_flow *f, struct tl_state *s)
 {
     struct tl_walker *const w = &f->walker;
@@ -67,10 +86,16 @@ void tl_etm3_flow_state(struct tl_etm3_flow *f, struct tl_state *s)
     tl_state_u64(s, &f->cycles);
     tl_state_u8(s, &f->n_behind, TL_ETM3_BEHIND);
     for (unsigned i = 0; i < f->n_behind; i++) {
-        tl_state_u8(s, &f->behind[i].type, TL_ETM3_DATA);
-        tl_state_u64(s, &f->behind[i].value);
-        tl_state_u64(s, &f->behind[i].offset);
+        aside_state(&f->behind[i], s);
     }
+    tl_state_u8(s, &f->access.kind, TL_STORES);
+    tl_state_u8(s, &f->access.size, sizeof(uint32_t));
+    tl_state_bool(s, &f->apart);
+    tl_state_u32(s, &f->next_address);
+    tl_state_bool(s, &f->has_next);
+    tl_state_u8(s, &f->is_pending, 0xf);
+    for (unsigned i = 0; i < 4; i++)
+        tl_state_u32(s, &f->pending[i]);
     tl_walker_place_state(w, s);
     tl_walker_rest_state(w, s);
     tl_state_bool(s, &ids.has_context_id);
@@ -98,6 +123,9 @@ static void apply_aside(struct tl_etm3_flow *f, const struct tl_etm3_aside *a)
         return;
     case TL_ETM3_CYCLES:
         tl_etm3_tell_cycles(f, a->value, a->offset);
+        return;
+    case TL_ETM3_DATA:
+        tl_etm3_tell_data(f, a);
         return;
     case TL_ETM3_CONTEXT:
         ids.context_id = a->value;
@@ -133,6 +161,14 @@ void tl_etm3_tell_aside(struct tl_etm3_flow *f, const struct tl_etm3_packet *p)
     case TL_ETM3_VMID:
         a.value = p->context;
         break;
+    case TL_ETM3_DATA:
+        a.data = p->data;
+        a.tag = p->tag;
+        a.size = p->value_size;
+        a.has_value = p->has_value;
+        tl_etm3_find_address(f, p, &a);
+        a.value = p->value;
+        break;
     default:
         return;
     }
@@ -144,19 +180,27 @@ void tl_etm3_tell_aside(struct tl_etm3_flow *f, const struct tl_etm3_packet *p)
         apply_aside(f, &a);
 }
 
-void tl_etm3_release(struct tl_etm3_flow *f, uint64_t offset)
+static void report_held(struct tl_etm3_flow *f, struct tl_block *b, uint64_t offset)
 {
     struct tl_walker *const w = &f->walker;
+    if (f->held < b->n) {
+        (void)tl_walker_part(w, b, tl_block_bytes(b, f->held), f->held_offset);
+        return;
+    }
+    const bool impossible = !f->passed && tl_block_turns_always(b);
+    tl_walker_pass(w, b, f->passed, f->held_offset);
+    if (impossible) /* the program that ran had another instruction there */
+        tl_walker_lose(w, TL_GAP_NO_PATH, offset);
+}
+
+void tl_etm3_release(struct tl_etm3_flow *f, uint64_t offset)
+{
+    struct tl_block *b = f->held > 0 ? tl_walker_here(&f->walker, offset) : NULL;
+    if (b && tl_etm3_traces_data(&f->config))
+        b = tl_etm3_place_data(f, b, offset);
+    if (b)
+        report_held(f, b, offset);
     if (f->held > 0) {
-        struct tl_block *const b = tl_walker_here(w, offset);
-        if (b && f->held >= b->n) {
-            const bool impossible = !f->passed && tl_block_turns_always(b);
-            tl_walker_pass(w, b, f->passed, f->held_offset);
-            if (impossible) /* the program that ran had another instruction there */
-                tl_walker_lose(w, TL_GAP_NO_PATH, offset);
-        } else if (b) {
-            (void)tl_walker_part(w, b, tl_block_bytes(b, f->held), f->held_offset);
-        }
         f->held = 0;
         f->held_offset = 0;
         f->passed = false;
@@ -209,6 +253,8 @@ void tl_etm3_execute_one(struct tl_etm3_flow *f, uint64_t offset)
     struct tl_block *const b = tl_walker_here(&f->walker, offset);
     if (!b)
         return;
+    if (tl_etm3_traces_data(&f->config))
+        (void)tl_etm3_note_access(f, b, 1);
     if (b->n == 1)
         tl_walker_pass(&f->walker, b, true, offset);
     else

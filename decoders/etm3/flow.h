@@ -14,12 +14,17 @@
 
 #include "etm3/packet.h"
 #include "flow/walker.h"
+#include "isa/access.h"
 
-#define TL_ETM3_BEHIND 16u /* packets that wait behind an instruction that may be taken back */
+#define TL_ETM3_BEHIND 40u /* packets that wait behind an instruction that may be taken back */
 
 /* A packet that says something beside the flow: of a time, of cycles, of identifiers. */
 struct tl_etm3_aside {
     uint8_t type; /* enum tl_etm3_type */
+    uint8_t data; /* DATA: as in the packet, also the following ones */
+    uint8_t tag, size;
+    bool has_address, has_value;
+    uint32_t address;
     uint64_t value;
     uint64_t offset;
 };
@@ -39,6 +44,13 @@ struct tl_etm3_flow {
     bool passed;
     uint64_t held_offset;
     uint64_t cycles; /* ETMv3: cycles since the last outcome */
+    /* Of the load or store that was reported last. `apart`: other instructions were since. */
+    struct tl_access access;
+    bool apart;
+    uint32_t next_address; /* of the next transfer of that instruction, */
+    bool has_next;         /* if it is known */
+    uint32_t pending[4];   /* addresses of accesses whose values follow, by tag; */
+    uint8_t is_pending;    /* bit set of those that are known */
     uint8_t n_behind;
     struct tl_etm3_aside behind[TL_ETM3_BEHIND];
 };
@@ -81,6 +93,22 @@ void tl_etm3_go_to(struct tl_etm3_flow *flow, const struct tl_etm3_packet *packe
 void tl_etm3_tell_exception(struct tl_etm3_flow *flow, const struct tl_etm3_packet *packet);
 /* An I-sync: a new beginning, or a confirmation of the place. */
 void tl_etm3_start(struct tl_etm3_flow *flow, const struct tl_etm3_packet *packet);
+static inline bool tl_etm3_traces_data(const struct tl_etm3_config *config)
+{
+    return config->data_values || config->data_addresses;
+}
+/* The first `n` instructions of `block` are about to be reported: note the last load or store among
+ * them. Returns how many they are up to it, 0: there is none. */
+uint32_t tl_etm3_note_access(struct tl_etm3_flow *flow, const struct tl_block *block, uint32_t n);
+/* Set the address of an access: as sent, or behind the one before of the same instruction. */
+void tl_etm3_find_address(struct tl_etm3_flow *flow, const struct tl_etm3_packet *packet,
+                          struct tl_etm3_aside *access);
+/* Report what is held up to its last load or store, and the accesses that wait behind it. Returns
+ * the block of the rest; NULL: out of memory. */
+struct tl_block *tl_etm3_place_data(struct tl_etm3_flow *flow, struct tl_block *block,
+                                    uint64_t offset);
+/* An access to memory, of the load or store that was reported last. */
+void tl_etm3_tell_data(struct tl_etm3_flow *flow, const struct tl_etm3_aside *access);
 /* Execute the instruction at the walk's place. */
 void tl_etm3_execute_one(struct tl_etm3_flow *flow, uint64_t offset);
 

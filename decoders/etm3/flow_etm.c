@@ -87,6 +87,11 @@ static void take_back(struct tl_etm3_flow *f)
         return;
     f->held--;
     f->passed = true;
+    unsigned kept = 0; /* its accesses go with it */
+    for (unsigned i = 0; i < f->n_behind; i++)
+        if (f->behind[i].type != TL_ETM3_DATA || f->behind[i].data == TL_ETM3_LATE)
+            f->behind[kept++] = f->behind[i];
+    f->n_behind = (uint8_t)kept;
 }
 
 static void follow_branch(struct tl_etm3_flow *f, const struct tl_etm3_packet *p)

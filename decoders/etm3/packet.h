@@ -29,7 +29,17 @@ enum tl_etm3_type {
     TL_ETM3_EXCEPTION_ENTRY,
     TL_ETM3_TRIGGER,
     TL_ETM3_IGNORE,
-    TL_ETM3_DATA /* any packet of data trace */
+    TL_ETM3_DATA /* data trace: enum tl_etm3_data */
+};
+
+/* What a packet of data trace says of an access of the load or store traced last. */
+enum tl_etm3_data {
+    TL_ETM3_NORMAL,
+    TL_ETM3_PENDING,      /* the value follows later, under `tag` */
+    TL_ETM3_LATE,         /* the value of a pending one */
+    TL_ETM3_STORE_FAILED, /* of a store exclusive, which did not write */
+    TL_ETM3_SUPPRESSED,   /* accesses were left out, since there was no room */
+    TL_ETM3_NOT_TRACED    /* an access that is not traced, so that the next ones can be counted */
 };
 
 /* What executes at an address. */
@@ -47,9 +57,16 @@ struct tl_etm3_packet {
     uint8_t lead; /* ATOMS of a cycle-accurate ETMv3: cycles before the first outcome, */
     bool each;    /* and one before each other */
     /* BRANCH, ISYNC, WAYPOINT: an address, in the state that it is executed in */
-    uint32_t address;
-    uint8_t isa; /* enum tl_etm3_isa */
+    uint32_t address; /* DATA: of memory, if `has_address` */
+    uint8_t isa;      /* enum tl_etm3_isa */
     bool ns, hyp;
+    uint8_t data;     /* DATA: enum tl_etm3_data */
+    uint8_t tag;      /* PENDING, LATE: 1 to 3 */
+    bool first;       /* DATA: of its instruction */
+    bool has_address; /* DATA */
+    bool has_value; /* DATA: `value_size` bytes were sent, which may be fewer than the access has */
+    uint8_t value_size;
+    uint32_t value;
     bool has_exception; /* BRANCH: it is an exception's */
     bool cancelled;     /* the instruction traced last was not completed */
     uint16_t exception; /* as traced */
@@ -68,7 +85,8 @@ struct tl_etm3_packet {
 /* What later packets are compressed against. Zero: nothing is known. */
 struct tl_etm3_known {
     uint32_t address;
-    uint32_t data; /* address of the last data access, whose packets are passed over */
+    uint32_t data; /* address of the last data access */
+    bool vague;    /* packets of data may be missing: `data` holds only with a whole address */
     uint8_t isa;
     bool ns, hyp;
     bool has_time; /* all bits of `time` are known */

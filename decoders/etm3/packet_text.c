@@ -65,6 +65,19 @@ static const char *name_of(const struct tl_etm3_config *config, const struct tl_
     }
 }
 
+static void put_data(struct line *line, const struct tl_etm3_packet *p)
+{
+    static const char *const kinds[] = {"normal",       "pending",    "late",
+                                        "store-failed", "suppressed", "not-traced"};
+    put(line, " kind=%s", kinds[p->data]);
+    if (p->tag)
+        put(line, " tag=%u", p->tag);
+    if (p->has_address)
+        put(line, " addr=0x%08x", p->address);
+    if (p->has_value)
+        put(line, " size=%u value=0x%x", p->value_size, p->value);
+}
+
 /* W: a cycle; E: passed; N: failed. */
 static void put_atoms(struct line *line, const struct tl_etm3_packet *p)
 {
@@ -101,6 +114,9 @@ void tl_etm3_packet_text(char out[static TL_ETM3_TEXT_MAX], const struct tl_etm3
         put_state(&line, p);
         if (p->has_exception)
             put(&line, " exc=%u cancelled=%d", p->exception, p->cancelled);
+        break;
+    case TL_ETM3_DATA:
+        put_data(&line, p);
         break;
     case TL_ETM3_WAYPOINT:
         put_address(&line, p);

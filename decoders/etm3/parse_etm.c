@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Packets of ETMv3. In the order of the standard's table of headers; data trace is measured and
- * passed over, since its packets say nothing about the flow.
+ * Packets of ETMv3. In the order of the standard's table of headers. Packets of data trace exist
+ * only where data is traced, so that their headers are reserved elsewhere.
  *
  * Source: Arm IHI0014Q chapter 7.
  */
@@ -118,13 +118,43 @@ static void read_isync(struct tl_etm3_reader *r, bool has_cycles)
  * --------------------------------------------------------------------------------------------------------
  */
 
-static void pass_data(struct tl_etm3_reader *r, bool has_address, unsigned size_code)
+/* Seven bits a byte, the lowest first; the fifth byte has four, and the byte order. Absent ones are
+ * as before. */
+static void read_data_address(struct tl_etm3_reader *r)
+{
+    enum { GROUPS = 5 };
+    uint32_t value = 0, mask = 0;
+    bool more = true;
+    unsigned n = 0;
+    for (; more && n < GROUPS; n++) {
+        const uint8_t b = tl_etm3_next(r);
+        const uint32_t part = n + 1 < GROUPS ? 0x7f : 0x0f;
+        value |= (b & part) << 7 * n;
+        mask |= part << 7 * n;
+        more = b & 0x80;
+    }
+    r->known.vague &= n < GROUPS;
+    r->known.data = (r->known.data & ~mask) | value;
+    r->out->address = r->known.data;
+    r->out->has_address = !r->known.vague;
+}
+
+/* The first packet of an instruction has the address. */
+static void take_data(struct tl_etm3_reader *r, enum tl_etm3_data data, bool first)
+{
+    r->out->type = TL_ETM3_DATA;
+    r->out->data = (uint8_t)data;
+    r->out->first = first;
+    if (first && r->config->data_addresses)
+        read_data_address(r);
+}
+
+static void take_value(struct tl_etm3_reader *r, unsigned size_code)
 {
     static const uint8_t sizes[] = {0, 1, 2, 4};
-    r->out->type = TL_ETM3_DATA;
-    if (has_address && r->config->data_addresses)
-        tl_etm3_read_groups(r);
-    tl_etm3_read_word(r, sizes[size_code]);
+    r->out->has_value = true;
+    r->out->value_size = sizes[size_code];
+    r->out->value = tl_etm3_read_word(r, sizes[size_code]);
 }
 
 /* Packets of data trace, which exist only where data is traced. */
@@ -133,16 +163,24 @@ static void read_data(struct tl_etm3_reader *r, uint8_t b)
     const bool traced = r->config->data_values || r->config->data_addresses || r->config->data_only;
     if (!traced)
         return;
-    if ((b & 0x93) == 0x00 && b & 0x60) /* out-of-order value */
-        pass_data(r, false, b >> 2 & 3);
-    else if ((b & 0xd3) == 0x50 && b != 0x50) /* out-of-order placeholder */
-        pass_data(r, b & 0x20, 0);
-    else if ((b & 0xd3) == 0x02) /* normal data */
-        pass_data(r, b & 0x20, r->config->data_values ? b >> 2 & 3 : 0);
-    else if ((b & 0xef) == 0x6a) /* value not traced */
-        pass_data(r, b & 0x10, 0);
-    else if (b == 0x50 || b == 0x62) /* store failed, data suppressed */
-        pass_data(r, false, 0);
+    if ((b & 0x93) == 0x00 && b & 0x60) {
+        take_data(r, TL_ETM3_LATE, false);
+        r->out->tag = b >> 5 & 3;
+        take_value(r, b >> 2 & 3);
+    } else if ((b & 0xd3) == 0x50 && b & 0x0c) {
+        take_data(r, TL_ETM3_PENDING, b & 0x20);
+        r->out->tag = b >> 2 & 3;
+    } else if ((b & 0xd3) == 0x02) {
+        take_data(r, TL_ETM3_NORMAL, b & 0x20);
+        if (r->config->data_values)
+            take_value(r, b >> 2 & 3);
+    } else if ((b & 0xef) == 0x6a) {
+        take_data(r, TL_ETM3_NOT_TRACED, b & 0x10);
+    } else if (b == 0x50) {
+        take_data(r, TL_ETM3_STORE_FAILED, false);
+    } else if (b == 0x62) {
+        take_data(r, TL_ETM3_SUPPRESSED, false);
+    }
 }
 
 void tl_etm3_read_etm(struct tl_etm3_reader *r, uint8_t b)

@@ -88,6 +88,7 @@ static void lose(struct etm3_stream *s, const char *why, uint64_t at, uint64_t b
     if (s->follows)
         tl_etm3_flow_lose(&s->flow);
     begin_loss(s, why, at, bytes);
+    s->known.vague = true;
 }
 
 static void on_packet(struct etm3_stream *s, struct tl_etm3_packet *p, uint8_t header)
@@ -282,6 +283,8 @@ static void reset(struct tl_stream_decoder *decoder)
 static void known_state(struct tl_etm3_known *k, struct tl_state *s)
 {
     tl_state_u32(s, &k->address);
+    tl_state_u32(s, &k->data);
+    tl_state_bool(s, &k->vague);
     tl_state_u8(s, &k->isa, TL_ETM3_JAZELLE);
     tl_state_bool(s, &k->ns);
     tl_state_bool(s, &k->hyp);
@@ -348,6 +351,8 @@ static size_t find_rest(const struct tl_stream_decoder *decoder, const uint8_t *
     const struct etm3_stream *const s = (const struct etm3_stream *)decoder;
     struct tl_etm3_known known = {0};
     bool placed = false;
+    if (tl_etm3_traces_data(&s->config)) /* nothing of it is repeated */
+        return n;
     for (size_t at = TL_ETM3_SYNC_ZEROS + 1; at < n && p[at] != 0;) {
         struct tl_etm3_packet packet;
         const int size = tl_etm3_parse(&s->config, &known, p + at, n - at, &packet);

@@ -566,10 +566,9 @@ static INLINE size_t copy_steps(const struct tl_stf_flow *flow, struct copier *c
     return i;
 }
 
-/* Kinds of items that leave no records unless there are comments. */
+/* Kinds of items that leave no records unless there are comments. Notes may be of accesses. */
 #define SILENT                                                                                     \
-    (1u << TL_ITEM_TIME | 1u << TL_ITEM_CYCLES | 1u << TL_ITEM_EVENT | 1u << TL_ITEM_SOFTWARE |    \
-     1u << TL_ITEM_NOTE)
+    (1u << TL_ITEM_TIME | 1u << TL_ITEM_CYCLES | 1u << TL_ITEM_EVENT | 1u << TL_ITEM_SOFTWARE)
 
 /*
  * The paths at the begin of items[0..n) whose steps lie side by side in memory, with nothing but

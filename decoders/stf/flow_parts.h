@@ -32,6 +32,8 @@ struct tl_stf_held {
     size_t post_target;
     size_t post_flags; /* position of the flags field of that EVENT */
     struct tl_buf post;
+    struct tl_buf accesses; /* INST_MEM_ACCESS, INST_MEM_CONTENT; */
+    bool bare;              /* the last one has no content yet */
     struct tl_stf_front front;
 };
 
@@ -98,6 +100,11 @@ int tl_stf_flow_put_group(struct tl_stf_flow *flow, struct tl_stf_front *front, 
  * unknown).
  */
 int tl_stf_flow_release(struct tl_stf_flow *flow, const uint64_t *next);
+
+/* A note of an access of the held-back instruction, or of its content; others are left alone. */
+int tl_stf_flow_note_access(struct tl_stf_held *held, const char *text);
+/* Put the accesses of the held-back instruction in front of its events. */
+int tl_stf_flow_place_accesses(struct tl_stf_held *held);
 
 /*
  * Of code that is not known there is no instruction to attach records to, and the next one that is

@@ -6,6 +6,7 @@
  *
  *     lead    INST_IEM, PROCESS_ID_EXT, COMMENT, FORCE_PC
  *     target  INST_PC_TARGET
+ *     access  INST_MEM_ACCESS, INST_MEM_CONTENT: notes of accesses (they are comments, too)
  *     pre     EVENT MODE_CHANGE: the mode in force already for the instruction (marked by a flag in
  *             a field)
  *     post    EVENT (EVENT_PC_TARGET) for what happened at or after the instruction, COMMENT
@@ -60,6 +61,7 @@ void tl_stf_flow_free(struct tl_stf_flow *flow)
     tl_buf_fini(&flow->scratch);
     tl_stf_repeats_free(flow->repeats);
     tl_buf_fini(&flow->held.post);
+    tl_buf_fini(&flow->held.accesses);
     front_fini(&flow->held.front);
     front_fini(&flow->front);
     tl_stf_known_free(flow->known);
@@ -301,6 +303,8 @@ int tl_stf_flow_release(struct tl_stf_flow *flow, const uint64_t *next)
     struct tl_stf_held *const held = &flow->held;
     if (!held->is)
         return TL_OK;
+    if (held->accesses.n > 0 && tl_stf_flow_place_accesses(held) < 0)
+        return TL_NOMEM;
     held->is = false;
     const bool event = held->open, leaves = held->taken && !held->branches;
     bool write = held->has_target;
@@ -510,6 +514,7 @@ static void note_item(struct tl_stf_flow *flow, const struct tl_item *item)
 
 static int add_item(struct tl_stf_flow *flow, const struct tl_item *item)
 {
+    int result;
     if (flow->whole) {
         note_item(flow, item);
         return TL_OK;
@@ -529,6 +534,9 @@ static int add_item(struct tl_stf_flow *flow, const struct tl_item *item)
     case TL_ITEM_GAP:
     case TL_ITEM_TRACE_ON:
         return add_gap(flow, item);
+    case TL_ITEM_NOTE:
+        result = flow->held.is ? tl_stf_flow_note_access(&flow->held, item->text) : TL_OK;
+        return result < 0 ? result : add_comment(flow, item);
     case TL_ITEM_ERET:
         return put_line(flow, (struct tl_bytes){(const uint8_t *)"R", 1});
     default:
@@ -687,6 +695,9 @@ static void held_state(struct tl_stf_held *held, struct tl_state *s)
     tl_state_size(s, &held->post_target, SIZE_MAX / 2);
     tl_state_size(s, &held->post_flags, SIZE_MAX / 2);
     tl_state_buf(s, &held->post, SIZE_MAX);
+    tl_state_buf(s, &held->accesses, SIZE_MAX);
+    tl_state_bool(s, &held->bare);
+    tl_state_check(s, !held->bare || held->accesses.n >= TL_STF_ACCESS_BYTES);
     tl_state_check(s, !held->open || (held->post_target + TL_STF_TARGET_BYTES <= held->post.n &&
                                       held->post_flags + 8 <= held->post.n));
     front_state(&held->front, s);

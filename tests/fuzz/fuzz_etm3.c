@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* ETMv3 and PTM of a program: any bytes give the same result for any chunking. First two bytes:
- * options, chunk size. */
+ * options, chunk size and data trace. */
 #include "decode/decode.h"
 #include "sim/arm32_program.h"
 #include "steps.h"
@@ -70,7 +70,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         "[trace]\nformat=%s\n[source cs.00]\nprotocol=%s\ncore=%s\nETMCR=0x%x\nETMIDR=0x%x\n"
         "ETMCCER=0x%x\n",
         format, format, m_profile ? "Cortex-M4" : "Cortex-A7",
-        (o >> 2 & 1) << 12 | (o >> 3 & 3) << 14 | 1u << 29,
+        (o >> 2 & 1) << 12 | (o >> 3 & 3) << 14 | 1u << 29 | (ptm ? 0u : (data[1] >> 6 & 3u) << 2),
         ptm ? 0x411cf312u : 0x4104f250u | (o >> 5 & 1) << 20, 1u << 23 | (o >> 6 & 3) << 28);
     tl_setup_init(&setup);
     if (tl_setup_parse(&setup, text, (size_t)n, NULL) < 0)

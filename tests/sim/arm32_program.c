@@ -39,6 +39,51 @@ static uint8_t kind_of(struct tl_sim_rng *rng, uint32_t function)
                                 : TL_ARM32_PLAIN;
 }
 
+/* ---- loads and stores
+ * --------------------------------------------------------------------------------------------- */
+
+struct access {
+    uint32_t encoding;
+    uint8_t access, transfers, width;
+};
+
+static const struct access accesses_a32[] = {
+    {0xe5910000, 1, 1, 4}, {0xe5c10000, 2, 1, 1}, {0xe1d100b0, 1, 1, 2}, /* LDR, STRB, LDRH */
+    {0xe891000d, 1, 3, 4}, {0xe1c100d0, 1, 2, 4}, {0xe1c100f0, 2, 2, 4}, /* LDM, LDRD, STRD */
+    {0xe881000d, 2, 3, 4}, {0xe1d100d0, 1, 1, 1}, {0xe7c10002, 2, 1, 1}, /* STM, LDRSB, STRB */
+    {0xed910b00, 1, 2, 4}, {0xe1910f9f, 1, 1, 4},                        /* VLDR, LDREX */
+};
+static const struct access accesses_t16[] = {
+    {0x6808, 1, 1, 4}, {0x7008, 2, 1, 1},
+    {0x8808, 1, 1, 2}, /* LDR, STRB, LDRH */
+    {0xc10c, 2, 2, 4}, {0xb40c, 2, 2, 4},
+    {0xbc0c, 1, 2, 4}, /* STM, PUSH, POP */
+    {0x5688, 1, 1, 1}, {0x4801, 1, 1, 4},
+    {0x9001, 2, 1, 4}, /* LDRSB, a literal, STR to the stack */
+};
+static const struct access accesses_t32[] = {
+    {0xe9d10200, 1, 2, 4}, {0xe9c10200, 2, 2, 4}, {0xe891000d, 1, 3, 4}, /* LDRD, STRD, LDM */
+    {0xf8d10000, 1, 1, 4}, {0xf8a10000, 2, 1, 2}, {0xf9910000, 1, 1, 1}, /* LDR, STRH, LDRSB */
+    {0xe8d10f4f, 1, 1, 1}, {0xe8410200, 2, 1, 4}, {0xed810b00, 2, 2, 4}, /* LDREXB, STREX, VSTR */
+};
+
+/* One in three plain instructions accesses memory. */
+static void make_access(struct tl_arm32_insn *i, struct tl_sim_rng *rng)
+{
+    enum { A32 = sizeof accesses_a32, T16 = sizeof accesses_t16, T32 = sizeof accesses_t32 };
+    const struct access *const list = !i->t32        ? accesses_a32
+                                      : i->size == 2 ? accesses_t16
+                                                     : accesses_t32;
+    const size_t bytes = !i->t32 ? A32 : i->size == 2 ? T16 : T32;
+    const struct access *const a = &list[tl_sim_below(rng, (uint32_t)(bytes / sizeof *list))];
+    if (i->kind != TL_ARM32_PLAIN || tl_sim_below(rng, 3) > 0)
+        return;
+    i->encoding = a->encoding;
+    i->access = a->access;
+    i->transfers = a->transfers;
+    i->width = a->width;
+}
+
 static int add_function(struct tl_arm32_program *p, struct tl_sim_rng *rng, uint32_t function,
                         bool m_profile)
 {
@@ -65,6 +110,7 @@ static int add_function(struct tl_arm32_program *p, struct tl_sim_rng *rng, uint
                             insn.kind == TL_ARM32_INDIRECT || insn.kind == TL_ARM32_SVC;
         if (t32 && narrow && (insn.kind != TL_ARM32_PLAIN || tl_sim_below(rng, 3)))
             insn.size = 2;
+        make_access(&insn, rng);
         const int rc = add(p, insn);
         if (rc < 0)
             return rc;
@@ -166,7 +212,8 @@ static void encode(struct tl_arm32_program *p, struct tl_arm32_insn *i)
     const bool goes = i->kind == TL_ARM32_BRANCH || i->kind == TL_ARM32_CALL;
     const struct tl_arm32_insn *const to = goes ? &p->insns[i->target] : NULL;
     uint8_t *const at = p->code.p + (i->address - p->base);
-    i->encoding = i->t32 ? t32(i, to) : a32(i, to);
+    if (!i->access)
+        i->encoding = i->t32 ? t32(i, to) : a32(i, to);
     if (!i->t32) {
         tl_put_le32(at, i->encoding);
     } else if (i->size == 2) {

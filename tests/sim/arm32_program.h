@@ -32,6 +32,8 @@ struct tl_arm32_insn {
     uint8_t size; /* bytes */
     bool t32;
     bool conditional;
+    uint8_t access; /* PLAIN: 1 it loads, 2 it stores, `transfers` times `width` bytes */
+    uint8_t transfers, width;
     uint32_t target; /* instruction; BRANCH, CALL */
 };
 

@@ -32,7 +32,12 @@ struct encoder {
     bool whole_time;
     /* outcomes that were not sent yet: ETMv3 without cycles, PTM without cycles */
     uint32_t atoms, n_atoms;
-    uint32_t cycles; /* PTM: since the last count; ETMv3: since the last outcome */
+    uint32_t cycles;       /* PTM: since the last count; ETMv3: since the last outcome */
+    uint32_t data_address; /* sent last */
+    struct {
+        bool is;
+        uint32_t address;
+    } late[4]; /* accesses whose values are still to be sent, by tag */
     uint32_t predicted[STACK];
     size_t n_predicted;
     struct tl_buf pending; /* truth that is not final */
@@ -399,6 +404,123 @@ static uint32_t sometimes_predicted(struct encoder *e, uint32_t other)
     return other;
 }
 
+/* ---- data trace
+ * ---------------------------------------------------------------------------------------------------
+ */
+
+static bool traces_data(const struct encoder *e)
+{
+    return !e->o->ptm && (e->o->data_addresses || e->o->data_values);
+}
+
+static void put_data_address(struct encoder *e, uint32_t address)
+{
+    const uint32_t changed = address ^ e->data_address;
+    unsigned n = 1;
+    while (n < 5 && changed >> 7 * n)
+        n++;
+    for (unsigned i = 0; i < n; i++)
+        put(e, i == 4 ? (uint8_t)(address >> 28)
+                      : (uint8_t)((address >> 7 * i & 0x7f) | (i + 1 < n ? 0x80 : 0)));
+    e->data_address = address;
+}
+
+/* The size code of a value, whose bytes follow. */
+static unsigned code_of(uint32_t value)
+{
+    return value == 0 ? 0 : value < 0x100 ? 1 : value < 0x10000 ? 2 : 3;
+}
+
+static void put_value(struct encoder *e, uint32_t value)
+{
+    static const uint8_t sizes[] = {0, 1, 2, 4};
+    for (unsigned i = 0; i < sizes[code_of(value)]; i++)
+        put(e, (uint8_t)(value >> 8 * i));
+}
+
+static uint32_t some_value(struct encoder *e, unsigned width)
+{
+    const uint32_t value =
+        tl_sim_below(&e->rng, 0x10000) << tl_sim_below(&e->rng, 17) >> tl_sim_below(&e->rng, 17);
+    return width == 4 ? value : value & ((1u << 8 * width) - 1);
+}
+
+/* The value of an access before; not of every one right away. */
+static void put_late(struct encoder *e)
+{
+    const unsigned tag = 1 + tl_sim_below(&e->rng, 3);
+    if (!e->late[tag].is || tl_sim_below(&e->rng, 3) > 0)
+        return;
+    const uint32_t value = some_value(e, 4);
+    put(e, (uint8_t)(tag << 5 | code_of(value) << 2));
+    put_value(e, value);
+    if (e->o->data_addresses)
+        SAY(e, "A data late addr=0x%x value=0x%x pending=%u\n", e->late[tag].address, value, tag);
+    else
+        SAY(e, "A data late value=0x%x pending=%u\n", value, tag);
+    e->late[tag].is = false;
+}
+
+static bool put_pending(struct encoder *e, const char *verb, uint32_t address, bool first)
+{
+    const unsigned tag = 1 + tl_sim_below(&e->rng, 3);
+    if (!e->o->data_values || e->late[tag].is || tl_sim_below(&e->rng, 4) > 0)
+        return false;
+    put(e, (uint8_t)(0x50 | tag << 2 | (first ? 0x20 : 0)));
+    if (first && e->o->data_addresses)
+        put_data_address(e, address);
+    if (e->o->data_addresses)
+        SAY(e, "A data %s addr=0x%x pending=%u\n", verb, address, tag);
+    else
+        SAY(e, "A data %s pending=%u\n", verb, tag);
+    e->late[tag].is = true;
+    e->late[tag].address = address;
+    return true;
+}
+
+static void put_normal(struct encoder *e, const struct tl_arm32_insn *i, uint32_t address,
+                       bool first)
+{
+    const char *const verb = i->access == 1 ? "read" : "write";
+    const uint32_t value = some_value(e, i->width);
+    const bool values = e->o->data_values;
+    put(e, (uint8_t)(0x02 | (first ? 0x20 : 0) | (values ? code_of(value) << 2 : 0)));
+    if (first && e->o->data_addresses)
+        put_data_address(e, address);
+    if (values)
+        put_value(e, value);
+    if (values && e->o->data_addresses)
+        SAY(e,
+            "A INST_MEM_ACCESS addr=0x%x size=%u attr=0x0 access=%u\nA INST_MEM_CONTENT "
+            "data=0x%x\n",
+            address, i->width, i->access, value);
+    else if (values)
+        SAY(e, "A data %s value=0x%x\n", verb, value);
+    else
+        SAY(e, "A data %s addr=0x%x\n", verb, address);
+}
+
+/* All that is sent of the accesses of the instruction executed last. */
+static void tell_data(struct encoder *e, const struct tl_arm32_insn *i)
+{
+    const char *const verb = i->access == 1 ? "read" : "write";
+    uint32_t address = tl_sim_below(&e->rng, 4) ? e->data_address + 4 * tl_sim_below(&e->rng, 100)
+                                                : tl_sim_below(&e->rng, UINT32_MAX);
+    flush_atoms(e);
+    if (tl_sim_below(&e->rng, 20) == 0) {
+        put(e, 0x62);
+        SAY(e, "A data suppressed\n");
+        return;
+    }
+    for (unsigned n = 0; n < i->transfers; n++, address += 4)
+        if (!put_pending(e, verb, address, n == 0))
+            put_normal(e, i, address, n == 0);
+    if (i->access == 2 && tl_sim_below(&e->rng, 10) == 0) {
+        put(e, 0x50);
+        SAY(e, "A data store-failed\n");
+    }
+}
+
 /* Execute the instruction at e->at. */
 static void step(struct encoder *e)
 {
@@ -442,6 +564,10 @@ static void step(struct encoder *e)
     say_insn(e, i);
     if (!e->o->ptm && !e->o->cycle_accurate)
         add_atom(e, passed);
+    if (traces_data(e) && i->access)
+        tell_data(e, i);
+    if (traces_data(e))
+        put_late(e);
     const bool leaves = i->kind == TL_ARM32_LEAVE && e->o->exit_packets;
     if (e->o->ptm) {
         tell_ptm(e, i, passed, indirect, next);
@@ -498,14 +624,26 @@ static void put_waypoint(struct encoder *e)
     settle(e);
 }
 
-/* The last instruction's line goes, what was said behind it stays. */
+static bool begins(const uint8_t *line, size_t left, const char *text)
+{
+    return left >= strlen(text) && memcmp(line, text, strlen(text)) == 0;
+}
+
+/* The last instruction's line goes, with its accesses; what else was said behind it stays. */
 static void take_back(struct encoder *e)
 {
-    uint8_t *const line = e->pending.p + e->before_last;
-    const size_t left = e->pending.n - e->before_last;
-    const size_t n = (size_t)((uint8_t *)memchr(line, '\n', left) - line) + 1;
-    memmove(line, line + n, left - n);
-    e->pending.n -= n;
+    for (size_t at = e->before_last; at < e->pending.n;) {
+        uint8_t *const line = e->pending.p + at;
+        const size_t left = e->pending.n - at;
+        const size_t n = (size_t)((uint8_t *)memchr(line, '\n', left) - line) + 1;
+        const bool goes = *line == 'I' || (*line == 'A' && !begins(line, left, "A data late"));
+        if (!goes) {
+            at += n;
+            continue;
+        }
+        memmove(line, line + n, left - n);
+        e->pending.n -= n;
+    }
     e->at = e->last;
 }
 

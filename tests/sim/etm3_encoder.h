@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Runs a random A32 and T32 program and encodes it as ETMv3 or PTM, with the truth as flow text:
- * lines I, X (number and address only), R, T and Y. Written from the standards apart from the
- * decoder.
+ * lines I, X (number and address only), R, T and Y, and A of data trace. Written from the standards
+ * apart from the decoder.
  *
  * Source: Arm IHI0014Q chapter 7; IHI0035B chapters 3 and 4.
  */
@@ -19,13 +19,14 @@ struct tl_sim_etm3_options {
     bool alternative_branch; /* ETMv3 */
     bool cycle_accurate;
     bool timestamps;
-    bool gray, wide_time;   /* Gray-coded; 64 bits */
-    bool exit_packets;      /* exception returns have a packet */
-    unsigned context_bytes; /* 0, 1, 2, 4 */
-    unsigned stack;         /* PTM: depth of the return stack; 0: none */
-    bool barriers;          /* PTM: DMB is a waypoint */
-    bool gaps;              /* tracing is switched off and overflows */
-    unsigned sync_every;    /* bytes between synchronisations */
+    bool gray, wide_time;             /* Gray-coded; 64 bits */
+    bool exit_packets;                /* exception returns have a packet */
+    unsigned context_bytes;           /* 0, 1, 2, 4 */
+    unsigned stack;                   /* PTM: depth of the return stack; 0: none */
+    bool barriers;                    /* PTM: DMB is a waypoint */
+    bool data_addresses, data_values; /* ETMv3: data trace */
+    bool gaps;                        /* tracing is switched off and overflows */
+    unsigned sync_every;              /* bytes between synchronisations */
 };
 
 /* Append trace and truth. TL_NOMEM. */

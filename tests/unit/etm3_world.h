@@ -42,6 +42,8 @@ static inline void etm3_choose(struct etm3_world *w, unsigned round, uint32_t in
         .context_bytes = (const unsigned[]){0, 1, 2, 4}[tl_sim_below(rng, 4)],
         .stack = ptm && tl_sim_below(rng, 2) ? 1 + tl_sim_below(rng, 16) : 0,
         .barriers = ptm && tl_sim_below(rng, 2),
+        .data_addresses = !ptm && round % 4 == 2 && tl_sim_below(rng, 4) > 0,
+        .data_values = !ptm && round % 4 == 2 && tl_sim_below(rng, 4) > 0,
         .gaps = tl_sim_below(rng, 2),
         .sync_every = 60 + tl_sim_below(rng, 2000),
     };
@@ -53,7 +55,8 @@ static inline void etm3_configure(struct etm3_world *w)
     static const unsigned context[] = {0, 1, 2, 0, 3};
     char text[320];
     struct tl_fail fail = {0};
-    const unsigned cr = (unsigned)o->cycle_accurate << 12 | context[o->context_bytes] << 14 |
+    const unsigned cr = (unsigned)o->data_values << 2 | (unsigned)o->data_addresses << 3 |
+                        (unsigned)o->cycle_accurate << 12 | context[o->context_bytes] << 14 |
                         (unsigned)o->timestamps << 28 | (o->stack ? 1u << 29 : 0);
     const unsigned ccer = 1u << 22 | (o->stack ? 1u << 23 : 0) | (unsigned)o->barriers << 24 |
                           (unsigned)!o->gray << 28 | (unsigned)o->wide_time << 29;

@@ -31,7 +31,7 @@ static inline void mtb_world_init(struct mtb_world *w, unsigned round, uint32_t 
     char text[320];
     struct tl_fail fail = {0};
     memset(w, 0, sizeof *w);
-    const unsigned mask = 2 + tl_sim_below(rng, 9), buffer = 16u << mask;
+    const unsigned mask = 4 + tl_sim_below(rng, 8), buffer = 16u << mask;
     const struct tl_sim_mtb_options o = {.seed = round + 1,
                                          .insns = insns,
                                          .mask = mask,

@@ -13,6 +13,12 @@ enum { PAGE = 0x10000 };
 /* An A-sync, and an I-sync: trace on at 0x1000, Thumb. */
 #define A "\0\0\0\0\0\x80"
 #define I "\x08\x21\x01\x10\0\0"
+/* The same at 0x2000, where LDR, STRB and LDM of two registers are. */
+#define L "\x08\x21\x01\x20\0\0"
+/* An access to memory, as a line. */
+#define ACCESS(address, size, type, value)                                                         \
+    "A INST_MEM_ACCESS addr=0x" address " size=" size " attr=0x0 access=" type                     \
+    "; A INST_MEM_CONTENT data=0x" value
 
 struct kind {
     const char *format, *core, *registers;
@@ -22,6 +28,9 @@ static const struct kind etm35 = {"etm3", "Cortex-A7", "ETMIDR=0x410CF250\nETMCC
 static const struct kind m4 = {"etm3", "Cortex-M4", "ETMIDR=0x4114F250\nETMCCER=0x18541800\n"};
 static const struct kind data = {"etm3", "Cortex-A7",
                                  "ETMIDR=0x410CF250\nETMCCER=0x344008F2\nETMCR=0xC\n"};
+static const struct kind data_m4 = {"etm3", "Cortex-M4",
+                                    "ETMIDR=0x4114F250\nETMCCER=0x18541800\nETMCR=0xC\n"};
+static const struct kind data_values = {"etm3", "Cortex-A7", "ETMIDR=0x410CF250\nETMCR=0x4\n"};
 static const struct kind data_addresses = {"etm3", "Cortex-A7", "ETMIDR=0x410CF250\nETMCR=0x8\n"};
 static const struct kind cycles = {"etm3", "Cortex-A7", "ETMIDR=0x410CF250\nETMCR=0x1000\n"};
 static const struct kind ptm11 = {"ptm", "Cortex-A15", "ETMIDR=0x411CF312\nETMCCER=0x34C01AC2\n"};
@@ -53,6 +62,8 @@ static void decode(const struct kind *kind, const char *bytes, size_t n, bool pa
     struct tl_fail fail = {0};
     for (size_t i = 0; i < PAGE; i += 2)
         page[i] = 0, page[i + 1] = 0x46;
+    static const uint8_t accesses[] = {0x08, 0x68, 0x08, 0x70, 0x03, 0xc9};
+    memcpy(page + 0x2000, accesses, sizeof accesses);
     const int length = snprintf(text, sizeof text,
                                 "[trace]\nformat=%s,id=0x10\n[source cs.10]\nid=0x10\nprotocol=%s\n"
                                 "core=%s\n%s",
@@ -118,8 +129,46 @@ static const struct example examples[] = {
     {&m4, BYTES(A I "\x88\x81\x48\x30"), "O; I 1000; X irq0 16 1002"},
     /* a load or store that was under way is executed, then what is at the second address */
     {&etm35, BYTES(A "\x08\xa1\x01\x10\0\0\x11\x84"), "O; I 1000; I 1010"},
-    {&data, BYTES(A I "\x84\x2e\x84\xa0\x01\x11\x22\x33\x44\x84"), "O; I 1000; I 1002"},
-    {&data_addresses, BYTES(A I "\x84\x6a\x84"), "O; I 1000; I 1002"},
+    /* data trace: of an instruction that is no load or store; a load, a byte, several transfers */
+    {&data, BYTES(A I "\x84\x2e\x84\xa0\x01\x11\x22\x33\x44\x84"),
+     "O; I 1000; A data access addr=0x5004 value=0x44332211; I 1002"},
+    {&data, BYTES(A L "\x84\x2e\x84\xa0\x01\x11\x22\x33\x44\x84"),
+     "O; I 2000; " ACCESS("5004", "4", "1", "44332211") "; I 2002"},
+    {&data, BYTES(A L "\x88\x26\x84\xa0\x01\x7f"),
+     "O; I 2000; I 2002; " ACCESS("5004", "1", "2", "7f")},
+    {&data, BYTES(A L "\x8c\x22\xfc\xff\xff\xff\x1f\x2a\x00\x34\x12\x84"),
+     "O; I 2000; I 2002; I 2004; " ACCESS("fffffffc", "4", "1", "0") "; " ACCESS(
+         "ffffff80", "4", "1", "1234") "; I 2006"},
+    /* the addresses of further transfers of one instruction are not sent */
+    {&data, BYTES(A L "\x8c\x2a\x84\xa0\x01\x34\x12\x06\x56\x84"),
+     "O; I 2000; I 2002; I 2004; " ACCESS("5004", "4", "1", "1234") "; " ACCESS("5008", "4", "1",
+                                                                                "56") "; I 2006"},
+    /* of the load or store traced last, which other instructions may follow; or precede its trace
+     */
+    {&data, BYTES(A L "\x94\x2a\x84\xa0\x01\x34\x12\x84"),
+     "O; I 2000; I 2002; I 2004; " ACCESS("5004", "4", "1", "1234") "; I 2006; I 2008; I 200a"},
+    {&data, BYTES(A L "\x94\x84\x84\x2a\x84\xa0\x01\x34\x12"),
+     "O; I 2000; I 2002; I 2004; " ACCESS("5004", "4", "1", "1234") "; I 2006; I 2008; I 200a; I "
+                                                                    "200c"},
+    /* a value that comes later, of the load before */
+    {&data, BYTES(A L "\x84\x74\x84\xa0\x01\x84\x2c\x11\x22\x33\x44\x4c\x01\0\0\0"),
+     "O; I 2000; A data read addr=0x5004 pending=1; I 2002; A data late addr=0x5004 "
+     "value=0x44332211 pending=1; A data late value=0x1 pending=2"},
+    /* what is not told of an access */
+    {&data, BYTES(A L "\x88\x50\x62\x7a\x85\x20\x6a"),
+     "O; I 2000; I 2002; A data store-failed; A data suppressed; A data not-traced addr=0x1005; "
+     "A data not-traced addr=0x1009"},
+    {&data_values, BYTES(A L "\x84\x0e\x11\x22\x33\x44"),
+     "O; I 2000; A data read value=0x44332211"},
+    {&data_addresses, BYTES(A L "\x84\x22\x84\xa0\x01\x6a\x84"),
+     "O; I 2000; A data read addr=0x5004; A data not-traced addr=0x5008; I 2002"},
+    /* with what was cancelled its accesses go */
+    {&data_m4, BYTES(A L "\x8c\x2e\x84\xa0\x01\x11\x22\x33\x44\x81\x48\x30"),
+     "O; I 2000; I 2002; X irq0 16 2004"},
+    /* behind damage only a whole address is known */
+    {&data, BYTES(A L "\x84\x92" A L "\x84\x26\x04\x01\x26\x84\x80\x80\x80\x02\x09"),
+     "O; I 2000; G bad-packet; O; I 2000; A data read value=0x1; " ACCESS("20000004", "4", "1",
+                                                                          "9")},
     /* reserved P-headers are no atoms */
     {&etm35, BYTES(A I "\x84\xc2\x84"), "O; I 1000; G bad-packet"},
     {&etm35, BYTES(A I "\x84\x92\x84" A I "\x84"), "O; I 1000; G bad-packet; O; I 1000"},

@@ -472,9 +472,64 @@ static void test_branch_flags_come_back(void **state)
     shards_fini(&shards);
 }
 
+static void add_note(struct script *s, const char *text)
+{
+    add(s, TL_ITEM_NOTE)->text = text;
+}
+
+/* Notes of accesses are records of the instruction in front of them, with comments and without. An
+ * access without content, or without an instruction, is none. */
+static void test_accesses_become_records(void **state)
+{
+    (void)state;
+    for (unsigned comments = 0; comments < 2; comments++) {
+        static struct script s;
+        const struct tl_stf_flow_options options = {.isa = TL_ISA_A64, .comments = comments};
+        struct tl_stf_flow_at at = {0};
+        struct tl_stf_flow *flow;
+        struct listing l = {0};
+        struct world w;
+        uint64_t seed = 3;
+        world_init(&w, TL_ISA_A64, &seed);
+        struct tl_block *const b = tl_block_get(w.cache, TL_SPACE_ANY, TL_ISA_A64, BASE);
+        s.n = 0;
+        add_note(&s, "INST_MEM_ACCESS addr=0x77 size=4 attr=0x0 access=1");
+        for (unsigned i = 0; i < 2; i++) {
+            *add(&s, TL_ITEM_BLOCK) = (struct tl_item){
+                .kind = TL_ITEM_BLOCK, .flags = TL_ITEM_HAS_PC, .n = 1, .pc = BASE, .block = b};
+            if (i == 0) {
+                add_note(&s, "INST_MEM_ACCESS addr=0x5004 size=4 attr=0x0 access=2");
+                add_note(&s, "INST_MEM_CONTENT data=0x1234");
+                add_note(&s, "INST_MEM_CONTENT data=0x99");
+                add_note(&s, "INST_MEM_ACCESS addr=0x5008 size=4 attr=0x0 access=2");
+            }
+        }
+        assert_int_equal(tl_stf_flow_new(&flow, &options, NULL), TL_OK);
+        assert_int_equal(tl_stf_flow_items(flow, s.items, s.n, UINT64_MAX, &at), TL_OK);
+        assert_int_equal(tl_stf_flow_finish(flow), TL_OK);
+        list_bytes(tl_stf_flow_bytes(flow), &l);
+        assert_int_equal(tl_buf_add(&l.text, "", 1), TL_OK);
+        const char *const text = (const char *)l.text.p;
+        const char *const access =
+            strstr(text, "INST_MEM_ACCESS addr=0x5004 size=4 attr=0x0 access=2\n");
+        assert_non_null(access);
+        const char *const content = strstr(access, "INST_MEM_CONTENT data=0x1234\n");
+        const char *const close = strstr(access, " INST_32 ");
+        assert_true(content && close && content < close);
+        assert_null(strstr(text, "addr=0x77 size=4 attr=0x0 access=1\n"));
+        assert_null(strstr(text, "addr=0x5008 size=4 attr=0x0 access=2\n"));
+        assert_null(strstr(text, "data=0x99\n"));
+        assert_true(!comments == !strstr(text, "A INST_MEM_ACCESS addr=0x77"));
+        tl_buf_fini(&l.text);
+        tl_stf_flow_free(flow);
+        world_fini(&w);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_accesses_become_records),
         cmocka_unit_test(test_branch_flags_come_back),
         cmocka_unit_test(test_random_items),
     };
