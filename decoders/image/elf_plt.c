@@ -385,7 +385,7 @@ static int add_stubs(const struct stubs *s)
         n++;
     }
     char *const names = n ? malloc(size) : NULL;
-    if (n && (!names || tl_image_own(s->load->image, names) < 0))
+    if (n && (!names || tl_image_own(s->load->image, names, size) < 0))
         return TL_NOMEM;
     char *name = names;
     int rc = TL_OK;

@@ -155,6 +155,19 @@ static uint8_t rank_of(const GElf_Sym *sym)
     return (uint8_t)(is_label * 4 + is_local * 2 + (sym->st_size == 0));
 }
 
+/* One copy for all names, terminated by a NUL; NULL: out of memory. */
+static const char *copy_names(struct tl_image *image, struct tl_bytes text)
+{
+    char *const names = malloc(text.n + 1);
+    if (!names)
+        return NULL;
+    memcpy(names, text.p, text.n);
+    names[text.n] = '\0';
+    const char *const kept = tl_image_keep(image, names, text.n + 1);
+    free(names);
+    return kept;
+}
+
 static int take_table(const struct tl_elf_load *load, Elf *elf, const GElf_Shdr *table)
 {
     GElf_Shdr sh;
@@ -165,11 +178,9 @@ static int take_table(const struct tl_elf_load *load, Elf *elf, const GElf_Shdr 
     const struct tl_bytes symbols = tl_elf_section_bytes(load, table);
     if (text.n == 0 || symbols.n == 0)
         return TL_OK;
-    char *names = malloc(text.n + 1); /* one copy for all names, terminated by a NUL */
-    if (!names || tl_image_own(load->image, names) < 0)
+    const char *const names = copy_names(load->image, text);
+    if (!names)
         return tl_fail_set(load->fail, TL_NOMEM, "%s: out of memory for symbols", load->name);
-    memcpy(names, text.p, text.n);
-    names[text.n] = '\0';
 
     GElf_Ehdr eh;
     GElf_Sym sym;

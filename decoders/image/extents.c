@@ -116,7 +116,7 @@ static const uint8_t *join(struct tl_image *image, const struct tl_layer *layer,
         return p;
     const size_t size = (size_t)(run[n - 1].last - run[0].first) + 1;
     uint8_t *memory = malloc(size);
-    if (!memory || tl_image_own(image, memory) < 0)
+    if (!memory || tl_image_own(image, memory, size) < 0)
         return NULL;
     size_t at = 0;
     for (size_t k = 0; k < n; k++) {

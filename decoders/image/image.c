@@ -72,6 +72,9 @@ void tl_image_free(struct tl_image *image)
     for (size_t i = 0; i < image->n_owned; i++)
         free(image->owned[i]);
     free(image->owned);
+    for (size_t i = 0; i < image->n_shared; i++)
+        tl_pool_give(image->pool, image->shared[i]);
+    free(image->shared);
     for (size_t i = 0; i < image->n_parts; i++)
         free(image->parts[i].symbols);
     free(image->parts);
@@ -87,13 +90,14 @@ void tl_image_free(struct tl_image *image)
     free(image);
 }
 
-int tl_image_own(struct tl_image *image, void *memory)
+int tl_image_own(struct tl_image *image, void *memory, size_t n)
 {
     if (tl_grow(&image->owned, &image->cap_owned, image->n_owned + 1, sizeof *image->owned) < 0) {
         free(memory);
         return TL_NOMEM;
     }
     image->owned[image->n_owned++] = memory;
+    image->owned_bytes += n;
     return TL_OK;
 }
 
@@ -112,7 +116,7 @@ static int take_region(struct tl_image *image, const struct tl_region *region, v
         tl_grow(&layer->regions, &layer->cap_regions, layer->n_regions + 1, sizeof *layer->regions);
     if (rc == TL_OK)
         rc = tl_known_region(image, region);
-    if (rc == TL_OK && memory && tl_image_own(image, memory) < 0)
+    if (rc == TL_OK && memory && tl_image_own(image, memory, n) < 0)
         return tl_fail_set(fail, TL_NOMEM, "out of memory for %zu bytes of image", n);
     if (rc == TL_OK)
         layer->regions[layer->n_regions++] = *region;
@@ -150,6 +154,13 @@ int tl_image_add_bytes(struct tl_image *image, uint64_t address, struct tl_bytes
 {
     if (bytes.n == 0)
         return TL_OK;
+    if (image->pool) {
+        const uint8_t *const shared = tl_image_keep(image, bytes.p, bytes.n);
+        return shared
+                   ? add_region(image, address, (struct tl_bytes){shared, bytes.n}, space, name,
+                                NULL, fail)
+                   : tl_fail_set(fail, TL_NOMEM, "out of memory for %zu bytes of image", bytes.n);
+    }
     uint8_t *copy = malloc(bytes.n);
     if (!copy)
         return tl_fail_set(fail, TL_NOMEM, "out of memory for %zu bytes of image", bytes.n);
@@ -157,14 +168,28 @@ int tl_image_add_bytes(struct tl_image *image, uint64_t address, struct tl_bytes
     return add_region(image, address, (struct tl_bytes){copy, bytes.n}, space, name, copy, fail);
 }
 
-/* Make a copy owned by the image; NULL: out of memory. */
-static void *keep(struct tl_image *image, const void *p, size_t n)
+static const void *keep_shared(struct tl_image *image, const void *p, size_t n)
 {
+    if (tl_grow(&image->shared, &image->cap_shared, image->n_shared + 1, sizeof *image->shared) < 0)
+        return NULL;
+    const uint8_t *const kept = tl_pool_take(image->pool, p, n);
+    if (!kept)
+        return NULL;
+    image->shared[image->n_shared++] = (struct tl_bytes){kept, n};
+    image->shared_bytes += n;
+    return kept;
+}
+
+const void *tl_image_keep(struct tl_image *image, const void *p, size_t n)
+{
+    enum { SMALL = 1024 }; /* not worth an entry */
+    if (image->pool && n > SMALL)
+        return keep_shared(image, p, n);
     void *const copy = malloc(n ? n : 1);
     if (!copy)
         return NULL;
     memcpy(copy, p, n);
-    return tl_image_own(image, copy) < 0 ? NULL : copy;
+    return tl_image_own(image, copy, n) < 0 ? NULL : copy;
 }
 
 int tl_image_add_part(struct tl_image *image, uint64_t address, struct tl_bytes bytes,
@@ -175,9 +200,9 @@ int tl_image_add_part(struct tl_image *image, uint64_t address, struct tl_bytes 
     const int rc =
         tl_grow(&image->parts, &image->cap_parts, image->n_parts + 1, sizeof *image->parts);
     if (rc == TL_OK && bytes.n > 0)
-        part.bytes = (struct tl_bytes){keep(image, bytes.p, bytes.n), bytes.n};
+        part.bytes = (struct tl_bytes){tl_image_keep(image, bytes.p, bytes.n), bytes.n};
     if (rc == TL_OK)
-        part.name = keep(image, name, strlen(name) + 1);
+        part.name = tl_image_keep(image, name, strlen(name) + 1);
     if (!part.name || (bytes.n > 0 && !part.bytes.p))
         return tl_fail_set(fail, TL_NOMEM, "out of memory for %zu bytes of image", bytes.n);
     image->parts[image->n_parts] = part;

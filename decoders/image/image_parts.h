@@ -4,6 +4,7 @@
 #define TL_IMAGE_IMAGE_PARTS_H
 
 #include "image/image.h"
+#include "image/pool.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -133,6 +134,10 @@ struct tl_image {
     /* Until it is frozen, trees of tsearch(3): layers by context, regions, parts and files by what
      * they are, so that any number can be added. Private to known.c. */
     void *known_layers, *known_regions, *known_parts, *known_files;
+    struct tl_image_pool *pool; /* NULL: it has its own copies of everything */
+    struct tl_bytes *shared;    /* taken from the pool */
+    size_t n_shared, cap_shared;
+    size_t owned_bytes, shared_bytes;
     void **owned; /* memory freed with the image: regions, string tables, joined extents, names */
     size_t n_owned;
     size_t cap_owned;
@@ -142,8 +147,18 @@ struct tl_image {
     uint64_t jump_table; /* of RISC-V's Zcmt, by its symbol; 0: none */
 };
 
-/* Transfer ownership of `memory` to the image. On TL_NOMEM it is freed immediately. */
-TL_MUST_USE int tl_image_own(struct tl_image *image, void *memory);
+/* Transfer ownership of `memory`, `n` bytes, to the image. On TL_NOMEM it is freed immediately. */
+TL_MUST_USE int tl_image_own(struct tl_image *image, void *memory, size_t n);
+/* A copy that lives as long as the image, shared with others if it has a pool; NULL: out of memory.
+ */
+const void *tl_image_keep(struct tl_image *image, const void *p, size_t n);
+
+/* ---- pool.c ------------------------------------------------------------------------------- */
+
+/* Take equal bytes from the pool, which gets a copy if it has none; NULL: out of memory. Give them
+ * back with tl_pool_give(). */
+const uint8_t *tl_pool_take(struct tl_image_pool *pool, const uint8_t *p, size_t n);
+void tl_pool_give(struct tl_image_pool *pool, struct tl_bytes bytes);
 
 /*
  * Sort the layers into the order that tl_image_view() searches, updating symbols; create their

@@ -65,12 +65,23 @@ static uint64_t note(struct tl_gen *gen, size_t now)
     return atomic_fetch_add(&lake->decode_bytes, now - before) + now - before;
 }
 
+/* Of its images, which others may have, too. */
+static uint64_t measure_images(struct tl_gen *gen)
+{
+    pthread_mutex_lock(&gen->lock);
+    const uint64_t n = gen->program ? tl_program_size(gen->program) : 0;
+    pthread_mutex_unlock(&gen->lock);
+    return n;
+}
+
 int tl_decode_memory_check(struct tl_gen *gen, struct tl_fail *fail)
 {
-    const struct tl_lake *const lake = gen->lake;
+    struct tl_lake *const lake = gen->lake;
     const uint64_t limit = lake->decode_limit;
-    const size_t own = measure(gen);
-    const uint64_t all = note(gen, own), n = atomic_load(&lake->decodes);
+    const size_t without = measure(gen);
+    const uint64_t own = without + measure_images(gen);
+    const uint64_t all = note(gen, without) + tl_programs_bytes(lake);
+    const uint64_t n = atomic_load(&lake->decodes);
     const bool too_large = own > limit / 2;
     if (!too_large && (all <= limit || n == 0 || own <= limit / n))
         return TL_OK;

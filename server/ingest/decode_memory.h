@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory that decoding uses: decoders, growing shards, shards not stored yet. Each generation that
- * is being decoded has an account; so that no capture, however made, takes the memory of others,
- * there is a limit for all of them together, and half of it for each one (lake->decode_limit).
+ * Memory that decoding uses: decoders, images, growing shards, shards not stored yet. Each
+ * generation that is being decoded has an account; so that no capture, however made, takes the
+ * memory of others, there is a limit for all of them together, and half of it for each one
+ * (lake->decode_limit).
  */
 #ifndef TL_INGEST_DECODE_MEMORY_H
 #define TL_INGEST_DECODE_MEMORY_H

@@ -114,6 +114,10 @@ int tl_lake_open_on(struct tl_lake **out, struct tl_backend *backend,
     struct tl_lake *lake = calloc(1, sizeof(*lake));
     if (!lake)
         return tl_fail_set(fail, TL_NOMEM, "no memory");
+    if (tl_image_pool_new(&lake->image_pool) < 0) {
+        free(lake);
+        return tl_fail_set(fail, TL_NOMEM, "no memory");
+    }
     lake->backend = backend;
     lake->options = *options;
     lake->options.dir = lake->options.store = NULL;
@@ -150,6 +154,8 @@ int tl_lake_open_on(struct tl_lake **out, struct tl_backend *backend,
     atomic_init(&lake->min_free, lake->options.min_free_bytes);
     lake->decode_limit =
         options->decode_memory ? options->decode_memory : tl_decode_memory_default();
+    lake->program_limit =
+        lake->decode_limit / 8 < TL_PROGRAM_BYTES ? lake->decode_limit / 8 : TL_PROGRAM_BYTES;
     lake->segment_bytes = options->segment_bytes ? options->segment_bytes : TL_SPOOL_SEGMENT_BYTES;
     const struct tl_spool_options spool = {.segment_bytes = lake->segment_bytes,
                                            .min_free = lake->options.min_free_bytes};
@@ -260,6 +266,7 @@ void tl_lake_close(struct tl_lake *lake)
     pthread_mutex_destroy(&lake->notes_lock);
     tl_verified_fini(&lake->verified);
     pthread_mutex_destroy(&lake->program_lock);
+    tl_image_pool_free(lake->image_pool);
     tl_debuginfo_drop(lake);
     pthread_mutex_destroy(&lake->debuginfo_lock);
     pthread_cond_destroy(&lake->work);

@@ -117,7 +117,9 @@ struct tl_lake {
 
     pthread_mutex_t program_lock;
     struct tl_program *programs; /* guarded by `program_lock`; the shared ones */
-    atomic_ulong program_bytes;  /* of the files that all loaded programs come from */
+    struct tl_image_pool *image_pool;
+    uint64_t program_limit;     /* of the idle ones */
+    atomic_ulong program_bytes; /* of all loaded programs, without what is in the pool */
 
     pthread_mutex_t debuginfo_lock;
     struct tl_debuginfo *debuginfos; /* guarded by its lock; most recently used first */
@@ -231,7 +233,7 @@ void tl_housekeeper_wake(struct tl_lake *lake);
 void tl_housekeeper_free(struct tl_lake *lake);
 /* Let traces that nobody reads let go of their programs, until all have at most this many bytes. */
 void tl_lake_trim_programs(struct tl_lake *lake, uint64_t most);
-/* Limit for the housekeeper. */
+/* Limit for the housekeeper, if decoding may have eight times as much. */
 #define TL_PROGRAM_BYTES (UINT64_C(64) << 20)
 /* Start on unfinished work, once the catalog is open. */
 TL_MUST_USE int tl_lake_begin(struct tl_lake *lake, struct tl_fail *fail);

@@ -10,9 +10,8 @@ struct resolver {
     struct tl_lake *lake;
     struct tl_buf *images; /* hashes of the images found */
     struct tl_buf content;
-    char last[72];  /* the last resolved name; "": none */
-    uint64_t bytes; /* of all contents */
-    bool damaged;   /* the store has it, but not as it was uploaded */
+    char last[72]; /* the last resolved name; "": none */
+    bool damaged;  /* the store has it, but not as it was uploaded */
 };
 
 /* Content is identified only by its hash. */
@@ -36,9 +35,34 @@ static int resolve(void *context, const char *file, struct tl_bytes *bytes, stru
     if (r < 0)
         return r;
     memcpy(resolver->last, hash, sizeof(resolver->last));
-    resolver->bytes += resolver->content.n;
     *bytes = (struct tl_bytes){resolver->content.p, resolver->content.n};
     return tl_buf_printf(resolver->images, "%s\n", hash);
+}
+
+/* A setup may name any number of images: no more is loaded than a trace may have. */
+static int check_size(const struct tl_program *program, const struct tl_lake *lake,
+                      struct tl_fail *fail)
+{
+    const uint64_t limit = lake->decode_limit / 2;
+    const uint64_t n = tl_program_size(program);
+    return n <= limit ? TL_OK
+                      : tl_fail_set(fail, TL_LIMIT,
+                                    "its images need over %llu MiB of memory; serve with more "
+                                    "--decode-memory (each trace half of %llu MiB), then redecode",
+                                    (unsigned long long)(n >> 20),
+                                    (unsigned long long)(lake->decode_limit >> 20));
+}
+
+uint64_t tl_program_size(const struct tl_program *program)
+{
+    size_t shared;
+    const size_t own = tl_image_bytes(program->image, &shared);
+    return own + shared;
+}
+
+uint64_t tl_programs_bytes(struct tl_lake *lake)
+{
+    return atomic_load(&lake->program_bytes) + tl_image_pool_bytes(lake->image_pool);
 }
 
 static int load_images(struct tl_program *program, struct tl_lake *lake,
@@ -46,6 +70,8 @@ static int load_images(struct tl_program *program, struct tl_lake *lake,
 {
     struct resolver resolver = {.lake = lake, .images = &program->images};
     int r = tl_image_new(&program->image);
+    if (r >= 0)
+        tl_image_use_pool(program->image, lake->image_pool);
     for (size_t i = 0; r >= 0 && i < setup->n_images; i++) {
         const struct tl_setup one = {.images = &setup->images[i], .n_images = 1};
         struct tl_fail why = {0};
@@ -58,11 +84,15 @@ static int load_images(struct tl_program *program, struct tl_lake *lake,
             snprintf(program->message, sizeof(program->message), "%s", why.text);
             r = tl_buf_add(&program->images, "-\n", 2);
         }
+        if (r >= 0)
+            r = check_size(program, lake, fail);
     }
     tl_buf_fini(&resolver.content);
-    program->bytes = resolver.bytes;
+    if (r >= 0)
+        r = tl_image_freeze(program->image);
+    program->bytes = program->image ? tl_image_bytes(program->image, NULL) : 0;
     atomic_fetch_add(&lake->program_bytes, program->bytes);
-    return r < 0 ? r : tl_image_freeze(program->image);
+    return r;
 }
 
 static void destroy(struct tl_lake *lake, struct tl_program *program)

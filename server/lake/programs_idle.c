@@ -79,13 +79,13 @@ void tl_lake_trim_programs(struct tl_lake *lake, uint64_t most)
 {
     struct tl_trace **traces = NULL;
     size_t n = 0;
-    if (atomic_load(&lake->program_bytes) <= most || tl_lake_all_resident(lake, &traces, &n) < 0) {
+    if (tl_programs_bytes(lake) <= most || tl_lake_all_resident(lake, &traces, &n) < 0) {
         free(traces);
         return;
     }
     struct idle *const idle = calloc(n + 1, sizeof *idle);
     const size_t n_idle = idle ? find_idle(lake, traces, n, idle) : 0;
-    for (size_t i = 0; i < n_idle && atomic_load(&lake->program_bytes) > most; i++) {
+    for (size_t i = 0; i < n_idle && tl_programs_bytes(lake) > most; i++) {
         if (idle_since(lake, idle[i].trace, true) != INT64_MAX)
             forget_remakers(lake, idle[i].trace->id);
     }

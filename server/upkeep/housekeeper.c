@@ -208,7 +208,7 @@ static void *keep_house(void *context)
         look_at_medium(lake);
         tl_lake_clock_tick(lake);
         tl_lake_seal_left(lake, tl_monotonic_ns());
-        tl_lake_trim_programs(lake, TL_PROGRAM_BYTES);
+        tl_lake_trim_programs(lake, lake->program_limit);
         if (due)
             left = do_chores(lake, &soon);
         left = carry_out_rules(lake, round) || left;

@@ -168,34 +168,127 @@ static void idle_programs_go(void **state)
 {
     struct tl_buf after = {0};
     (void)state;
-    assert_true(lake->program_bytes > 0);
+    assert_true(tl_programs_bytes(lake) > 0);
     struct tl_trace *const t = tl_lake_find_trace(lake, "t");
     struct tl_gen *const reader = tl_trace_serving(t);
     assert_non_null(tl_gen_image(reader));
     tl_lake_trim_programs(lake, 0); /* in use */
-    assert_true(lake->program_bytes > 0);
+    assert_true(tl_programs_bytes(lake) > 0);
     tl_gen_put(reader);
-    tl_lake_trim_programs(lake, lake->program_bytes); /* within the limit */
-    assert_true(lake->program_bytes > 0);
+    tl_lake_trim_programs(lake, tl_programs_bytes(lake)); /* within the limit */
+    assert_true(tl_programs_bytes(lake) > 0);
     tl_lake_trim_programs(lake, 0);
-    assert_int_equal(lake->program_bytes, 0);
+    assert_int_equal(tl_programs_bytes(lake), 0);
     assert_null(lake->programs);
     tl_lake_forget_views(lake, "t/t/");
     lake_text(lake, "t", &after);
     assert_texts_equal(&before, &after);
-    assert_true(lake->program_bytes > 0);
+    assert_true(tl_programs_bytes(lake) > 0);
     tl_buf_fini(&after);
     tl_trace_put(t);
+}
+
+/* ---- memory of images ------------------------------------------------------------------------ */
+
+enum { MANY = 40, BIG = 2 << 20, OF_A_PROGRAM = 32 << 10 };
+
+/* An image of BIG bytes, of this kind. */
+static void put_big(unsigned kind, char hash[static 72])
+{
+    struct tl_buf content = {0};
+    assert_int_equal(tl_buf_reserve(&content, BIG), TL_OK);
+    content.n = BIG;
+    for (size_t i = 0; i < BIG; i++)
+        content.p[i] = (uint8_t)(i * 7 + i / 251 + kind);
+    sim_put_image(lake, &content, hash);
+    tl_buf_fini(&content);
+}
+
+/* Decode the trace with an image more, at an address of its own. */
+static int add_image(const char *id, const char *hash, unsigned i)
+{
+    const struct tl_lake_binding binding = {.hash = hash,
+                                            .address = 0x700000000 + i * UINT64_C(0x10000000)};
+    struct tl_fail fail = {0};
+    assert_int_equal(tl_lake_bind_image(lake, id, &binding, &fail), TL_OK);
+    return wait_done(lake, id);
+}
+
+/* Each trace has the image somewhere else, so that all have programs of their own: its bytes are
+ * there once. Different images are there as far as the limit. */
+static void images_are_there_once(void **state)
+{
+    char hash[72], id[16];
+    (void)state;
+    put_big(0, hash);
+    for (unsigned i = 0; i < MANY; i++) {
+        snprintf(id, sizeof id, "p%u", i);
+        push_all(lake, id, &capture, 3000);
+        assert_int_equal(wait_done(lake, id), TL_TRACE_SEALED);
+        assert_int_equal(add_image(id, hash, i), TL_TRACE_SEALED);
+        struct tl_trace *const trace = tl_lake_find_trace(lake, id);
+        struct tl_gen *const gen = tl_trace_serving(trace);
+        assert_non_null(tl_gen_image(gen));
+        tl_gen_put(gen);
+        tl_trace_put(trace);
+    }
+    print_message("the same: %llu bytes\n", (unsigned long long)tl_programs_bytes(lake));
+    assert_true(tl_programs_bytes(lake) > BIG);
+    assert_true(tl_programs_bytes(lake) < BIG + MANY * OF_A_PROGRAM);
+    for (unsigned i = 0; i < MANY; i++) {
+        snprintf(id, sizeof id, "p%u", i);
+        put_big(i + 1, hash);
+        assert_int_equal(add_image(id, hash, MANY), TL_TRACE_SEALED);
+        tl_lake_trim_programs(lake, 4 * BIG);
+        assert_true(tl_programs_bytes(lake) <= 6 * BIG + MANY * OF_A_PROGRAM);
+    }
+    tl_lake_trim_programs(lake, 0);
+    assert_int_equal(tl_image_pool_bytes(lake->image_pool), 0);
+}
+
+static void expect_message(const char *id, const char *says)
+{
+    struct tl_trace_list list;
+    assert_int_equal(tl_lake_trace(lake, id, &list), TL_OK);
+    if (!strstr(list.rows[0].message, says))
+        fail_msg("\"%s\" does not say \"%s\"", list.rows[0].message, says);
+    tl_trace_list_free(&list);
+}
+
+/* Images that are larger than a trace may be fail it, while others are decoded. */
+static void images_count_as_memory(void **state)
+{
+    struct capture large = capture;
+    char hash[72];
+    (void)state;
+    const uint64_t limit = lake->decode_limit;
+    put_big(0, hash);
+    large.setup = (struct tl_buf){0};
+    assert_int_equal(tl_buf_printf(&large.setup, "%s\n[image big]\nfile=%s\naddress=0x700000000\n",
+                                   (const char *)capture.setup.p, hash),
+                     TL_OK);
+    assert_int_equal(tl_buf_add(&large.setup, "", 1), TL_OK);
+    lake->decode_limit = 2 * BIG;
+    push_all(lake, "large", &large, 3000);
+    assert_int_equal(wait_done(lake, "large"), TL_TRACE_FAILED);
+    expect_message("large",
+                   "its images need over 2 MiB of memory; serve with more --decode-memory");
+    lake->decode_limit = 64 * BIG;
+    push_all(lake, "small", &capture, 3000);
+    assert_int_equal(wait_done(lake, "small"), TL_TRACE_SEALED);
+    assert_int_equal(tl_lake_redecode(lake, "large", NULL, NULL), TL_OK);
+    assert_int_equal(wait_done(lake, "large"), TL_TRACE_SEALED);
+    lake->decode_limit = limit;
+    tl_buf_fini(&large.setup);
 }
 
 int main(void)
 {
 #define TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(a_damaged_image_is_an_error),
-        TEST(a_missing_image_is_an_error),
-        TEST(a_push_waits_for_the_image),
-        TEST(idle_programs_go),
+        TEST(a_damaged_image_is_an_error), TEST(a_missing_image_is_an_error),
+        TEST(a_push_waits_for_the_image),  TEST(idle_programs_go),
+        TEST(images_are_there_once),       TEST(images_count_as_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
