@@ -654,6 +654,17 @@ uint64_t tl_split_met(const struct tl_stream_decoder *decoder)
     return ((const struct split *)decoder)->met;
 }
 
+bool tl_split_is_ahead(struct tl_stream_decoder *decoder)
+{
+    struct split *const s = (struct split *)decoder;
+    pthread_mutex_lock(&s->lock);
+    bool is = !can_claim(s);
+    for (size_t i = s->head; is && i < s->claimed; i++)
+        is = atomic_load(&s->parts[i % s->n_parts].done);
+    pthread_mutex_unlock(&s->lock);
+    return is;
+}
+
 static const struct tl_stream_ops split_ops = {
     .name = "split",
     .push = push,

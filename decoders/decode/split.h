@@ -38,5 +38,8 @@ TL_MUST_USE int tl_split_new(struct tl_stream_decoder **out, const struct tl_str
 
 /* For tests: number of parts whose items decoded ahead were used. */
 uint64_t tl_split_met(const struct tl_stream_decoder *decoder);
+/* For tests, from within the sink: have the crew's threads done all that they can before the
+ * pushing thread goes on? */
+bool tl_split_is_ahead(struct tl_stream_decoder *decoder);
 
 #endif

@@ -4,12 +4,11 @@
  * threads, and checkpoints. `test_toy DIR` instead writes a capture for tests of the whole command.
  */
 #include "base/crew.h"
-#include "decode/kept.h"
-#include "decode/split.h"
 #include "image/image.h"
 #include "steps.h"
 #include "toy/toy_sim.h"
 #include "unit/hand_on.h"
+#include "unit/split_help.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -121,37 +120,13 @@ static void flow_is_the_truth(void **state)
     }
 }
 
-static int ignore_items(void *context, const struct tl_item *items, size_t n)
-{
-    return TL_OK;
-}
-
-static int ignore_loss(void *context, const char *reason, uint64_t offset, uint64_t bytes)
-{
-    return TL_OK;
-}
-
 /* Parts that other threads decoded ahead are used. */
 static void threads_are_of_use(void **state)
 {
     (void)state;
     struct world w;
-    struct tl_share share = {0};
-    struct tl_stream_decoder *d;
-    const struct tl_stream_sink sink = {.items = ignore_items, .loss = ignore_loss, .paths = true};
     world_init(&w, 1, 1 << 20);
-    assert_int_equal(tl_crew_new(&share.crew, 2), TL_OK);
-    assert_int_equal(
-        tl_split_new(&d, &tl_toy_ops, &w.setup.sources[0], w.image, &sink, &share, NULL), TL_OK);
-    for (unsigned i = 0; i < 50 && tl_split_met(d) == 0; i++) {
-        const struct tl_run run = {w.sim.trace.p, w.sim.trace.n, i * w.sim.trace.n, NULL};
-        assert_int_equal(d->ops->push(d, &run), TL_OK);
-        assert_int_equal(d->ops->flush(d), TL_OK);
-    }
-    assert_true(tl_split_met(d) > 0);
-    d->ops->destroy(d);
-    tl_crew_free(share.crew);
-    tl_kept_rooms_free(share.rooms);
+    assert_met(&tl_toy_ops, &w.setup.sources[0], w.image, &w.sim.trace, true);
     world_fini(&w);
 }
 

@@ -5,8 +5,6 @@
  * random configurations, in frames and without, of RISC-V, for any chunking, and for real captures.
  */
 #include "base/crew.h"
-#include "decode/kept.h"
-#include "decode/split.h"
 #include "import/bundle.h"
 #include "unit/data.h"
 #include "unit/decode_log.h"
@@ -15,6 +13,7 @@
 #include "unit/nexus_world.h"
 #include "unit/sim_loading.h"
 #include "unit/sim_streams.h"
+#include "unit/split_help.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -180,36 +179,6 @@ static void parts_that_fill(void **state)
     world_fini(&w);
 }
 
-static int ignore_items(void *context, const struct tl_item *items, size_t n)
-{
-    return TL_OK;
-}
-
-static int ignore_loss(void *context, const char *reason, uint64_t offset, uint64_t bytes)
-{
-    return TL_OK;
-}
-
-/* Check that parts decoded ahead are used in the stream. */
-static void assert_met(const struct tl_stream_ops *ops, const struct tl_source *source,
-                       const struct tl_image *image, const struct tl_buf *trace)
-{
-    struct tl_share share = {0};
-    struct tl_stream_decoder *d;
-    const struct tl_stream_sink sink = {.items = ignore_items, .loss = ignore_loss};
-    assert_int_equal(tl_crew_new(&share.crew, 2), TL_OK);
-    assert_int_equal(tl_split_new(&d, ops, source, image, &sink, &share, NULL), TL_OK);
-    for (unsigned i = 0; i < 50 && tl_split_met(d) == 0; i++) {
-        const struct tl_run run = {trace->p, trace->n, (uint64_t)i * trace->n, NULL};
-        assert_int_equal(d->ops->push(d, &run), TL_OK);
-        assert_int_equal(d->ops->flush(d), TL_OK);
-    }
-    assert_true(tl_split_met(d) > 0);
-    d->ops->destroy(d);
-    tl_crew_free(share.crew);
-    tl_kept_rooms_free(share.rooms);
-}
-
 /* Otherwise the results could be equal only because a single thread does everything. */
 static void parts_are_of_use(void **state)
 {
@@ -226,14 +195,14 @@ static void parts_are_of_use(void **state)
                                                             .context_id = round == 3,
                                                             .sync_every = 1024}};
         world_init(&w, &shape, &options, 400000, 60);
-        assert_met(&tl_etm4_ops, &w.setup.sources[0], w.image, &w.trace);
+        assert_met(&tl_etm4_ops, &w.setup.sources[0], w.image, &w.trace, false);
         world_fini(&w);
     }
     const struct tl_sim_etm4_options etm = loading_etm(0);
     struct tl_sim_loading l;
     struct world w;
     loading_world(&w, &l, &etm, 1, 400000, 30000);
-    assert_met(&tl_etm4_ops, &w.setup.sources[0], w.image, &w.trace);
+    assert_met(&tl_etm4_ops, &w.setup.sources[0], w.image, &w.trace, false);
     tl_sim_loading_fini(&l);
     world_fini(&w);
 }
@@ -268,7 +237,7 @@ static void older_etm(void **state)
         struct etm3_world w;
         etm3_world_init(&w, round, 20000, &rng);
         repeat(&w.trace, 150000);
-        assert_met(&tl_etm3_ops, &w.setup.sources[0], w.image, &w.trace);
+        assert_met(&tl_etm3_ops, &w.setup.sources[0], w.image, &w.trace, false);
         etm3_world_fini(&w);
     }
 }
@@ -302,7 +271,7 @@ static void n_trace_parts_are_of_use(void **state)
         struct tl_source source = w.setup.sources[0];
         source.protocol = w.options.sifive ? TL_PROTO_NEXUS_SIFIVE : TL_PROTO_N_TRACE;
         assert_int_equal(tl_source_set_reg(&source, "trTeSrcBits", w.options.src_bits), TL_OK);
-        assert_met(&tl_nexus_stream_ops, &source, w.image, &w.trace);
+        assert_met(&tl_nexus_stream_ops, &source, w.image, &w.trace, false);
         nexus_world_fini(&w);
     }
 }
