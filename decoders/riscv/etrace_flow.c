@@ -191,8 +191,7 @@ static void on_start(struct tl_etrace_flow *f, const struct tl_etrace_packet *k,
     const uint64_t address = k->address & mask(f);
     report_loss(f);
     /* An address that was reached in passing is reported right in front of this packet only. */
-    if (w->placed && f->inferred &&
-        !tl_etrace_walk_leads_to(w, tl_etrace_walk_address(w, &f->params, address)))
+    if (w->placed && f->inferred && !tl_etrace_walk_leads_to(w, address, mask(f)))
         (void)go_round(f, offset);
     f->address = address;
     if (w->placed) {
@@ -339,9 +338,10 @@ static void resume(struct tl_etrace_flow *f, const struct tl_etrace_packet *k, u
         tl_item_batch_value(&f->soft.out, TL_ITEM_BRANCH, place(f), offset);
         return;
     }
-    if (!tl_etrace_walk_begin(w, place(f), offset) || !tl_etrace_walk_at_branch(w))
+    if (!tl_etrace_walk_begin(w, place(f), offset))
         return;
-    if (k->branches)
+    w->before_lost = k->kind != TL_ETRACE_INDEX && !k->updiscon; /* it may be no jump's target */
+    if (tl_etrace_walk_at_branch(w) && k->branches)
         tl_etrace_outcomes_add(&w->outcomes, k->map >> (k->branches - 1), 1);
 }
 
@@ -390,7 +390,8 @@ static void on_flow(struct tl_etrace_flow *f, const struct tl_etrace_packet *k, 
     }
     forget_place(f, w->unmapped);
     f->misfit = !w->unmapped;
-    note_misfit(f);
+    if (f->misfit || w->given) /* where the program leads to missing code, that says nothing */
+        note_misfit(f);
 }
 
 /* ---- packets ---------------------------------------------------------------------------- */

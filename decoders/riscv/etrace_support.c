@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "riscv/etrace_support.h"
 
-#define CONFIRMED 64 /* packets that fit the program, so that the options are right */
+enum {
+    CONFIRMED = 64, /* packets that fit the program, so that the options are right */
+    TRUSTED = 16,   /* the same of the options of before, when others come on trial */
+    MISFIT = 4      /* packets that fit which one that does not outweighs */
+};
 
 /* Does the encoder have what these options need, by its parameters? */
 static bool has_tables(const struct tl_etrace_params *p, unsigned options)
@@ -18,6 +22,7 @@ static void take_options(struct tl_etrace_support *s, unsigned wanted, unsigned 
         return;
     s->on_trial = s->fitted == CONFIRMED;
     s->others = *options;
+    s->others_fitted = TRUSTED;
     *options = wanted;
     s->fitted = 0;
 }
@@ -49,10 +54,15 @@ bool tl_etrace_support_misfits(struct tl_etrace_support *s, unsigned *options)
 {
     if (!s->on_trial)
         return false;
+    s->fitted = s->fitted > MISFIT ? (uint8_t)(s->fitted - MISFIT) : 0;
+    if (s->fitted > s->others_fitted)
+        return false;
     const unsigned now = *options;
+    const uint8_t fitted = s->fitted;
     *options = s->others;
+    s->fitted = s->others_fitted;
     s->others = now;
-    s->fitted = 0;
+    s->others_fitted = fitted;
     return s->size > 0;
 }
 
@@ -62,7 +72,7 @@ void tl_etrace_support_state(struct tl_etrace_support *s, struct tl_state *state
     if (!s->waits)
         s->packet = (struct tl_etrace_packet){0};
     if (!s->on_trial)
-        s->others = 0;
+        s->others = s->others_fitted = 0;
     if (!s->waits && !s->on_trial)
         s->at = s->size = 0;
     tl_state_bool(state, &s->waits);
@@ -74,5 +84,6 @@ void tl_etrace_support_state(struct tl_etrace_support *s, struct tl_state *state
     tl_state_u8(state, &s->fitted, CONFIRMED);
     tl_state_bool(state, &s->on_trial);
     tl_state_u32(state, &s->others);
+    tl_state_u8(state, &s->others_fitted, CONFIRMED);
     tl_state_bool(state, &s->no_data);
 }

@@ -4,7 +4,8 @@
  * damaged bytes may look like one: so a support packet takes effect when a packet of format 3
  * follows it, as the standard has it, if the encoder has what its options need. Options that change
  * while the trace fits the program are on trial until it fits again: where it does not, those of
- * before are tried. Not thread-safe.
+ * before are tried. Where code is missing, packets do not fit the right options either: those are
+ * kept that more packets fit. Not thread-safe.
  */
 #ifndef TL_RISCV_ETRACE_SUPPORT_H
 #define TL_RISCV_ETRACE_SUPPORT_H
@@ -17,10 +18,11 @@ struct tl_etrace_support {
     struct tl_etrace_packet packet;
     uint64_t at; /* its offset in the capture, and the bytes it has there; 0: reported */
     uint32_t size;
-    uint8_t fitted;  /* packets that fitted the program, as far as they are counted */
-    bool on_trial;   /* the options are */
-    uint32_t others; /* options: those of before */
-    bool no_data;    /* the encoder says that there are no packets of data trace */
+    uint8_t fitted;        /* packets that fitted the program, less some for each that did not */
+    bool on_trial;         /* the options are */
+    uint32_t others;       /* the options that are tried in turn with these */
+    uint8_t others_fitted; /* of them */
+    bool no_data;          /* the encoder says that there are no packets of data trace */
 };
 
 /* What to do about the support packet that waited. */

@@ -134,7 +134,7 @@ static bool is_unclear(struct tl_etrace_walk *w, const struct tl_block *b)
         !at_end(w, b) || b->last_kind != TL_INSN_INDIRECT)
         return false;
     const struct tl_block *const four = block_at(w, b->pc - 4), *const two = block_at(w, b->pc - 2);
-    return (!four && !two) || determines(w, b->pc - 4, four, b, &to) ||
+    return !four || !two || determines(w, b->pc - 4, four, b, &to) ||
            determines(w, b->pc - 2, two, b, &to);
 }
 
@@ -278,6 +278,7 @@ static bool enter(struct tl_etrace_walk *w, struct tl_block *b, uint64_t pc, boo
 {
     if (!b) {
         w->reported = w->unmapped = true;
+        w->given = by_address;
         tl_etrace_walk_leave(w);
         if (by_address)
             tl_item_batch_unmapped(w->walker.out, pc, offset);
@@ -286,7 +287,7 @@ static bool enter(struct tl_etrace_walk *w, struct tl_block *b, uint64_t pc, boo
         return false;
     }
     w->placed = true;
-    w->reported = w->unmapped = false;
+    w->reported = w->unmapped = w->given = false;
     w->from_return = w->before_lost = false;
     w->n = 1;
     w->start = w->pc = pc;
@@ -396,6 +397,7 @@ static enum arrival step(struct tl_etrace_walk *w, struct tl_block *b,
     bool taken = way != WAY_STRAIGHT;
     if (is_unclear(w, b)) {
         w->unmapped = true;
+        w->given = false;
         return WRONG;
     }
     if (way == WAY_RETURN && (!infers_returns(w) || is_reported(w, goal)))
@@ -510,7 +512,7 @@ bool tl_etrace_walk_successor(struct tl_etrace_walk *w, uint64_t *pc)
     return way < WAY_RETURN;
 }
 
-bool tl_etrace_walk_leads_to(struct tl_etrace_walk *w, uint64_t pc)
+bool tl_etrace_walk_leads_to(struct tl_etrace_walk *w, uint64_t bits, uint64_t mask)
 {
     struct tl_block *const b = here(w);
     uint64_t to;
@@ -520,13 +522,19 @@ bool tl_etrace_walk_leads_to(struct tl_etrace_walk *w, uint64_t pc)
     case WAY_JUMP:
         return true;
     case WAY_RETURN:
-        return !infers_returns(w) || tl_returns_top(&w->returns) == pc;
+        if (!infers_returns(w))
+            return true;
+        to = tl_returns_top(&w->returns);
+        break;
     case WAY_BRANCH:
-        return !tl_etrace_outcomes_waiting(&w->outcomes) ||
-               pc == (tl_etrace_outcomes_next(&w->outcomes, w->pc) ? b->target : to);
+        if (!tl_etrace_outcomes_waiting(&w->outcomes))
+            return true;
+        to = tl_etrace_outcomes_next(&w->outcomes, w->pc) ? b->target : to;
+        break;
     default:
-        return to == pc;
+        break;
     }
+    return ((to ^ bits) & mask) == 0;
 }
 
 uint64_t tl_etrace_walk_address(struct tl_etrace_walk *w, const struct tl_etrace_params *params,

@@ -30,6 +30,7 @@ struct tl_etrace_walk {
     int rc; /* < 0: the result is not wanted any more: the sink's error, or tl_cancel_check()'s */
     bool placed;            /* pc is known */
     bool unmapped;          /* it is not, for code was not followed: the next address gives it */
+    bool given;             /* the trace itself gave an address at which nothing is mapped */
     bool before_lost;       /* at `start`, whose predecessor was executed, but not followed */
     bool reported;          /* the block has been delivered up to pc */
     bool from_return;       /* a trap return led to `start` */
@@ -113,8 +114,9 @@ enum tl_etrace_end tl_etrace_walk_to(struct tl_etrace_walk *walk, const struct t
  */
 bool tl_etrace_walk_successor(struct tl_etrace_walk *walk, uint64_t *pc);
 
-/* May the instruction at `pc` be the next one behind that at the walk's place? */
-bool tl_etrace_walk_leads_to(struct tl_etrace_walk *walk, uint64_t pc);
+/* May the next instruction behind that at the walk's place be at an address with these `bits`, of
+ * `mask`? Whether code is mapped there does not matter. */
+bool tl_etrace_walk_leads_to(struct tl_etrace_walk *walk, uint64_t bits, uint64_t mask);
 
 /* Is the instruction at pc a conditional branch, an uninferable jump or trap return, one that
  * always traps? */

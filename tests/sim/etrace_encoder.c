@@ -479,7 +479,8 @@ static void take_retired(struct encoder *e, uint32_t i, bool first, bool ends)
     const bool waited = is_waiting(e);
     const bool overdue = e->o->resync && e->since_sync >= e->o->resync;
     const bool will_sync = e->o->resync && e->since_sync + 1 >= e->o->resync && !is_failing(e, i);
-    const bool round = !e->o->plain && is_visited(e, insn->pc);
+    const bool visited = is_visited(e, insn->pc);
+    const bool round = !e->o->plain && visited;
     const bool confusing = is_confusing(e, i);
     const bool notifies = (e->o->notify && e->since_notify >= e->o->notify) || confusing;
     if (insn->kind == TL_SIM_RV_BRANCH)
@@ -489,14 +490,15 @@ static void take_retired(struct encoder *e, uint32_t i, bool first, bool ends)
     if (before->trap && !e->reported) {
         send_trap(e, i - 1, i);
     } else if (before->trap || first || before->privilege != event->privilege ||
-               (!e->failed && !(round && e->uninferable) &&
+               (!e->failed && !(visited && e->uninferable) &&
                 ((e->o->precise && event->context != e->context) || (overdue && !waited)))) {
         send_start(e, i);
     } else if (e->uninferable) {
         const bool updiscon = precedes_sync(e, i, false) || will_sync;
         send_report(e, i,
-                    &(struct report){
-                        .notify = notifies && !round, .updiscon = updiscon, .irreport = e->failed});
+                    &(struct report){.notify = notifies && !visited,
+                                     .updiscon = updiscon,
+                                     .irreport = e->failed});
         e->round = round;
     } else if (notifies || (overdue && is_waiting(e) && !is_failing(e, i))) {
         send_report(e, i, &(struct report){.notify = notifies, .irreport = depth_reported});

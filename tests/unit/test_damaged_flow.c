@@ -17,7 +17,8 @@
 enum {
     ROUNDS = 16,
     NEAR = 64 /* bytes in front of damage that are read together with it */,
-    SHORT = 200
+    SHORT = 200,
+    MUCH = 4000000 /* instructions: damage may claim 2^32 branches, which are not all listened to */
 };
 
 static const char *only; /* this format */
@@ -69,7 +70,7 @@ static int hear(void *context, const struct tl_decode_stream *stream, const stru
         if (kind == TL_ITEM_GAP || kind == TL_ITEM_TRACE_ON || kind == TL_ITEM_UNKNOWN)
             tell(h, UINT64_MAX, items[i].offset);
     }
-    return TL_OK;
+    return h->n > MUCH ? TL_CANCELLED : TL_OK;
 }
 
 static int hear_packet(void *context, const struct tl_decode_stream *stream, const char *line)
@@ -91,8 +92,10 @@ static void decode(const struct hurt *h, const struct tl_image *image, bool pack
         fail_msg("%s: %s", h->format, fail.text);
     if (paths)
         tl_decode_paths(d);
-    assert_int_equal(tl_decode_push(d, h->trace.p, h->trace.n), TL_OK);
-    assert_int_equal(tl_decode_finish(d), TL_OK);
+    int rc = tl_decode_push(d, h->trace.p, h->trace.n);
+    if (rc == TL_OK)
+        rc = tl_decode_finish(d);
+    assert_int_equal(rc, heard->n > MUCH ? TL_CANCELLED : TL_OK);
     tl_decode_free(d);
 }
 
@@ -300,6 +303,21 @@ static void nexus(void **state)
     rounds("n-trace", hurt_nexus);
 }
 
+/* Once the walk begins anew behind missing code, what was in front of it is not known: not the half
+ * of a sequential jump, nor whether a support packet's options hold. */
+static void etrace_behind_holes(void **state)
+{
+    static const uint64_t seeds[] = {0xf4441, 0xf4cc4, 0x1e883a, 0x1e8a54, 0x1e8b1a, 0x1e8fab};
+    struct round r = {.seed = 0};
+    const char *format;
+    (void)state;
+    for (size_t i = 0; i < sizeof seeds / sizeof *seeds; i++) {
+        r.seed = seeds[i];
+        one(hurt_etrace, &r, &format);
+    }
+    assert_int_equal(r.wrong, 0);
+}
+
 static void etrace(void **state)
 {
     (void)state;
@@ -309,9 +327,10 @@ static void etrace(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(etm),    cmocka_unit_test(etm3), cmocka_unit_test(mtb),
-        cmocka_unit_test(frames), cmocka_unit_test(pt),   cmocka_unit_test(nexus),
-        cmocka_unit_test(etrace),
+        cmocka_unit_test(etm),    cmocka_unit_test(etm3),
+        cmocka_unit_test(mtb),    cmocka_unit_test(frames),
+        cmocka_unit_test(pt),     cmocka_unit_test(nexus),
+        cmocka_unit_test(etrace), cmocka_unit_test(etrace_behind_holes),
     };
     only = argc > 1 ? argv[1] : NULL;
     return cmocka_run_group_tests(tests, NULL, NULL);
