@@ -6,11 +6,13 @@ usage: run.py --build DIR --json FILE [NAME…]     NAME: part of a program's or
                                                   'decode': everything between bytes and flow, or
                                                   'end': only the first table,
                                                   or 'serve': the network side,
+                                                  or 'attack': small calls while it is attacked,
                                                   or 'perf': perf.data compared with perf script
        run.py … store --store rados:POOL…         a store in a cluster, compared with a folder and rados bench
 """
 import argparse, glob, json, os, platform, subprocess, sys, time
 
+import attack
 import cluster
 import end
 import perf_data
@@ -34,10 +36,12 @@ def main():
     if whole:
         print(end.table(whole) + '\n')
     network = serve.measure(args.build) if 'serve' in args.names else []
+    if 'attack' in args.names:
+        network += attack.measure(args.build)
     perf = perf_data.measure(args.build) if not args.names or 'perf' in args.names else []
     if args.store:
         network = cluster.measure(args.build, args.store)
-    if args.store or args.names in (['end'], ['serve'], ['perf']):
+    if args.store or args.names in (['end'], ['serve'], ['attack'], ['perf']):
         programs = []
     for program in programs:
         run = subprocess.run([program], stdout=subprocess.PIPE, text=True, cwd=args.build)
