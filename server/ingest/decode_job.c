@@ -506,7 +506,10 @@ int tl_gen_decode(struct tl_gen *gen, uint64_t end, bool last, struct tl_fail *f
     const struct tl_cancel cancel = {.asked = is_unwanted, .give_way = give_way, .context = gen};
     const struct tl_cancel *const before = tl_cancel_set(&cancel);
     tl_suspect_enter(gen);
-    gen->turn = (struct tl_turn_time){tl_monotonic_ns(), is_unwanted, change_turn, gen};
+    gen->turn = (struct tl_turn_time){.begun_ns = tl_monotonic_ns(),
+                                      .unwanted = is_unwanted,
+                                      .changes = change_turn,
+                                      .context = gen};
     tl_crew_enter(gen->lake->crew);
     int r = decode_some(gen, end, last, fail);
     if (r == TL_CANCELLED && gen->failure.code == TL_LIMIT)

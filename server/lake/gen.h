@@ -85,6 +85,7 @@ uint64_t tl_lane_sealed_locked(const struct tl_lane *lane);
 /* A job's turn (lake/jobs.h). */
 struct tl_turn_time {
     int64_t begun_ns; /* monotonic */
+    int64_t used_ns;  /* how long it has had turns, on the scale of lake->served_ns */
     bool (*unwanted)(void *context);
     /* Called without any lock held when the turn ends, and when the next one begins. */
     void (*changes)(void *context, bool begins);

@@ -5,6 +5,9 @@
  * the next job. So there are as many threads as there are suspended jobs, and slots for those that
  * compute.
  *
+ * The slot goes to the suspended job that has had one for the least time: a turn can last much
+ * longer than it should, where a job waits for its shards to be stored.
+ *
  * A new job goes before suspended ones: nearly all are short, and those of live captures, which
  * somebody watches. Once a suspended one has waited for long, they alternate.
  */
@@ -26,7 +29,8 @@ struct tl_turn {
     struct tl_turn *next;
     pthread_cond_t cond;
     int64_t since_ns;
-    bool granted; /* it has a slot, and has left the list */
+    int64_t used_ns; /* see struct tl_turn_time */
+    bool granted;    /* it has a slot, and has left the list */
 };
 
 /* ---- queue ---------------------------------------------------------------------------------- */
@@ -115,17 +119,28 @@ static void remove_turn_locked(struct tl_lake *lake, const struct tl_turn *turn)
         lake->last_turn = p;
 }
 
+/* The suspended job that is behind the others; of equal ones the one that has waited longest. */
+static struct tl_turn *least_served_locked(const struct tl_lake *lake)
+{
+    struct tl_turn *least = lake->turns;
+    for (struct tl_turn *t = least; t; t = t->next)
+        if (t->used_ns < least->used_ns)
+            least = t;
+    return least;
+}
+
 /* A slot may be free: give it to somebody. */
 static void pass_on_locked(struct tl_lake *lake)
 {
     int64_t wait;
     struct tl_turn *turn;
-    while (lake->busy < lake->slots && (turn = lake->turns)) {
-        const bool patient = tl_monotonic_ns() - turn->since_ns < PATIENCE_NS;
+    while (lake->busy < lake->slots && (turn = least_served_locked(lake))) {
+        const bool patient = tl_monotonic_ns() - lake->turns->since_ns < PATIENCE_NS;
         if ((patient || lake->resumed) && lake->n_idle > 0 && find_due_locked(lake, &wait))
             break;
         remove_turn_locked(lake, turn);
         turn->granted = lake->resumed = true;
+        lake->served_ns = turn->used_ns;
         lake->busy++;
         pthread_cond_signal(&turn->cond);
     }
@@ -144,9 +159,19 @@ static bool is_wanted_locked(struct tl_lake *lake)
     return lake->turns || served;
 }
 
-static void wait_for_turn_locked(struct tl_lake *lake, const struct tl_turn_time *time)
+/* Count the turn that has ended. One that comes later does not get what others have had before. */
+static void count_turn_locked(struct tl_lake *lake, struct tl_turn_time *time, int64_t now)
+{
+    if (time->used_ns == 0)
+        time->used_ns = lake->served_ns;
+    time->used_ns += now - time->begun_ns;
+}
+
+static void wait_for_turn_locked(struct tl_lake *lake, struct tl_turn_time *time)
 {
     struct tl_turn turn = {.since_ns = tl_monotonic_ns()};
+    count_turn_locked(lake, time, turn.since_ns);
+    turn.used_ns = time->used_ns;
     pthread_cond_init(&turn.cond, NULL);
     *lake->last_turn = &turn;
     lake->last_turn = &turn.next;
