@@ -311,6 +311,9 @@ struct tl_image_row {
 
 /* Is content with this hash stored? */
 bool tl_lake_has_image(struct tl_lake *lake, const char *hash);
+/* The same, intact, and known to the traces that need it: to put it again would change nothing.
+ * Reads all of it. */
+bool tl_lake_keeps_image(struct tl_lake *lake, const char *hash);
 /*
  * Store content; `row` receives its hash. Storing it again is allowed. Content whose name begins
  * with TL_SOURCE_PREFIX is a source file: the prefix is followed by the first TL_SOURCE_IMAGE

@@ -115,6 +115,26 @@ bool tl_lake_has_image(struct tl_lake *lake, const char *name)
     return tl_lake_image_hash(lake, name, hash) >= 0;
 }
 
+struct announced_search {
+    const char *hash;
+    bool announced;
+};
+
+static int find_announced(void *context, const struct tl_catalog_image *image)
+{
+    struct announced_search *search = context;
+    if (strcmp(image->hash, search->hash) == 0)
+        search->announced = image->announced;
+    return TL_OK;
+}
+
+bool tl_lake_keeps_image(struct tl_lake *lake, const char *hash)
+{
+    struct announced_search search = {hash, false};
+    const int r = lake->catalog->ops->images(lake->catalog, find_announced, &search, NULL);
+    return r >= 0 && search.announced && is_intact(lake, hash);
+}
+
 /* Find the build ID note of an ELF file, in hex, by searching for its header. */
 static void find_build_id(struct tl_bytes elf, char out[static 64])
 {
@@ -204,19 +224,6 @@ static int redecode_users(struct tl_lake *lake, const struct tl_image_row *image
     }
     tl_buf_fini(&users.names);
     return r;
-}
-
-struct announced_search {
-    const char *hash;
-    bool announced;
-};
-
-static int find_announced(void *context, const struct tl_catalog_image *image)
-{
-    struct announced_search *search = context;
-    if (strcmp(image->hash, search->hash) == 0)
-        search->announced = image->announced;
-    return TL_OK;
 }
 
 int tl_image_describe(const char *name, struct tl_bytes content, struct tl_image_row *row)

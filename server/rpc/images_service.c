@@ -28,7 +28,7 @@ static int send_row(struct tl_call *call, struct tl_image_row *row)
     return tl_call_send(call, &reply.base);
 }
 
-/* Content that is stored need not be sent. TL_NOTFOUND: it must. */
+/* Content that is stored whole need not be sent. TL_NOTFOUND: it must. */
 static int send_stored(struct tl_call *call, const char *hash)
 {
     struct tl_lake *const lake = tl_call_rpc(call)->lake;
@@ -37,7 +37,7 @@ static int send_stored(struct tl_call *call, const char *hash)
     if (!*hash)
         return TL_NOTFOUND;
     tl_lake_want_image(lake, hash);
-    if (!tl_lake_has_image(lake, hash))
+    if (!tl_lake_keeps_image(lake, hash))
         return TL_NOTFOUND;
     int rc = tl_lake_images(lake, &rows, &n);
     if (rc < 0)

@@ -123,6 +123,27 @@ def copied_in_pieces(here):
         there.close()
 
 
+@test
+def damaged_image(lab):
+    """The command that a damaged image asks for mends it, whether or not a read has found the damage."""
+    file, content = lab.path('program'), os.urandom(100_000)
+    with open(file, 'wb') as f:
+        f.write(content)
+    lab.start()
+    stored = os.path.join(lab.data, 'objects', 'i', hashlib.sha256(content).hexdigest())
+    for at in (0, 50_000, 99_999):
+        lab.run('images', file)
+        with open(stored, 'r+b') as f:
+            f.seek(at)
+            f.write(bytes([content[at] ^ 1]))
+        if at:
+            lab.run('verify', '--all', status=1)
+        lab.run('images', file)
+        with open(stored, 'rb') as f:
+            check(f.read() == content, 'the image is still damaged at', at)
+        lab.run('verify', '--all')
+
+
 def forms(lab, trace):
     """The forms in which the trace's shards are stored, by suffix of the file names."""
     return {os.path.splitext(name)[1]
