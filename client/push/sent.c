@@ -53,11 +53,13 @@ static bool decoded_nothing(const struct tracelake_trace *trace)
     return true;
 }
 
-/* Does a trace's message report nothing that is wrong? */
-static bool is_note(const char *message)
+/* Does a trace's message report nothing that is wrong with the capture? While it is being decoded,
+ * that is not known yet; decoding may just wait for a disk. */
+static bool is_note(const struct tracelake_trace *trace)
 {
-    const size_t n = strlen(message), tail = sizeof TL_LOSS_TIME_RESTART - 1;
-    return n > tail && strcmp(message + n - tail, TL_LOSS_TIME_RESTART) == 0;
+    const size_t n = strlen(trace->message), tail = sizeof TL_LOSS_TIME_RESTART - 1;
+    const bool restart = n > tail && strcmp(trace->message + n - tail, TL_LOSS_TIME_RESTART) == 0;
+    return trace->state != TRACELAKE_FAILED && (restart || trace->state != TRACELAKE_SEALED);
 }
 
 int tl_sent_report(struct tracelake *lake, const char *trace, const char *input,
@@ -87,7 +89,7 @@ int tl_sent_report(struct tracelake *lake, const char *trace, const char *input,
     if (row->state == TRACELAKE_FAILED || row->message[0]) {
         tl_cli_warn(input, "%s",
                     row->message[0] ? row->message : "it could not be decoded; the bytes are kept");
-        status = row->state != TRACELAKE_FAILED && is_note(row->message) ? TL_CLI_DONE : TL_CLI_BAD;
+        status = is_note(row) ? TL_CLI_DONE : TL_CLI_BAD;
     } else if (wait && row->raw_bytes > 0 && decoded_nothing(row)) {
         tl_cli_warn(input,
                     "offset 0x0: nothing in %" PRIu64 " bytes could be decoded as %.80s; they are "
