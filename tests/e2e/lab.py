@@ -98,6 +98,7 @@ class Lab:
         self.url = 'http://127.0.0.1:%d' % self.port
         self.servers = None  # several URLs passed to commands
         self.server = None
+        self.prefix = []  # of the server's command
         self.children = []
         self.log = os.path.join(self.dir, 'server.log')
 
@@ -116,23 +117,31 @@ class Lab:
 
     # ---- server ----
 
-    def start(self, *options):
-        """Start the server and wait until it accepts calls."""
-        args = [self.tracelake, 'serve', '--data', self.data, '--listen',
+    def launch(self, *options):
+        """Start the server."""
+        args = [*self.prefix, self.tracelake, 'serve', '--data', self.data, '--listen',
                 '127.0.0.1:%d' % self.port, '--listen-tls', '127.0.0.1:%d' % self.tls_port]
         with open(self.log, 'ab') as log:
             self.server = subprocess.Popen(args + list(options), stdout=log, stderr=log)
+
+    def start(self, *options):
+        """Start the server and wait until it accepts calls."""
+        self.launch(*options)
         wait('the server is ready', self.ready, self.server_log)
 
-    def ready(self):
+    def readiness(self):
+        """The status of /readyz, or 0: nobody answers."""
         check(self.server.poll() is None, 'the server ended:', self.server_log())
         try:
             with socket.create_connection(('127.0.0.1', self.port), 1) as s:
                 s.settimeout(5)
                 s.sendall(b'GET /readyz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n')
-                return b' 200 ' in s.recv(4096).split(b'\r\n')[0]
+                return int((s.recv(4096).split() + [b'0', b'0'])[1])
         except OSError:
-            return False
+            return 0
+
+    def ready(self):
+        return self.readiness() == 200
 
     def server_log(self):
         with open(self.log, errors='replace') as f:
