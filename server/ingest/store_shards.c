@@ -296,11 +296,11 @@ int tl_store_shards_within(struct tl_gen *gen)
             r = tl_store_shards_beside(gen, &fail);
         if (r != TL_NOSPACE && r != TL_IO)
             break;
-        tl_gen_say(gen, "decoding waits: %s", fail.text);
+        tl_gen_wait(gen, fail.text);
         waited = true;
         r = wait_midway(gen);
     } while (r >= 0);
     if (waited && r >= 0)
-        tl_gen_say(gen, "%s", "");
+        tl_gen_wait(gen, NULL);
     return r;
 }

@@ -168,6 +168,13 @@ void tl_gen_say(struct tl_gen *gen, const char *format, ...)
     va_end(args);
 }
 
+void tl_gen_wait(struct tl_gen *gen, const char *why)
+{
+    pthread_mutex_lock(&gen->lock);
+    snprintf(gen->waits, sizeof(gen->waits), "%s%s", why ? "decoding waits: " : "", why ? why : "");
+    pthread_mutex_unlock(&gen->lock);
+}
+
 bool tl_gen_has_said(struct tl_gen *gen)
 {
     pthread_mutex_lock(&gen->lock);

@@ -115,6 +115,7 @@ struct tl_gen {
     int64_t image_used_ns;      /* when it was requested last */
     uint64_t lost_bytes;        /* bytes of the container that could not be decoded */
     char message[256];          /* the last problem, for users */
+    char waits[256];            /* why decoding waits, told instead; "": it does not */
     char whose[TL_HASH_TEXT]; /* hash of everything that checkpoints depend on, "": not computed yet
                                  / */
     /* Marks (ingest/remake.h): raw offset of the first mark of each stored list, and the marks that
@@ -207,6 +208,9 @@ const struct tl_image *tl_gen_image(struct tl_gen *gen);
 void tl_gen_drop_image(struct tl_gen *gen);
 void tl_gen_say(struct tl_gen *gen, const char *format, ...) TL_PRINTF(2, 3);
 bool tl_gen_has_said(struct tl_gen *gen);
+/* Decoding waits because of `why`; NULL: it goes on. Says nothing of the result, and is not kept.
+ */
+void tl_gen_wait(struct tl_gen *gen, const char *why);
 
 /* Are its timestamps those of a software trace source's own counter? */
 bool tl_lane_has_own_clock(const struct tl_lane *lane);

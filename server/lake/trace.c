@@ -395,6 +395,8 @@ static int64_t after_job(struct tl_trace *trace, struct tl_gen *gen, int r, bool
 {
     if (!is_making(trace, gen))
         return 0;
+    if (r >= 0 || r == TL_EOF || r == TL_CANCELLED)
+        tl_gen_wait(gen, NULL);
     const bool failed = r != TL_OK && r != TL_EOF && r != TL_CANCELLED && r != TL_NOSPACE &&
                         r != TL_IO && !(r == TL_DENIED && trace->lake->shared);
     if ((failed || (r == TL_EOF && last)) && is_worse(trace, gen, r))
@@ -410,13 +412,11 @@ static int64_t after_job(struct tl_trace *trace, struct tl_gen *gen, int r, bool
     if (r == TL_EOF && last)
         r = seal_trace(trace, gen, fail) < 0 ? TL_IO : TL_EOF;
     if (r == TL_OK || r == TL_CANCELLED || r == TL_EOF) {
-        if (gen->retries > 0)
-            tl_gen_say(gen, "%s", "");
         gen->retries = 0;
         return r == TL_EOF ? -1 : 0;
     }
     if (!failed) {
-        tl_gen_say(gen, "decoding waits: %s", fail->text);
+        tl_gen_wait(gen, fail->text);
         return retry_delay(gen);
     }
     if (r == TL_BAD && gen->broken == TL_BAD && gen->resumed)
@@ -518,7 +518,8 @@ static int fill_streams(struct tl_gen *gen, struct tl_trace_row *row)
     pthread_mutex_lock(&gen->lock);
     const size_t n = gen->n_lanes;
     if (row->message[0] == '\0')
-        snprintf(row->message, sizeof(row->message), "%s", gen->message);
+        snprintf(row->message, sizeof(row->message), "%s",
+                 gen->waits[0] ? gen->waits : gen->message);
     pthread_mutex_unlock(&gen->lock);
     row->decoded_bytes = atomic_load(&gen->decoded);
     row->streams = calloc(n + 1, sizeof(*row->streams));
