@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Debian's libopencsd (1.3.3) as a decoder of one unformatted ETMv4 stream, for comparing and
- * measuring. Header only; needs libopencsd_c_api. */
+/* Debian's libopencsd (1.3.3) as a decoder of one unformatted stream of ETMv4, ETMv3 or PTM, for
+ * comparing and measuring. Header only; needs libopencsd_c_api. */
 #ifndef TL_TESTS_OPENCSD_H
 #define TL_TESTS_OPENCSD_H
 
@@ -8,6 +8,7 @@
 #include "setup/setup.h"
 
 #include <opencsd/c_api/opencsd_c_api.h>
+#include <string.h>
 
 /* The contents of a memory region; borrowed for the decoder's lifetime. */
 struct tl_opencsd_memory {
@@ -37,19 +38,46 @@ static inline ocsd_etmv4_cfg tl_opencsd_config(const struct tl_source *source)
     };
 }
 
+static inline ocsd_core_profile_t tl_opencsd_profile(const struct tl_source *source)
+{
+    const char *const dash = strchr(source->core, '-');
+    return dash && dash[1] == 'M'   ? profile_CortexM
+           : dash && dash[1] == 'R' ? profile_CortexR
+                                    : profile_CortexA;
+}
+
+static inline ocsd_err_t tl_opencsd_attach(dcd_tree_handle_t tree, const struct tl_source *source,
+                                           unsigned char *id)
+{
+    const uint32_t idr = (uint32_t)tl_source_reg(source, "ETMIDR", 0),
+                   cr = (uint32_t)tl_source_reg(source, "ETMCR", 0),
+                   ccer = (uint32_t)tl_source_reg(source, "ETMCCER", 0);
+    if (source->protocol == TL_PROTO_ETM3) {
+        ocsd_etmv3_cfg config = {idr, cr, ccer, 0x10, ARCH_V7, tl_opencsd_profile(source)};
+        return ocsd_dt_create_decoder(tree, OCSD_BUILTIN_DCD_ETMV3, OCSD_CREATE_FLG_FULL_DECODER,
+                                      &config, id);
+    }
+    if (source->protocol == TL_PROTO_PTM) {
+        ocsd_ptm_cfg config = {idr, cr, ccer, 0x10, ARCH_V7, tl_opencsd_profile(source)};
+        return ocsd_dt_create_decoder(tree, OCSD_BUILTIN_DCD_PTM, OCSD_CREATE_FLG_FULL_DECODER,
+                                      &config, id);
+    }
+    ocsd_etmv4_cfg config = tl_opencsd_config(source);
+    return ocsd_dt_create_decoder(tree, OCSD_BUILTIN_DCD_ETMV4I, OCSD_CREATE_FLG_FULL_DECODER,
+                                  &config, id);
+}
+
 /* Create a full decoder with the source's registers. Returns C_API_INVALID_TREE_HANDLE if the
  * library refuses them. */
 static inline dcd_tree_handle_t tl_opencsd_new(const struct tl_source *source,
                                                const struct tl_opencsd_memory *memory, size_t n,
                                                FnTraceElemIn on_element, const void *context)
 {
-    ocsd_etmv4_cfg config = tl_opencsd_config(source);
     unsigned char id;
     const dcd_tree_handle_t tree = ocsd_create_dcd_tree(OCSD_TRC_SRC_SINGLE, 0);
     if (tree == C_API_INVALID_TREE_HANDLE)
         return tree;
-    bool ok = ocsd_dt_create_decoder(tree, OCSD_BUILTIN_DCD_ETMV4I, OCSD_CREATE_FLG_FULL_DECODER,
-                                     &config, &id) == OCSD_OK &&
+    bool ok = tl_opencsd_attach(tree, source, &id) == OCSD_OK &&
               ocsd_dt_set_gen_elem_outfn(tree, on_element, context) == OCSD_OK;
     for (size_t i = 0; ok && i < n; i++)
         ok = ocsd_dt_add_buffer_mem_acc(tree, memory[i].base, OCSD_MEM_SPACE_ANY, memory[i].bytes.p,

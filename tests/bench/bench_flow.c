@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Trace bytes of one ETMv4 source, with the image available, to flow items, to STF records in
- * memory, and to the compressed chunks of a .zstf, which are discarded. The trace is a few MiB of a
- * simulated core's, repeated many times, and that of real captures where available, from the first
- * A-Sync to the last, repeated. OpenCSD decodes a few MiB of the same bytes in the same program, to
- * generic elements that are not printed. Usage: bench_flow [MiB [INPUT]]
+ * Trace bytes of one source of ETMv4, ETMv3 or PTM, with the image available, to flow items, to STF
+ * records in memory, and to the compressed chunks of a .zstf, which are discarded. The trace is a
+ * few MiB of a simulated core's, repeated many times, and that of real captures where available,
+ * from the first A-Sync to the last, repeated. OpenCSD decodes a few MiB of the same bytes in the
+ * same program, to generic elements that are not printed. Usage: bench_flow [MiB [INPUT]]
  *
  * Rates are by processor time, so that other load on the machine matters little. Compared variants
  * alternate. The gain of a second thread is the median over rounds, each with one thread, two
@@ -159,7 +159,8 @@ static void decode(void *context)
         sink.digested = on_digested;
     }
     if (tl_crew_new(&share.crew, b->threads) < 0 ||
-        tl_split_new(&d, &tl_etm4_ops, &b->in.source, b->in.image, &sink, &share, NULL) < 0)
+        tl_split_new(&d, tl_format_of(b->in.source.protocol)->ops, &b->in.source, b->in.image,
+                     &sink, &share, NULL) < 0)
         die("no decoder");
     if (b->threads == 1) { /* nothing is digested then */
         tl_crew_free(share.crew);
@@ -188,7 +189,7 @@ static void decode(void *context)
 static void decode_to_stf(void *context)
 {
     struct bench *b = context;
-    const struct tl_stf_flow_options options = {.isa = TL_ISA_A64};
+    const struct tl_stf_flow_options options = {.isa = tl_format_of(b->in.source.protocol)->isa};
     b->stf_bytes = 0;
     if (tl_stf_flow_new(&b->flow, &options, NULL) < 0)
         die("no writer");
@@ -375,6 +376,11 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < N_CAPTURES; i++) {
         struct bench b = {0};
         if (strstr(captures[i], only) && input_capture(&b.in, captures[i]))
+            measure(&b, bytes);
+    }
+    for (size_t i = 0; i < N_OLDER_CAPTURES; i++) {
+        struct bench b = {0};
+        if (strstr(older_captures[i].name, only) && input_older(&b.in, &older_captures[i]))
             measure(&b, bytes);
     }
     return 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Real captures for benchmarks: the trace of the largest ETMv4 source in the first buffer of a
- * snapshot, if the data is available (tests/unit/data.h).
+ * Real captures for benchmarks: the trace of the largest source of a format in the first buffer of
+ * a snapshot, if the data is available (tests/unit/data.h).
  */
 #ifndef TL_BENCH_CAPTURE_H
 #define TL_BENCH_CAPTURE_H
@@ -16,6 +16,19 @@
 static const char *const captures[] = {"juno-uname-002", "juno_r1_1", "a55-test-tpiu"};
 
 #define N_CAPTURES (sizeof captures / sizeof captures[0])
+
+/* Captures of ETMv3 and PTM. */
+static const struct older_capture {
+    const char *name; /* of the measurement, and */
+    const char *snapshot;
+    enum tl_protocol protocol;
+} older_captures[] = {
+    {"TC2, ETMv3.5", "TC2", TL_PROTO_ETM3},          {"TC2, PTM 1.1", "TC2", TL_PROTO_PTM},
+    {"Snowball, PTM 1.0", "Snowball", TL_PROTO_PTM}, {"etm35-m4", "etm35-m4", TL_PROTO_ETM3},
+    {"ptm10-a9-ca", "ptm10-a9-ca", TL_PROTO_PTM},
+};
+
+#define N_OLDER_CAPTURES (sizeof older_captures / sizeof older_captures[0])
 
 struct capture {
     struct tl_bundle snapshot; /* contains `source` */
@@ -57,23 +70,31 @@ static inline void capture_fini(struct capture *c)
     tl_bundle_fini(&c->snapshot);
 }
 
-/* False: the snapshot is not available or has no such source. */
-static inline bool capture_read(struct capture *c, const char *name)
+static inline bool capture_single(struct capture_ids *ids, const struct tl_bundle_capture *buffer)
+{
+    const unsigned id = buffer->setup.n_sources ? buffer->setup.sources[0].id & 127 : 0;
+    return tl_bundle_bytes(buffer, &ids->bytes[id], NULL) >= 0;
+}
+
+/* Of `folder` below the captures' own. False: the snapshot is not available or has no such source.
+ */
+static inline bool capture_read_from(struct capture *c, const char *folder, const char *name,
+                                     enum tl_protocol protocol)
 {
     struct capture_ids ids = {0};
     char path[512], part[128];
 
     memset(c, 0, sizeof *c);
-    snprintf(part, sizeof part, "coresight/snapshots/%s", name);
+    snprintf(part, sizeof part, "coresight/%.20s/%.60s", folder, name);
     if (!test_data(path, sizeof path, part) ||
         tl_snapshot_read(&c->snapshot, path, NULL, NULL, NULL) < 0)
         return false;
     const struct tl_bundle_capture *const buffer = &c->snapshot.captures[0];
-    const bool read =
-        buffer->setup.container != TL_CONTAINER_SINGLE && capture_frames(&ids, buffer);
+    const bool read = buffer->setup.container == TL_CONTAINER_SINGLE ? capture_single(&ids, buffer)
+                                                                     : capture_frames(&ids, buffer);
     for (unsigned id = 0; id < 128; id++) {
         const struct tl_source *const source = tl_setup_source(&buffer->setup, id);
-        if (read && source != NULL && source->protocol == TL_PROTO_ETM4 &&
+        if (read && source != NULL && source->protocol == protocol &&
             ids.bytes[id].n > c->trace.n) {
             tl_buf_fini(&c->trace);
             c->trace = ids.bytes[id];
@@ -87,16 +108,26 @@ static inline bool capture_read(struct capture *c, const char *name)
     return c->source != NULL;
 }
 
-/*
- * Position of the first A-Sync followed by trace info at or after `i`: a decoder can start there.
- */
-static inline size_t capture_sync(const struct tl_buf *trace, size_t i)
+static inline bool capture_read(struct capture *c, const char *name)
 {
-    static const uint8_t sync[13] = {[11] = 0x80, [12] = 0x01};
+    return capture_read_from(c, "snapshots", name, TL_PROTO_ETM4);
+}
 
-    while (i + sizeof sync <= trace->n && memcmp(trace->p + i, sync, sizeof sync) != 0)
+/*
+ * Position of the first A-Sync at or after `i` with what a decoder starts with behind it: trace
+ * info, or an I-sync of ETMv3 or PTM.
+ */
+static inline size_t capture_sync(const struct tl_buf *trace, enum tl_protocol protocol, size_t i)
+{
+    static const uint8_t newer[13] = {[11] = 0x80, [12] = 0x01},
+                         older[7] = {[5] = 0x80, [6] = 0x08};
+    const bool is_newer = protocol == TL_PROTO_ETM4;
+    const uint8_t *const sync = is_newer ? newer : older;
+    const size_t n = is_newer ? sizeof newer : sizeof older;
+
+    while (i + n <= trace->n && memcmp(trace->p + i, sync, n) != 0)
         i++;
-    return i + sizeof sync <= trace->n ? i : trace->n;
+    return i + n <= trace->n ? i : trace->n;
 }
 
 /*
@@ -104,12 +135,12 @@ static inline size_t capture_sync(const struct tl_buf *trace, size_t i)
  * one, so that each repetition starts like a trace and ends at a packet boundary. False: there are
  * fewer than two of them; the trace is unchanged.
  */
-static inline bool capture_cut(struct tl_buf *trace)
+static inline bool capture_cut(struct tl_buf *trace, enum tl_protocol protocol)
 {
-    const size_t first = capture_sync(trace, 0);
+    const size_t first = capture_sync(trace, protocol, 0);
     size_t last = first;
 
-    for (size_t at; last < trace->n && (at = capture_sync(trace, last + 1)) < trace->n;)
+    for (size_t at; last < trace->n && (at = capture_sync(trace, protocol, last + 1)) < trace->n;)
         last = at;
     if (last == first)
         return false;

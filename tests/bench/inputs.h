@@ -104,11 +104,12 @@ static inline void input_simulate(struct input *in, const struct input_mix *mix,
     tl_sim_program_fini(&program);
 }
 
-/* Returns false, after printing why, if it cannot be measured. */
-static inline bool input_capture(struct input *in, const char *name)
+/* Of a capture in `folder`. Returns false, after printing why, if it cannot be measured. */
+static inline bool input_capture_from(struct input *in, const char *name, const char *folder,
+                                      const char *snapshot, enum tl_protocol protocol)
 {
     struct capture capture;
-    if (!capture_read(&capture, name)) {
+    if (!capture_read_from(&capture, folder, snapshot, protocol)) {
         printf("%s: not there\n", name);
         return false;
     }
@@ -126,7 +127,7 @@ static inline bool input_capture(struct input *in, const char *name)
         printf("%s: no flow, there is no image\n", name);
         tl_image_free(in->image);
     } else {
-        if (!capture_cut(&capture.trace))
+        if (!capture_cut(&capture.trace, protocol))
             printf("%s: repeated whole, there are no two A-Syncs\n", name);
         while (in->trace.n < INPUT_PIECE)
             if (tl_buf_add(&in->trace, capture.trace.p, capture.trace.n) < 0)
@@ -134,6 +135,16 @@ static inline bool input_capture(struct input *in, const char *name)
     }
     capture_fini(&capture);
     return some;
+}
+
+static inline bool input_capture(struct input *in, const char *name)
+{
+    return input_capture_from(in, name, "snapshots", name, TL_PROTO_ETM4);
+}
+
+static inline bool input_older(struct input *in, const struct older_capture *of)
+{
+    return input_capture_from(in, of->name, "older", of->snapshot, of->protocol);
 }
 
 /* The input whose name contains `name`; a mix gets at least `bytes` of trace. Returns false if it

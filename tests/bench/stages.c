@@ -142,7 +142,7 @@ static void read_juno(void)
                                      NULL) == 0 &&
                 tl_image_freeze(image) == 0,
             "no image");
-    capture_cut(&capture.trace);
+    capture_cut(&capture.trace, TL_PROTO_ETM4);
     input = capture.trace;
 }
 
