@@ -133,6 +133,10 @@ int tl_trace_save_row(struct tl_trace *trace, struct tl_fail *fail)
 
 int tl_trace_save_quietly(struct tl_trace *trace, struct tl_fail *fail)
 {
+    /* Until both are written, which may take long, the copy is not what it should be. */
+    pthread_mutex_lock(&trace->lock);
+    trace->mirror_stale = trace->mirror_stale || tl_trace_mine_locked(trace);
+    pthread_mutex_unlock(&trace->lock);
     const int r = tl_trace_save_row(trace, fail);
     if (r >= 0)
         tl_trace_mirror(trace);
