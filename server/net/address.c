@@ -119,7 +119,7 @@ int tl_address_listen(struct tl_address *address, struct tl_fail *fail)
         return tl_fail_set(fail, TL_IO, "socket: %s", strerror(errno));
     const int on = 1;
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    if (bind(fd, (struct sockaddr *)&address->at, address->n) || listen(fd, 1024)) {
+    if (bind(fd, (struct sockaddr *)&address->at, address->n) || listen(fd, SOMAXCONN)) {
         const int error = errno;
         close(fd);
         errno = error;
