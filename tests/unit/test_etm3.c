@@ -15,6 +15,8 @@ enum { PAGE = 0x10000 };
 #define I "\x08\x21\x01\x10\0\0"
 /* The same at 0x2000, where LDR, STRB and LDM of two registers are. */
 #define L "\x08\x21\x01\x20\0\0"
+/* The same at 0x2100, where BNE 0x2110 is behind a NOP. */
+#define B "\x08\x21\x01\x21\0\0"
 /* An access to memory, as a line. */
 #define ACCESS(address, size, type, value)                                                         \
     "A INST_MEM_ACCESS addr=0x" address " size=" size " attr=0x0 access=" type                     \
@@ -64,6 +66,8 @@ static void decode(const struct kind *kind, const char *bytes, size_t n, bool pa
         page[i] = 0, page[i + 1] = 0x46;
     static const uint8_t accesses[] = {0x08, 0x68, 0x08, 0x70, 0x03, 0xc9};
     memcpy(page + 0x2000, accesses, sizeof accesses);
+    page[0x2102] = 0x05, page[0x2103] = 0xd1; /* BNE 0x2110 */
+    page[0x212a] = 0xf1, page[0x212b] = 0xe7; /* B 0x2110 */
     const int length = snprintf(text, sizeof text,
                                 "[trace]\nformat=%s,id=0x10\n[source cs.10]\nid=0x10\nprotocol=%s\n"
                                 "core=%s\n%s",
@@ -184,7 +188,24 @@ static const struct example examples[] = {
      BYTES(A "\x08\x01\x10\0\0\x21\x04"
              "\x42\x80\x80\x80\x80\x80\x80\x80\x80\x01\x0c"),
      "Y 1; O; T 72057594037927936; Y 3"},
-    /* bytecodes are passed over */
+    /* the same behind PTM */
+    {&ptm11, BYTES(A "\x08\x01\x10\0\0\x21\x72\x05\x01\0\0\0\0"), "O; I 1000; I 1002; I 1004"},
+    /* a condition that failed: the instruction was executed, a branch did not branch */
+    {&etm35, BYTES(A B "\xc0\xc0\x84"), "O; I 2100; I 2102; I 2104"},
+    {&etm35, BYTES(A B "\xc4\xc0"), "O; I 2100; I 2102; I 2104"},
+    {&etm35, BYTES(A B "\x8c"), "O; I 2100; I 2102; I 2110"},
+    /* one that always branches did not: the program was another one */
+    {&etm35, BYTES(A "\x08\x21\x21\x21\0\0\x94\xc0\x84"),
+     "O; I 2120; I 2122; I 2124; I 2126; I 2128; I 212a; G no-path"},
+    /* ThumbEE is passed over, up to the next address in another state */
+    {&etm35, BYTES(A "\x08\x25\x01\x10\0\0\x84\x84" L "\x84"),
+     "O; A thumbee; G no-path; G off; O; I 2000"},
+    {&etm35, BYTES(A I "\x84\x91\xa0\x80\x80\x50\x40\x84\x84\x91\x80\x80\x80\x50\0\x84"),
+     "O; I 1000; A thumbee; G no-path; I 0010"},
+    {&ptm11, BYTES(A "\x08\x01\x10\0\0\x25\x84"), "O; A thumbee; G no-path"},
+    /* bytecodes, too */
+    {&etm35, BYTES(A "\x08\x31\0\x10\0\0\x84\x91\xa0\x80\x80\x10\x84"),
+     "O; A jazelle; G no-path; I 1010"},
     {&etm35,
      BYTES(A "\x08\x31\0\x10\0\0\x84"
              "\x08\x21\x01\x10\0\0\x84"),
