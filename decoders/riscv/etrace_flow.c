@@ -23,6 +23,7 @@ struct tl_etrace_flow {
     bool trapped;  /* the next synchronisation packet is at the trap's handler */
     bool misfit;   /* the program cannot be followed since it does not fit the trace */
     bool inferred; /* the last packet's address was reached, but perhaps only in passing */
+    bool stood;    /* … and it is that of the packet in front of it */
     bool irreport; /* what that packet said of returns */
     uint32_t irdepth;
     uint8_t privilege;
@@ -191,7 +192,7 @@ static void on_start(struct tl_etrace_flow *f, const struct tl_etrace_packet *k,
     const uint64_t address = k->address & mask(f);
     report_loss(f);
     /* An address that was reached in passing is reported right in front of this packet only. */
-    if (w->placed && f->inferred && !tl_etrace_walk_leads_to(w, address, mask(f)))
+    if (w->placed && f->inferred && (f->stood || !tl_etrace_walk_leads_to(w, address, mask(f))))
         (void)go_round(f, offset);
     f->address = address;
     if (w->placed) {
@@ -242,6 +243,8 @@ static void on_trap(struct tl_etrace_flow *f, const struct tl_etrace_packet *k, 
 {
     uint64_t epc = 0;
     report_loss(f);
+    if (f->walk.placed && f->inferred && f->stood)
+        (void)go_round(f, offset);
     const bool known = take_epc(f, k, &epc);
     tl_etrace_walk_leave(&f->walk);
     struct tl_item *const item = tl_item_batch_add(&f->soft.out, TL_ITEM_EXCEPTION, offset);
@@ -381,7 +384,8 @@ static void on_flow(struct tl_etrace_flow *f, const struct tl_etrace_packet *k, 
     const enum tl_etrace_end end = tl_etrace_walk_to(w, &goal, offset);
     if (end == TL_ETRACE_END_JUMPED)
         remember_target(f, f->address);
-    f->inferred = end == TL_ETRACE_END_INFERRED;
+    f->stood = end == TL_ETRACE_END_STOOD;
+    f->inferred = end == TL_ETRACE_END_INFERRED || f->stood;
     f->irreport = k->irreport;
     f->irdepth = k->irdepth;
     if (end != TL_ETRACE_END_LOST) {
@@ -514,6 +518,7 @@ static void state(struct tl_stream_decoder *decoder, struct tl_state *s)
     tl_state_bool(s, &f->misfit);
     tl_state_bool(s, &f->trapped);
     tl_state_bool(s, &f->inferred);
+    tl_state_bool(s, &f->stood);
     tl_state_bool(s, &f->irreport);
     tl_state_u32(s, &f->irdepth);
     tl_state_u8(s, &f->privilege, UINT8_MAX);

@@ -467,7 +467,7 @@ enum tl_etrace_end tl_etrace_walk_to(struct tl_etrace_walk *w, const struct tl_e
     enum arrival a = GO_ON;
     bool used = true;
     if (stands_there(w, goal))
-        return TL_ETRACE_END_INFERRED;
+        return TL_ETRACE_END_STOOD;
     (void)is_circle(&circle, w, true);
     for (uint32_t i = 0; a == GO_ON; i++) {
         if (tl_walker_is_full(&w->walker)) {

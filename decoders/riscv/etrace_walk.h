@@ -58,11 +58,13 @@ struct tl_etrace_goal {
 };
 
 enum tl_etrace_end {
-    TL_ETRACE_END_LOST,    /* the program cannot be followed, which was reported */
-    TL_ETRACE_END_JUMPED,  /* at the address, behind an uninferable jump or trap return */
-    TL_ETRACE_END_REACHED, /* there, for sure */
-    TL_ETRACE_END_INFERRED /* there, if the next packet does not say that the trace came round again
-                            */
+    TL_ETRACE_END_LOST,     /* the program cannot be followed, which was reported */
+    TL_ETRACE_END_JUMPED,   /* at the address, behind an uninferable jump or trap return */
+    TL_ETRACE_END_REACHED,  /* there, for sure */
+    TL_ETRACE_END_INFERRED, /* there, if the next packet does not say that the trace came round
+                               again */
+    TL_ETRACE_END_STOOD     /* there before the first step; an instruction is reported a second time
+                               only     where the trace ends, else it came round again */
 };
 
 TL_MUST_USE int tl_etrace_walk_init(struct tl_etrace_walk *walk,

@@ -303,6 +303,16 @@ static void nexus(void **state)
     rounds("n-trace", hurt_nexus);
 }
 
+/* A place that an indirect jump reaches twice in turn, in front of a trap. */
+static void etrace_round_to_trap(void **state)
+{
+    struct round r = {.seed = 0x15ca621ca3d015b8};
+    const char *format;
+    (void)state;
+    one(hurt_etrace, &r, &format);
+    assert_int_equal(r.wrong, 0);
+}
+
 /* Once the walk begins anew behind missing code, what was in front of it is not known: not the half
  * of a sequential jump, nor whether a support packet's options hold. */
 static void etrace_behind_holes(void **state)
