@@ -239,8 +239,8 @@ static int on_snapshot_entry(void *context, const char *section, bool begins, co
 /* ---- device files ---------------------------------------------------------------------------- */
 
 /*
- * Keep a register if it describes a trace source; a core's own registers are dropped. The name is
- * followed by parentheses with number and size.
+ * Keep a register if it describes a trace source. Of a core's own, those that say where it stopped
+ * and where its vectors are. The name is followed by parentheses with number and size.
  */
 static void take_register(const struct reading *r, struct device *device, const char *key,
                           const char *value)
@@ -248,6 +248,8 @@ static void take_register(const struct reading *r, struct device *device, const 
     static const char *const wanted[] = {
         "TRCCONFIGR", "TRCTRACEIDR", "TRCIDR",  "TRCDEVARCH",       "TRCAUTHSTATUS", "STMTCSR",
         "ITMTCR",     "ETMCR",       "ETMCCER", "CONTROL_REGISTER", "ETMIDR",        "ETMTRACEIDR",
+        "POSITION",   "MASTER",      "BASE",    "AWIDTH",           "RAM",           "MTB_",
+        "R15",        "PC",          "VTOR",
     };
     char name[sizeof device->regs[0].name];
     snprintf(name, sizeof name, "%.*s", (int)strcspn(key, "("), key);
@@ -501,6 +503,18 @@ static const struct device *core_of(const struct reading *r, const char *source)
     return NULL;
 }
 
+/* A buffer of branches ends where its core stopped. */
+static void take_core(struct tl_source *s, const struct device *core)
+{
+    static const char *const names[][2] = {{"R15", "PC"}, {"PC", "PC"}, {"VTOR", "VTOR"}};
+    for (size_t i = 0; s->protocol == TL_PROTO_MTB && i < core->n_regs; i++)
+        for (size_t k = 0; k < sizeof names / sizeof *names; k++)
+            if (strcasecmp(core->regs[i].name, names[k][0]) == 0) {
+                const int rc = tl_source_set_reg(s, names[k][1], core->regs[i].value);
+                (void)rc; /* without it less is told */
+            }
+}
+
 static int add_source(const struct reading *r, struct tl_setup *setup, const struct device *device,
                       struct tl_fail *fail)
 {
@@ -513,8 +527,13 @@ static int add_source(const struct reading *r, struct tl_setup *setup, const str
     memcpy(s->regs, device->regs, device->n_regs * sizeof device->regs[0]);
     s->n_regs = device->n_regs;
     s->id = trace_id_of(s);
-    snprintf(s->name, sizeof s->name, "cs.%02x", s->id);
+    if (s->protocol == TL_PROTO_MTB)
+        tl_format_stream(tl_format_of(s->protocol), s->id, s->name, sizeof s->name);
+    else
+        snprintf(s->name, sizeof s->name, "cs.%02x", s->id);
     const struct device *const core = core_of(r, device->name);
+    if (core)
+        take_core(s, core);
     if (core)
         snprintf(s->core, sizeof s->core, "%.39s", core->type);
     if (s->protocol == TL_PROTO_NONE)

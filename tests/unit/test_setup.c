@@ -585,6 +585,35 @@ static void a_snapshot_with_next_to_nothing(void **state)
     assert_int_equal(tl_snapshot_read(&snap, made, NULL, NULL, &fail), TL_BAD);
 }
 
+/* An MTB: its registers, and of its core where that stopped and where the vectors are. */
+static void a_snapshot_of_branches(void **state)
+{
+    struct tl_bundle snap;
+    struct tl_fail fail = {0};
+    (void)state;
+    put("snapshot.ini", "[device_list]\na=mtb.ini\nb=cpu.ini\n[trace]\nmetadata=trace.ini\n");
+    put("mtb.ini", "[device]\nname=m\nclass=trace_source\ntype=MTB\n"
+                   "[regs]\nPOSITION(0x000)=0x5c\nMTB_MASTER=0x80000009\nBASE=0x20000000\n");
+    put("cpu.ini", "[device]\nname=c\nclass=core\ntype=Cortex-M0+\n"
+                   "[regs]\nR0=1\nR15(size:32)=0x1234\nVTOR=0x100\n");
+    put("trace.ini", "[trace_buffers]\nbuffers=one\n[one]\nfile=a.bin\nformat=source_data\n"
+                     "[source_buffers]\nm=one\n[core_trace_sources]\nc=m\n");
+    assert_int_equal(tl_snapshot_read(&snap, made, NULL, NULL, &fail), TL_OK);
+    const struct tl_setup *const setup = &snap.captures[0].setup;
+    const struct tl_source *const s = &setup->sources[0];
+    assert_int_equal(setup->container, TL_CONTAINER_SINGLE);
+    assert_int_equal(s->protocol, TL_PROTO_MTB);
+    assert_string_equal(s->name, "mtb.0");
+    assert_string_equal(s->core, "Cortex-M0+");
+    assert_int_equal(tl_source_reg(s, "POSITION", 0), 0x5c);
+    assert_int_equal(tl_source_reg(s, "MTB_MASTER", 0), 0x80000009);
+    assert_int_equal(tl_source_reg(s, "BASE", 0), 0x20000000);
+    assert_int_equal(tl_source_reg(s, "PC", 0), 0x1234);
+    assert_int_equal(tl_source_reg(s, "VTOR", 0), 0x100);
+    assert_int_equal(s->n_regs, 5);
+    tl_bundle_fini(&snap);
+}
+
 /* Properties that a snapshot does not contain: FSYNC packets between its frames are detected, and
  * can be reported. */
 static void beside_a_snapshot(void **state)
@@ -720,6 +749,7 @@ int main(void)
         cmocka_unit_test(one_file_is_a_bundle),
         cmocka_unit_test(a_snapshot_of_unusual_form),
         cmocka_unit_test(a_snapshot_with_next_to_nothing),
+        cmocka_unit_test(a_snapshot_of_branches),
         cmocka_unit_test(beside_a_snapshot),
         cmocka_unit_test(real_snapshots),
     };
