@@ -87,7 +87,9 @@ struct tl_profile {
     uint64_t insns;
     uint64_t time; /* duration of the range, if has_time, for a single stream */
     bool has_time;
-    bool truncated;                /* smaller paths are omitted */
+    bool truncated;  /* smaller paths are omitted */
+    bool sampled;    /* a statistic: all numbers are samples instead of instructions */
+    uint64_t asleep; /* further samples, while the processor slept */
     struct tl_profile_node *nodes; /* each after its parent, siblings largest first */
     size_t n_nodes;
     struct tl_profile_function *functions; /* all; most own instructions first */

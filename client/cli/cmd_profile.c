@@ -104,6 +104,8 @@ static int write_stacks(const struct options *o, struct tracelake *lake, const s
             cJSON_AddItemToArray(nodes, node);
         if (!some)
             status = out_of_memory();
+        if (cJSON_IsTrue(cJSON_GetObjectItem(tree, "sampled")))
+            tl_cli_warn(range.trace, "the counts are samples of the program counter: a statistic");
         if (cJSON_IsTrue(cJSON_GetObjectItem(tree, "truncated")))
             tl_cli_warn(range.trace, "smaller call stacks are left out");
         cJSON_Delete(some);

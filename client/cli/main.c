@@ -327,7 +327,7 @@ static const struct tl_command commands[] = {
      "                      have this name, any of them\n"
      "  --call NAME         calls of a function: its name, part of it, or a pattern (*, ?)\n"
      "                      Names of C++ and Rust: mangled or not, with or without arguments\n"
-     "  --event KIND        exception, gap, event (hardware), software, mode, context, return,\n"
+     "  --event KIND        exception, gap, event, hardware (DWT), software, mode, context, return,\n"
      "                      trace-on, note; or gaps for one reason: overflow, sync, bad-packet,\n"
      "                      no-image, no-path, discard, off, transport. Several with commas\n"
      "  --mnemonic M        instructions by mnemonic (*, ?); with a space: part of the assembly "

@@ -148,6 +148,9 @@ static int take_line(void *context, char *line)
         return TL_OK;
     case 'S':
         return take_software(l, line + 2);
+    case 'H':
+        print(l, l->time, "dwt -", line + 2);
+        return TL_OK;
     case 'G':
         tl_lines_flush(l);
         print(l, l->time, "gap -", line + 2);

@@ -17,6 +17,7 @@ static inline bool tl_item_is_point(enum tl_protocol protocol, unsigned kind)
     case TL_ITEM_NOTE:
         return tl_protocol_has(protocol, TL_TRAIT_NOTES);
     case TL_ITEM_SOFTWARE:
+    case TL_ITEM_HARDWARE:
         return tl_protocol_has(protocol, TL_TRAIT_SOFTWARE);
     default:
         return false;

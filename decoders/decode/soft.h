@@ -77,17 +77,24 @@ static inline void tl_soft_report_loss(struct tl_soft *s, const char *packet, ui
     gap->sub = tl_loss_is_fault(s->lost_why) ? TL_GAP_BAD_PACKET : TL_GAP_SYNC;
 }
 
-/* Append a TIME item of the source's own clock, after a NOTE if that has begun again. */
-static inline void tl_soft_time(struct tl_soft *s, uint64_t time, uint64_t offset)
+/* Append a NOTE: `time` begins a new time segment. */
+static inline void tl_soft_restart(struct tl_soft *s, uint64_t time, uint64_t offset)
 {
-    if (tl_time_restarts(s->stamp, time)) {
-        tl_item_batch_restart(&s->out, s->stamp, time, offset);
-        if (s->rc >= 0)
-            s->rc = s->sink.loss(s->sink.context, TL_LOSS_TIME_RESTART, offset, 0);
-    }
+    tl_item_batch_restart(&s->out, s->stamp, time, offset);
+    s->stamp = 0;
+    if (s->rc >= 0)
+        s->rc = s->sink.loss(s->sink.context, TL_LOSS_TIME_RESTART, offset, 0);
+}
+
+/* Append a TIME item of a clock, after a NOTE if that has begun again. */
+static inline void tl_soft_time(struct tl_soft *s, enum tl_time clock, uint64_t time,
+                                uint64_t offset)
+{
+    if (tl_time_restarts(s->stamp, time))
+        tl_soft_restart(s, time, offset);
     s->stamp = time;
     struct tl_item *const item = tl_item_batch_add(&s->out, TL_ITEM_TIME, offset);
-    item->sub = TL_TIME_SOURCE;
+    item->sub = (uint16_t)clock;
     item->value = time;
     item->flags = TL_ITEM_HAS_VALUE;
 }

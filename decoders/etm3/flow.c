@@ -290,7 +290,7 @@ static const char *const names[16] = {
 static struct tl_item *add_exception(struct tl_etm3_flow *f, const struct tl_etm3_packet *p)
 {
     if (f->config.m_profile)
-        return tl_add_m_exception(f->out, number_m(p->exception), p->offset);
+        return tl_add_m_exception(f->out, f->walker.image, number_m(p->exception), p->offset);
     struct tl_item *const item = tl_item_batch_add(f->out, TL_ITEM_EXCEPTION, p->offset);
     item->sub = p->exception;
     item->text = p->exception < sizeof names / sizeof *names ? names[p->exception] : NULL;

@@ -34,13 +34,13 @@ static unsigned number_m(unsigned type)
     return type < M_LOW_TYPES_END ? type : TL_EXCEPTION_UNKNOWN;
 }
 
-struct tl_item *tl_etm4_add_exception(struct tl_item_batch *out, unsigned type, bool m_profile,
+struct tl_item *tl_etm4_add_exception(const struct tl_walker *walker, unsigned type, bool m_profile,
                                       uint64_t offset)
 {
     const unsigned number = m_profile ? number_m(type) : type;
     if (m_profile && number != TL_EXCEPTION_UNKNOWN)
-        return tl_add_m_exception(out, number, offset);
-    struct tl_item *const item = tl_item_batch_add(out, TL_ITEM_EXCEPTION, offset);
+        return tl_add_m_exception(walker->out, walker->image, number, offset);
+    struct tl_item *const item = tl_item_batch_add(walker->out, TL_ITEM_EXCEPTION, offset);
     item->sub = (uint16_t)number;
     item->text = type >= 32 ? "impdef" : m_profile ? events_m[type] : types[type];
     return item;

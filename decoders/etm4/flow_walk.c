@@ -145,7 +145,7 @@ void tl_etm4_walk_exception(struct tl_etm4_walk *w, const struct tl_etm4_packet 
     if (has_address)
         tl_etm4_walk_context(w, address);
     struct tl_item *const item =
-        tl_etm4_add_exception(walker->out, (unsigned)p->value, w->m_profile, p->offset);
+        tl_etm4_add_exception(walker, (unsigned)p->value, w->m_profile, p->offset);
     item->pc = address->value;
     item->flags = has_address && !tail_chained ? TL_ITEM_HAS_PC : 0;
     tl_walker_await(walker, false); /* the handler's address follows */

@@ -66,7 +66,7 @@ void tl_etm4_walk_source(struct tl_etm4_walk *walk, const struct tl_etm4_packet 
 /* Save or restore the state, except what the walker saves itself. */
 void tl_etm4_walk_state(struct tl_etm4_walk *walk, struct tl_state *state);
 /* Append an EXCEPTION item with the number and the name of a type that the trace reports. */
-struct tl_item *tl_etm4_add_exception(struct tl_item_batch *out, unsigned type, bool m_profile,
+struct tl_item *tl_etm4_add_exception(const struct tl_walker *walker, unsigned type, bool m_profile,
                                       uint64_t offset);
 
 #endif

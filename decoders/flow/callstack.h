@@ -11,6 +11,10 @@
  * An exception that follows an exception return directly (tail-chained), or another exception whose
  * handler has not begun (late arrival), replaces that one's frame.
  *
+ * Where there is no flow, hardware may report that handlers begin and end (flow/hardware.h): then
+ * these are the frames, on a ROOT that stands for the program. A gap ends them all, until a handler
+ * begins, or one that is returned to is told.
+ *
  * Where a trace of user code alone was off (the operating system ran), the frames remain:
  * - Continuing where it stopped changes nothing.
  * - The entry of another function is a signal handler on top of the interrupted function. It ends
@@ -56,7 +60,9 @@ struct tl_frame {
 enum tl_frame_flag {
     TL_FRAME_SIGNAL = 1,   /* EXCEPTION: a signal handler; its number is TL_EXCEPTION_UNKNOWN */
     TL_FRAME_RETURNED = 2, /* … which has returned, to code that makes a system call to end it */
-    TL_FRAME_RESUMED = 4 /* began earlier, before another stack was active: not a call of its own */
+    TL_FRAME_RESUMED =
+        4, /* began earlier, before another stack was active: not a call of its own */
+    TL_FRAME_REPORTED = 8 /* by hardware, which tells exceptions but no flow */
 };
 
 /* A stack that is not active. Its frames are in `aside`, behind those of the ones before it. */

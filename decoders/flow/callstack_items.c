@@ -6,6 +6,8 @@
  */
 #include "base/hash.h"
 #include "flow/callstack_parts.h"
+#include "flow/hardware.h"
+#include "image/vectors.h"
 
 #define SEARCH 64 /* number of frames searched for a call's address */
 
@@ -134,6 +136,71 @@ static int take_exception(struct tl_callstack *cs, const struct tl_item *item)
     return rc;
 }
 
+/* ---- exceptions without flow ----------------------------------------------------------------- */
+
+static bool is_reported(const struct tl_callstack *cs)
+{
+    return cs->depth > 0 && cs->frames[cs->depth - 1].flags & TL_FRAME_REPORTED;
+}
+
+/* The program, in which all that is reported happens. */
+static int begin_reported(struct tl_callstack *cs)
+{
+    if (is_reported(cs))
+        return TL_OK;
+    const int rc = tl_callstack_unwind(cs, 0);
+    cs->how = TL_LEAVE_STRAIGHT;
+    return rc < 0 ? rc
+                  : tl_callstack_enter(cs, &(struct tl_frame){.function = TL_NO_FUNCTION,
+                                                              .kind = TL_FRAME_ROOT,
+                                                              .flags = TL_FRAME_REPORTED});
+}
+
+static int enter_handler(struct tl_callstack *cs, uint16_t number, unsigned flags)
+{
+    const uint64_t pc = tl_image_handler(cs->image, number);
+    const int rc = begin_reported(cs);
+    return rc < 0
+               ? rc
+               : tl_callstack_enter(
+                     cs, &(struct tl_frame){.pc = pc,
+                                            .function = pc ? function_at(cs, pc) : TL_NO_FUNCTION,
+                                            .exception = number,
+                                            .kind = TL_FRAME_EXCEPTION,
+                                            .flags = (uint8_t)(TL_FRAME_REPORTED | flags)});
+}
+
+/* Depth of the innermost frame of the handler; 0: it is not known to be active. */
+static uint32_t find_handler(const struct tl_callstack *cs, uint16_t number)
+{
+    for (uint32_t i = is_reported(cs) ? cs->depth : 0; i > 1; i--)
+        if (cs->frames[i - 1].exception == number)
+            return i;
+    return 0;
+}
+
+/* A handler that ends takes those with it that it was interrupted by: their ends were not told. One
+ * that is returned to, and not known, began before the trace did. */
+static int take_hardware(struct tl_callstack *cs, const struct tl_item *item)
+{
+    if (!tl_is_hardware(item, TL_HARDWARE_EXCEPTION))
+        return TL_OK;
+    const uint16_t number = (uint16_t)item->value;
+    const uint32_t active = find_handler(cs, number);
+    int rc;
+    switch (tl_hardware_action(item)) {
+    case TL_ACTION_ENTER:
+        return enter_handler(cs, number, 0);
+    case TL_ACTION_EXIT:
+        return active ? tl_callstack_unwind(cs, active - 1) : TL_OK;
+    default:
+        rc = begin_reported(cs);
+        if (rc >= 0)
+            rc = tl_callstack_unwind(cs, active ? active : 1);
+        return rc < 0 || active || number == 0 ? rc : enter_handler(cs, number, TL_FRAME_RESUMED);
+    }
+}
+
 /*
  * A trace of user code goes off when the operating system takes over, and the program's stack
  * remains. Otherwise anything may happen while tracing is off.
@@ -142,7 +209,9 @@ static int take_gap(struct tl_callstack *cs, const struct tl_item *item)
 {
     const bool off = item->kind == TL_ITEM_GAP && item->sub == TL_GAP_OFF;
     const bool on = item->kind == TL_ITEM_TRACE_ON;
-    const int rc = tl_item_is_branch(item) ? take_branch(cs, item) : TL_OK;
+    const int rc = is_reported(cs)           ? tl_callstack_unwind(cs, 0)
+                   : tl_item_is_branch(item) ? take_branch(cs, item)
+                                             : TL_OK;
     if (cs->how == TL_LEAVE_OFF && (off || on))
         return rc;
     if (cs->user && cs->how != TL_LEAVE_LOST && (off || (on && cs->how == TL_LEAVE_EXCEPTION))) {
@@ -230,6 +299,8 @@ static int take(struct tl_callstack *cs, const struct tl_item *item)
     case TL_ITEM_NOTE:
         take_note(cs, item->text);
         return TL_OK;
+    case TL_ITEM_HARDWARE:
+        return take_hardware(cs, item);
     case TL_ITEM_MODE:
         cs->user = is_user(item->value);
         return TL_OK;

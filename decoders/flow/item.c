@@ -275,6 +275,9 @@ static uint8_t *put_line(uint8_t *p, const struct tl_item *item)
     case TL_ITEM_NOTE:
         p = tl_put_text(tl_put_text(p, "A "), item->text);
         break;
+    case TL_ITEM_HARDWARE:
+        p = tl_put_text(tl_put_text(p, "H "), item->text);
+        break;
     default:
         return p;
     }
@@ -290,8 +293,7 @@ static inline int item_text(struct tl_buf *out, const struct tl_item *item, bool
         return path_text(out, item, ready);
     if (item->kind == TL_ITEM_SOFTWARE)
         return software_text(out, item);
-    const bool has_text = item->kind == TL_ITEM_NOTE || item->kind == TL_ITEM_EXCEPTION;
-    const size_t text = has_text && item->text ? strlen(item->text) : 0;
+    const size_t text = tl_item_has_text(item->kind) && item->text ? strlen(item->text) : 0;
     if (tl_buf_reserve(out, LINE_MAX_ROOM + text) < 0)
         return TL_NOMEM;
     uint8_t *const p = out->p + out->n;

@@ -36,7 +36,8 @@ enum tl_item_kind {
      * several packets; the offset is the first one's. Sent only to sinks that ask for it.
      */
     TL_ITEM_PATH,
-    TL_ITEM_TARGET, /* the preceding instruction, at pc, branched to `value`; flags as BRANCH */
+    TL_ITEM_TARGET,   /* the preceding instruction, at pc, branched to `value`; flags as BRANCH */
+    TL_ITEM_HARDWARE, /* what hardware reports beside the program: flow/hardware.h */
     TL_ITEM_KINDS
 };
 
@@ -104,6 +105,12 @@ struct tl_item {
     const char *name; /* SOFTWARE: source ("itm", "stm", "osd-stm", "uart", "ite") */
 };
 
+/* Has an item of this kind a text, one line? */
+static inline bool tl_item_has_text(unsigned kind)
+{
+    return kind == TL_ITEM_EXCEPTION || kind == TL_ITEM_NOTE || kind == TL_ITEM_HARDWARE;
+}
+
 /* Did the flow branch to an address the item carries: that of a BRANCH, or an unmapped one in a
  * GAP? */
 static inline bool tl_item_is_branch(const struct tl_item *item)
@@ -116,6 +123,13 @@ static inline bool tl_item_is_branch(const struct tl_item *item)
 static inline uint64_t tl_item_address(const struct tl_item *item)
 {
     return item->kind == TL_ITEM_BRANCH ? item->value : item->pc;
+}
+
+/* Does it say that code at tl_item_address() ran? Otherwise `pc`, if any, is something else. */
+static inline bool tl_item_is_code(const struct tl_item *item)
+{
+    return item->kind == TL_ITEM_HARDWARE ? (item->flags & TL_ITEM_HAS_PC) != 0
+                                          : item->kind != TL_ITEM_SOFTWARE;
 }
 
 /* Kind, flags and `sub` in one word. */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "flow/line.h"
 
+#include "flow/hardware.h"
+
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,6 +46,8 @@ static uint64_t value_of(enum tl_line_type type, struct tl_bytes text)
 size_t tl_line_fields(struct tl_bytes line, struct tl_line_field out[static TL_LINE_FIELDS])
 {
     size_t kind = 0, found = 0;
+    if (line.n > 2 && *line.p == 'H')
+        return tl_hardware_fields((struct tl_bytes){line.p + 2, line.n - 2}, out);
     while (kind < sizeof kinds / sizeof *kinds && (line.n == 0 || kinds[kind].kind != *line.p))
         kind++;
     if (kind == sizeof kinds / sizeof *kinds || line.n < 2)

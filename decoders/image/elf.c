@@ -91,6 +91,8 @@ int tl_image_add_elf(struct tl_image *image, struct tl_bytes bytes, uint64_t bia
     rc = map_segments(&load, elf.elf);
     if (rc == TL_OK)
         rc = tl_elf_symbols(&load, elf.elf);
+    if (rc == TL_OK)
+        rc = tl_elf_vectors(&load, elf.elf);
     tl_elf_fini(&elf);
     return rc;
 }

@@ -32,6 +32,9 @@ TL_MUST_USE int tl_elf_add_symbol(const struct tl_elf_load *load, Elf *elf, size
  * and the stubs. TL_NOMEM. */
 TL_MUST_USE int tl_elf_symbols(const struct tl_elf_load *load, Elf *elf);
 
+/* Copy the vector table of an M-profile program, unless the image has one: vectors.c. TL_NOMEM. */
+TL_MUST_USE int tl_elf_vectors(const struct tl_elf_load *load, Elf *elf);
+
 /* Add the stubs of the procedure linkage table, named as the functions they call: "puts@plt". x86,
  * Arm and RISC-V. TL_NOMEM. */
 TL_MUST_USE int tl_elf_stubs(const struct tl_elf_load *load, Elf *elf);

@@ -168,6 +168,18 @@ static const char *copy_names(struct tl_image *image, struct tl_bytes text)
     return kept;
 }
 
+/* Variables are named by address only: those of file parts, which may be anywhere, are left out. */
+static int add_variable(const struct tl_elf_load *load, const GElf_Sym *sym, const char *name)
+{
+    const struct tl_part_symbol symbol = {.offset = sym->st_value + load->bias,
+                                          .size = sym->st_size,
+                                          .name = name,
+                                          .rank = rank_of(sym)};
+    const bool named = GELF_ST_TYPE(sym->st_info) == STT_OBJECT && sym->st_shndx != SHN_UNDEF &&
+                       sym->st_size > 0 && name[0] && name[0] != '$';
+    return named && !load->file ? tl_variables_add(load->image, &symbol) : TL_OK;
+}
+
 static int take_table(const struct tl_elf_load *load, Elf *elf, const GElf_Shdr *table)
 {
     GElf_Shdr sh;
@@ -191,6 +203,8 @@ static int take_table(const struct tl_elf_load *load, Elf *elf, const GElf_Shdr 
         if (load->image->jump_table == 0 && sym.st_shndx != SHN_UNDEF &&
             !strcmp(names + sym.st_name, "__jvt_base$"))
             load->image->jump_table = sym.st_value + load->bias;
+        if (add_variable(load, &sym, names + sym.st_name) < 0)
+            return tl_fail_set(load->fail, TL_NOMEM, "%s: out of memory for symbols", load->name);
         if (!is_code_symbol(elf, &sym, names + sym.st_name))
             continue;
         const struct tl_part_symbol symbol = {.offset = arm ? sym.st_value & ~1ULL

@@ -87,6 +87,7 @@ void tl_image_free(struct tl_image *image)
     free(image->symbols.v);
     free(image->symbols.aliases);
     tl_known_fini(image);
+    free(image->variables);
     free(image);
 }
 
@@ -307,6 +308,7 @@ int tl_image_freeze(struct tl_image *image)
         rc = tl_image_resolve(image);
     if (rc == TL_OK)
         rc = tl_symbols_sort(image);
+    tl_variables_sort(image);
     image->frozen = rc == TL_OK;
     if (image->frozen)
         tl_known_fini(image);

@@ -145,6 +145,12 @@ struct tl_image {
     uint16_t machine;    /* e_machine of the first ELF file, 0: none */
     bool is_narrow;      /* it has 32-bit addresses */
     uint64_t jump_table; /* of RISC-V's Zcmt, by its symbol; 0: none */
+    /* Handlers by exception number, from the first vector table: vectors.c; owned as memory. */
+    const uint32_t *vectors;
+    size_t n_vectors;
+    uint64_t vectors_bias;
+    struct tl_part_symbol *variables; /* owned; sorted by address once frozen */
+    size_t n_variables, cap_variables;
 };
 
 /* Transfer ownership of `memory`, `n` bytes, to the image. On TL_NOMEM it is freed immediately. */
@@ -220,6 +226,11 @@ TL_MUST_USE int tl_symbols_add(struct tl_image *image, unsigned space,
  * Returns TL_NOMEM. */
 TL_MUST_USE int tl_elf_part_symbols(struct tl_image *image, struct tl_image_part *part,
                                     struct tl_bytes file);
+
+/* Add a variable, at address `offset`; its name must live as long as the image. Returns TL_NOMEM.
+ */
+TL_MUST_USE int tl_variables_add(struct tl_image *image, const struct tl_part_symbol *symbol);
+void tl_variables_sort(struct tl_image *image);
 
 /* Sort by address, keep one per address, layer and period, compute missing sizes, index. Returns
  * TL_NOMEM. */

@@ -5,17 +5,15 @@
  * Source: Arm DDI0403E (Armv7-M), appendix D4 "Debug ITM and DWT packet protocol"; DDI0553
  * (Armv8-M), chapter F1. Most set-ups for printing send no synchronisation packets (at least 47
  * zero bits and a one), so the first byte counts as a header, and bytes that cannot be one are
- * dropped until the next that can; a synchronisation packet ends whatever it comes in.
- *
- * A local timestamp follows the packets that it is for, all since the one before it: they are held
- * until it comes, so that its item can precede theirs as in all streams. Whether a stream has local
- * timestamps is known from its configuration, otherwise after HELD_MAX packets.
+ * dropped until the next that can; so is the header of a packet that cannot be. A synchronisation
+ * packet ends whatever it comes in.
  */
 #include "decode/soft.h"
+#include "itm/held.h"
 
 #include <stdlib.h>
 
-enum { SYNC_ZEROS = 5, MAX_PACKET = 8, HELD_MAX = 64 };
+enum { SYNC_ZEROS = 5, MAX_PACKET = 8 };
 
 enum state {
     HEADER, /* the next byte begins a packet */
@@ -25,27 +23,30 @@ enum state {
     NOT_HEADER
 };
 
-/* Has the stream local timestamps? */
-enum timing { TIMING_UNKNOWN, UNTIMED, TIMED };
-
-enum held_kind { HELD_SOFTWARE, HELD_HARDWARE, HELD_TIME, HELD_TIME_LOW };
-
-/* A packet waiting for its timestamp. */
-struct held {
-    uint8_t kind; /* enum held_kind */
-    uint8_t size; /* of a source's payload */
-    uint64_t channel, value, offset;
-};
-
 /* Reasons for loss, in addition to TL_LOSS_NOT_SYNC: nothing could be decoded yet. */
-static const char RESERVED[] = "reserved ITM header";
+static const char RESERVED[] = "reserved ITM packet";
 static const char BAD_SYNC[] = "malformed ITM synchronisation";
 static const char CUT_SHORT[] = "ITM packet cut short";
+/* What the input is rather than ITM packets. */
+static const char FRAMED[] = "these are frames of a TPIU: give the format as tpiu";
+static const char NOISE[] = "mostly no ITM packets: check the clock and the baud rate of the SWO";
+
+/* What tells apart noise, and frames, from single faults. */
+struct quality {
+    uint32_t last;   /* the last four bytes */
+    uint32_t bytes;  /* of the current window */
+    uint32_t bad;    /* reserved headers in it */
+    uint8_t fillers; /* synchronisation words of a TPIU, up to FILLERS */
+    bool noisy;      /* so was the last window */
+};
+
+enum { WINDOW = 1024, NOISY = 48, FILLERS = 4 };
 
 struct itm {
     struct tl_soft soft;
     enum state state;
     uint8_t bytes[MAX_PACKET];
+    uint64_t at[MAX_PACKET]; /* their offsets */
     uint8_t n;
     uint8_t need;
     uint64_t start;
@@ -55,61 +56,66 @@ struct itm {
     uint64_t lost;                /* bytes dropped since the last packet */
     bool begun;                   /* a packet has been decoded */
     uint8_t page;                 /* of the stimulus ports */
-    uint8_t prescale;             /* clock ticks per unit of local timestamps */
-    uint64_t local_time;          /* sum of all local timestamps */
     uint64_t global_time;         /* bits of the global timestamp known so far */
     bool has_high;                /* those from 26 on are known */
     bool wrapped;                 /* … but will change with the next packet that has them */
-    uint8_t timing;               /* enum timing */
-    uint8_t n_held;
-    struct held held[HELD_MAX];
+    struct quality quality;
+    struct tl_dwt dwt;
+    struct tl_itm_held held;
 };
 
-/* ---- items ----------------------------------------------------------------------------------- */
+/* ---- events ---------------------------------------------------------------------------------- */
 
-static void deliver(struct itm *d, const struct held *h)
+static void on_event(void *context, const struct tl_hardware *event)
 {
-    switch ((enum held_kind)h->kind) {
-    case HELD_SOFTWARE:
-    case HELD_HARDWARE:
-        tl_item_batch_software(&d->soft.out, h->kind == HELD_HARDWARE ? "dwt" : "itm", h->channel,
-                               h->value, h->size, h->offset);
-        break;
-    case HELD_TIME:
-        tl_soft_note(&d->soft, h->offset, "global-time %" PRIu64, h->value);
-        break;
-    case HELD_TIME_LOW:
-        tl_soft_note(&d->soft, h->offset, "global-time-low %" PRIu64, h->value);
-        break;
-    }
+    struct itm *const d = context;
+    tl_itm_hold(&d->held,
+                &(struct tl_held){.kind = TL_HELD_EVENT, .offset = d->start, .event = *event});
 }
 
-static void release(struct itm *d)
+/* Anything but packets of comparators ends their accesses. */
+static void end_accesses(struct itm *d)
 {
-    for (uint8_t i = 0; i < d->n_held; i++)
-        deliver(d, &d->held[i]);
-    d->n_held = 0;
+    tl_dwt_flush(&d->dwt, on_event, d);
 }
 
-static void hold(struct itm *d, struct held packet)
+/* Deliver everything so far, whose timestamps may be lost. */
+static void break_off(struct itm *d)
 {
-    packet.offset = d->start;
-    if (d->n_held == HELD_MAX) {
-        release(d);
-        d->timing = d->timing == TIMING_UNKNOWN ? UNTIMED : d->timing;
-    }
-    if (d->timing == UNTIMED) {
-        deliver(d, &packet);
-        return;
-    }
-    d->held[d->n_held++] = packet;
+    end_accesses(d);
+    tl_itm_break(&d->held);
 }
+
+/* ---- loss ------------------------------------------------------------------------------------ */
 
 static void report_loss(struct itm *d, uint64_t bytes)
 {
-    release(d);
+    if (bytes)
+        break_off(d);
     tl_soft_report_loss(&d->soft, "ITM_NOTSYNC", bytes);
     d->lost = 0;
+}
+
+static void look_at(struct quality *q, uint8_t b)
+{
+    const uint32_t full = 0xffffff7f, halves = 0xff7fff7f;
+    q->last = q->last << 8 | b;
+    if ((q->last == full || q->last == halves) && q->fillers < FILLERS)
+        q->fillers++;
+    if (++q->bytes < WINDOW)
+        return;
+    q->noisy = q->bad >= NOISY;
+    q->bytes = q->bad = 0;
+}
+
+static const char *reason(const struct itm *d, const char *why)
+{
+    const struct quality *const q = &d->quality;
+    if (q->fillers == FILLERS)
+        return FRAMED;
+    if (q->noisy || q->bad >= NOISY)
+        return NOISE;
+    return d->begun ? why : TL_LOSS_NOT_SYNC;
 }
 
 /* Bytes that belong to no packet: reported with those that follow them. */
@@ -118,35 +124,66 @@ static void drop(struct itm *d, const char *why, uint64_t at, uint64_t bytes)
     char fields[48];
     snprintf(fields, sizeof fields, "header=0x%02x", d->bytes[0]);
     tl_soft_list(&d->soft, at, "ITM_RESERVED", fields);
+    d->quality.bad++;
     if (d->lost == 0) {
         d->soft.lost_at = at;
-        d->soft.lost_why = d->begun ? why : TL_LOSS_NOT_SYNC;
+        d->soft.lost_why = reason(d, why);
     }
     d->lost += bytes;
     d->state = HEADER;
 }
 
-/*
- * ---- complete packets ---------------------------------------------------------------------------
- */
+/* ---- complete packets ------------------------------------------------------------------------ */
 
-static void on_source(struct itm *d)
+static void step(struct itm *d, uint8_t b, uint64_t offset);
+
+/* It cannot be: what follows its header may be packets. */
+static void step_back(struct itm *d)
 {
-    const uint8_t h = d->bytes[0];
-    const unsigned size = (unsigned)d->n - 1;
+    uint8_t bytes[MAX_PACKET];
+    uint64_t at[MAX_PACKET];
+    const uint8_t n = d->n;
+    memcpy(bytes, d->bytes, sizeof bytes);
+    memcpy(at, d->at, sizeof at);
+    drop(d, RESERVED, d->start, 1);
+    for (uint8_t i = 1; i < n; i++)
+        step(d, bytes[i], at[i]);
+}
+
+static uint64_t payload_of(const struct itm *d)
+{
     uint64_t value = 0;
-    for (unsigned i = 0; i < size; i++)
-        value |= (uint64_t)d->bytes[1 + i] << 8 * i;
-    const bool hardware = h & 4;
+    for (unsigned i = 1; i < d->n; i++)
+        value |= (uint64_t)d->bytes[i] << 8 * (i - 1);
+    return value;
+}
+
+static void list_source(struct itm *d, bool hardware)
+{
     char fields[64];
+    const int digits = 2 * (d->n - 1);
     snprintf(fields, sizeof fields, "%s=0x%02x data=0x%0*" PRIx64, hardware ? "desc" : "src",
-             h >> 3, (int)size * 2, value);
+             d->bytes[0] >> 3, digits, payload_of(d));
     tl_soft_list(&d->soft, d->start, hardware ? "ITM_DWT" : "ITM_SWIT", fields);
-    const uint64_t channel = hardware ? h >> 3 : (uint64_t)d->page << 5 | h >> 3;
-    hold(d, (struct held){.kind = hardware ? HELD_HARDWARE : HELD_SOFTWARE,
-                          .size = (uint8_t)size,
-                          .channel = channel,
-                          .value = value});
+}
+
+static void on_software(struct itm *d)
+{
+    list_source(d, false);
+    end_accesses(d);
+    tl_itm_hold(&d->held, &(struct tl_held){.kind = TL_HELD_SOFTWARE,
+                                            .size = (uint8_t)(d->n - 1),
+                                            .channel = (uint64_t)d->page << 5 | d->bytes[0] >> 3,
+                                            .value = payload_of(d),
+                                            .offset = d->start});
+}
+
+static void on_hardware(struct itm *d)
+{
+    list_source(d, true);
+    d->quality.bad += !tl_dwt_is_known(d->bytes[0] >> 3);
+    tl_dwt_packet(&d->dwt, d->bytes[0] >> 3, (unsigned)d->n - 1, (uint32_t)payload_of(d), on_event,
+                  d);
 }
 
 static void on_local_time(struct itm *d)
@@ -162,23 +199,28 @@ static void on_local_time(struct itm *d)
     } else {
         delta = h >> 4 & 7;
     }
-    d->local_time += delta * d->prescale;
     char fields[64];
     snprintf(fields, sizeof fields, "ts=0x%" PRIx64 " relation=%s", delta, relations[relation]);
     tl_soft_list(&d->soft, d->start, "ITM_TS_LOCAL", fields);
-    d->timing = TIMED;
-    tl_soft_time(&d->soft, d->local_time, d->n_held > 0 ? d->held[0].offset : d->start);
-    release(d);
+    end_accesses(d);
+    tl_itm_local_time(&d->held, delta, d->start);
 }
 
-static void on_global_time(struct itm *d, const char *name, uint64_t value, const char *flags)
+static void on_global_time(struct itm *d, const char *name, uint64_t value, const char *flags,
+                           bool changed)
 {
     char fields[64];
     snprintf(fields, sizeof fields, "ts=0x%" PRIx64 "%s", value, flags);
     tl_soft_list(&d->soft, d->start, name, fields);
-    if (!d->wrapped)
-        hold(d, (struct held){.kind = d->has_high ? HELD_TIME : HELD_TIME_LOW,
-                              .value = d->global_time});
+    end_accesses(d);
+    if (d->wrapped)
+        return;
+    if (d->has_high)
+        tl_itm_global_time(&d->held, d->global_time, changed, d->start);
+    else
+        tl_itm_hold(&d->held, &(struct tl_held){.kind = TL_HELD_TIME_LOW,
+                                                .value = d->global_time,
+                                                .offset = d->start});
 }
 
 /*
@@ -187,23 +229,19 @@ static void on_global_time(struct itm *d, const char *name, uint64_t value, cons
  */
 static void on_global_low(struct itm *d)
 {
+    static const char *const flags[] = {"", " clk-change", " wrap", " clk-change wrap"};
     uint64_t value = 0;
-    unsigned bits = 0;
-    const char *flags = "";
+    unsigned bits = 0, flag = 0;
     for (unsigned i = 1; i < d->n; i++) {
         const uint8_t b = d->bytes[i];
         const unsigned width = i == 4 ? 5 : 7;
         value |= (uint64_t)(b & ((1u << width) - 1)) << bits;
         bits += width;
-        if (i == 4)
-            flags = (b & 0x60) == 0x60 ? " clk-change wrap"
-                    : b & 0x20         ? " clk-change"
-                    : b & 0x40         ? " wrap"
-                                       : "";
+        flag = i == 4 ? b >> 5 & 3 : 0;
     }
     d->global_time = (d->global_time & ~((UINT64_C(1) << bits) - 1)) | value;
-    d->wrapped |= d->n == 5 && d->bytes[4] & 0x40 && d->has_high;
-    on_global_time(d, "ITM_GTS_1", value, flags);
+    d->wrapped |= flag & 2 && d->has_high;
+    on_global_time(d, "ITM_GTS_1", value, flags[flag], flag & 1);
 }
 
 /* Bits 26 and up: four bytes transmit bits up to 47, six bytes up to 63; other lengths are not
@@ -218,7 +256,7 @@ static void on_global_high(struct itm *d)
     d->global_time = (d->global_time & 0x3ffffff) | value << 26;
     d->has_high = true;
     d->wrapped = false;
-    on_global_time(d, "ITM_GTS_2", value, "");
+    on_global_time(d, "ITM_GTS_2", value, "", false);
 }
 
 static void on_extension(struct itm *d)
@@ -237,27 +275,37 @@ static void on_extension(struct itm *d)
 static void on_overflow(struct itm *d)
 {
     tl_soft_list(&d->soft, d->start, "ITM_OVERFLOW", "");
-    release(d); /* their timestamp may be lost */
+    break_off(d);
     tl_item_batch_add(&d->soft.out, TL_ITEM_GAP, d->start)->sub = TL_GAP_OVERFLOW;
+}
+
+typedef void on_packet(struct itm *d);
+
+static on_packet *packet_of(uint8_t h)
+{
+    if (h & 3)
+        return h & 4 ? on_hardware : on_software;
+    if (h == 0x94)
+        return on_global_low;
+    if (h == 0xb4)
+        return on_global_high;
+    if ((h & 0x0b) == 8)
+        return on_extension;
+    return h == 0x70 ? on_overflow : on_local_time;
 }
 
 static void complete(struct itm *d)
 {
-    const uint8_t h = d->bytes[0];
+    on_packet *const on = packet_of(d->bytes[0]);
     d->state = HEADER;
+    if (on == on_hardware &&
+        !tl_dwt_is_packet(d->bytes[0] >> 3, (unsigned)d->n - 1, (uint32_t)payload_of(d))) {
+        step_back(d);
+        return;
+    }
+    report_loss(d, d->lost);
     d->begun = true;
-    if (h & 3)
-        on_source(d);
-    else if (h == 0x94)
-        on_global_low(d);
-    else if (h == 0xb4)
-        on_global_high(d);
-    else if ((h & 0x0b) == 8)
-        on_extension(d);
-    else if (h == 0x70)
-        on_overflow(d);
-    else
-        on_local_time(d);
+    on(d);
 }
 
 /* ---- bytes ----------------------------------------------------------------------------------- */
@@ -268,7 +316,7 @@ static enum state after_header(struct itm *d, uint8_t b)
     static const uint8_t sizes[] = {0, 1, 2, 4};
     if (b & 3) {
         d->need = sizes[b & 3];
-        return FIXED;
+        return b & 4 && !tl_dwt_is_source(b >> 3, d->need) ? NOT_HEADER : FIXED;
     }
     if (b == 0)
         return ZEROS;
@@ -283,28 +331,22 @@ static void on_header(struct itm *d, uint8_t b)
 {
     const enum state next = after_header(d, b);
     d->bytes[0] = b;
+    d->at[0] = d->start;
     d->n = 1;
-    if (next == NOT_HEADER) {
-        drop(d, RESERVED, d->start, 1);
-        return;
-    }
-    if (next != ZEROS && d->lost > 0)
-        report_loss(d, d->lost);
     d->state = next;
-    if (next == HEADER)
+    if (next == NOT_HEADER)
+        drop(d, RESERVED, d->start, 1);
+    else if (next == HEADER)
         complete(d);
 }
 
-static void on_payload(struct itm *d, uint8_t b)
+static void on_payload(struct itm *d, uint8_t b, uint64_t offset)
 {
+    d->at[d->n] = offset;
     d->bytes[d->n++] = b;
     d->need--;
-    if (d->state == SERIES) {
-        if (!(b & 0x80) || !d->need)
-            complete(d);
-    } else if (!d->need) {
+    if (!d->need || (d->state == SERIES && !(b & 0x80)))
         complete(d);
-    }
 }
 
 static void begin_packet(struct itm *d, uint8_t b, uint64_t offset)
@@ -350,17 +392,8 @@ static void on_sync(struct itm *d)
     d->state = HEADER;
 }
 
-static void take(struct itm *d, uint8_t b, uint64_t offset)
+static void step(struct itm *d, uint8_t b, uint64_t offset)
 {
-    if (b == 0x80 && d->zeros >= SYNC_ZEROS) {
-        on_sync(d);
-        d->zeros = 0;
-        return;
-    }
-    if (b == 0)
-        d->zero_at[d->zeros++ % SYNC_ZEROS] = offset;
-    else
-        d->zeros = 0;
     d->packet++;
     switch (d->state) {
     case HEADER:
@@ -370,8 +403,23 @@ static void take(struct itm *d, uint8_t b, uint64_t offset)
         on_zeros(d, b, offset);
         break;
     default:
-        on_payload(d, b);
+        on_payload(d, b, offset);
     }
+}
+
+static void take(struct itm *d, uint8_t b, uint64_t offset)
+{
+    look_at(&d->quality, b);
+    if (b == 0x80 && d->zeros >= SYNC_ZEROS) {
+        on_sync(d);
+        d->zeros = 0;
+        return;
+    }
+    if (b == 0)
+        d->zero_at[d->zeros++ % SYNC_ZEROS] = offset;
+    else
+        d->zeros = 0;
+    step(d, b, offset);
 }
 
 static int push(struct tl_stream_decoder *decoder, const struct tl_run *run)
@@ -385,20 +433,11 @@ static int push(struct tl_stream_decoder *decoder, const struct tl_run *run)
 static int finish(struct tl_stream_decoder *decoder)
 {
     struct itm *const d = (struct itm *)decoder;
+    break_off(d);
     report_loss(d, d->lost);
     if (d->state != HEADER)
         tl_soft_list(&d->soft, d->start, "ITM_INCOMPLETE_EOT", "");
     return tl_soft_flush(&d->soft);
-}
-
-/* Source: DDI0403E C1.7.6: TSENA (bit 1), TSPrescale (9:8). */
-static void configure(struct itm *d, const struct tl_source *source)
-{
-    const uint64_t unknown = UINT64_MAX;
-    const uint64_t control =
-        tl_source_reg(source, "ITMTCR", tl_source_reg(source, "CONTROL_REGISTER", unknown));
-    d->prescale = control == unknown ? 1 : (uint8_t)(1u << 2 * (control >> 8 & 3));
-    d->timing = control == unknown ? TIMING_UNKNOWN : control & 2 ? TIMED : UNTIMED;
 }
 
 static int create(struct tl_stream_decoder **out, const struct tl_source *source,
@@ -408,39 +447,42 @@ static int create(struct tl_stream_decoder **out, const struct tl_source *source
     struct itm *const d = tl_soft_new(sizeof *d, &tl_itm_ops, source, sink);
     if (!d)
         return tl_fail_set(fail, TL_NOMEM, "out of memory");
-    configure(d, source);
+    tl_dwt_init(&d->dwt, source);
+    tl_itm_held_init(&d->held, source);
+    d->held.soft = &d->soft;
+    d->held.image = image;
+    d->held.dwt = &d->dwt;
     d->state = HEADER;
     *out = &d->soft.base;
     return TL_OK;
 }
 
-static void held_state(struct itm *d, struct tl_state *s)
+static void quality_state(struct quality *q, struct tl_state *s)
 {
-    tl_state_u8(s, &d->timing, TIMED);
-    tl_state_u8(s, &d->n_held, HELD_MAX);
-    for (uint8_t i = 0; i < d->n_held; i++) {
-        struct held *const h = &d->held[i];
-        tl_state_u8(s, &h->kind, HELD_TIME_LOW);
-        tl_state_u8(s, &h->size, 4);
-        tl_state_u64(s, &h->channel);
-        tl_state_u64(s, &h->value);
-        tl_state_u64(s, &h->offset);
-    }
+    tl_state_u32(s, &q->last);
+    tl_state_u32(s, &q->bytes);
+    tl_state_u32(s, &q->bad);
+    tl_state_u8(s, &q->fillers, FILLERS);
+    tl_state_bool(s, &q->noisy);
 }
 
 static void state(struct tl_stream_decoder *decoder, struct tl_state *s)
 {
-    static const char *const reasons[] = {TL_LOSS_NOT_SYNC, RESERVED, BAD_SYNC, CUT_SHORT};
+    static const char *const reasons[] = {TL_LOSS_NOT_SYNC, RESERVED, BAD_SYNC,
+                                          CUT_SHORT,        FRAMED,   NOISE};
     struct itm *const d = (struct itm *)decoder;
     uint8_t now = (uint8_t)d->state;
     tl_soft_state(&d->soft, s, reasons, sizeof reasons / sizeof *reasons);
     tl_state_u8(s, &now, ZEROS);
     d->state = (enum state)now;
     tl_state_bytes(s, d->bytes, sizeof d->bytes);
+    tl_state_bytes(s, d->at, sizeof d->at);
     tl_state_u8(s, &d->n, MAX_PACKET);
     tl_state_u8(s, &d->need, MAX_PACKET);
     tl_state_check(s, (d->state != FIXED && d->state != SERIES) ||
                           (d->n > 0 && d->need > 0 && d->n + d->need <= MAX_PACKET));
+    tl_state_check(s, d->state != FIXED || !(d->bytes[0] & 4) ||
+                          tl_dwt_is_source(d->bytes[0] >> 3, (unsigned)d->n - 1 + d->need));
     tl_state_u64(s, &d->start);
     tl_state_u64(s, &d->zeros);
     tl_state_bytes(s, d->zero_at, sizeof d->zero_at);
@@ -448,11 +490,12 @@ static void state(struct tl_stream_decoder *decoder, struct tl_state *s)
     tl_state_u64(s, &d->lost);
     tl_state_bool(s, &d->begun);
     tl_state_u8(s, &d->page, UINT8_MAX);
-    tl_state_u64(s, &d->local_time);
     tl_state_u64(s, &d->global_time);
     tl_state_bool(s, &d->has_high);
     tl_state_bool(s, &d->wrapped);
-    held_state(d, s);
+    quality_state(&d->quality, s);
+    tl_dwt_state(&d->dwt, s);
+    tl_itm_held_state(&d->held, s);
 }
 
 const struct tl_stream_ops tl_itm_ops = {

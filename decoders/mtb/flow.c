@@ -132,7 +132,7 @@ static void enter(struct tl_mtb_flow *f, const struct tl_mtb_record *r, bool has
 {
     unsigned number;
     (void)find_vector(f, r->destination, &number);
-    struct tl_item *const item = tl_add_m_exception(f->out, number, r->offset);
+    struct tl_item *const item = tl_add_m_exception(f->out, f->image, number, r->offset);
     item->pc = has_pc ? r->source : 0;
     item->flags = has_pc ? TL_ITEM_HAS_PC : 0;
     tl_walker_await(&f->walker, true);

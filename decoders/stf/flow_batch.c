@@ -16,11 +16,6 @@ void tl_stf_batch_fini(struct tl_stf_batch *batch)
     tl_buf_fini(&batch->stf);
 }
 
-static bool has_text(uint8_t kind)
-{
-    return kind == TL_ITEM_EXCEPTION || kind == TL_ITEM_NOTE;
-}
-
 /* Convert offsets to pointers, once the arena does not move any more. */
 static void resolve(struct tl_stf_batch *batch)
 {
@@ -32,7 +27,7 @@ static void resolve(struct tl_stf_batch *batch)
             block->code = at;
             block->coded = at + block->size;
             item->block = block;
-        } else if (has_text(item->kind) || item->kind == TL_ITEM_SOFTWARE) {
+        } else if (tl_item_has_text(item->kind) || item->kind == TL_ITEM_SOFTWARE) {
             item->data = at;
         }
     }
@@ -103,7 +98,7 @@ int tl_stf_batch_add(struct tl_stf_batch *batch, const struct tl_item *item)
     if (result < 0)
         return result;
     struct tl_item copy = *item;
-    if (has_text(item->kind))
+    if (tl_item_has_text(item->kind))
         result = keep(batch, item->text ? item->text : "-", item->text ? strlen(item->text) + 1 : 2,
                       &copy.data);
     else if (item->kind == TL_ITEM_SOFTWARE)

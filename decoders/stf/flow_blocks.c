@@ -568,7 +568,8 @@ static INLINE size_t copy_steps(const struct tl_stf_flow *flow, struct copier *c
 
 /* Kinds of items that leave no records unless there are comments. Notes may be of accesses. */
 #define SILENT                                                                                     \
-    (1u << TL_ITEM_TIME | 1u << TL_ITEM_CYCLES | 1u << TL_ITEM_EVENT | 1u << TL_ITEM_SOFTWARE)
+    (1u << TL_ITEM_TIME | 1u << TL_ITEM_CYCLES | 1u << TL_ITEM_EVENT | 1u << TL_ITEM_SOFTWARE |    \
+     1u << TL_ITEM_HARDWARE)
 
 /*
  * The paths at the begin of items[0..n) whose steps lie side by side in memory, with nothing but

@@ -2,6 +2,7 @@
 /* Converts our COMMENT records, which contain lines of flow text, back to items. */
 #include "stf/flow_comment.h"
 
+#include "flow/hardware.h"
 #include "stf/flow_map.h"
 
 #include <stdlib.h>
@@ -123,6 +124,11 @@ static bool parse_note(struct tl_bytes line, struct tl_buf *data, struct tl_item
     return true;
 }
 
+static bool parse_hardware(struct tl_bytes line, struct tl_buf *data, struct tl_item *out)
+{
+    return parse_note(line, data, out) && tl_hardware_parse((const char *)data->p, out);
+}
+
 /* "NAME NUMBER PC", "-" where one is unknown; and "interrupt". */
 static bool parse_exception(struct tl_bytes line, struct tl_buf *data, struct tl_item *out)
 {
@@ -207,11 +213,12 @@ bool tl_stf_comment_parse(struct tl_bytes text, struct tl_buf *data, struct tl_i
     case 'S':
         return parse_software(line, data, out);
     case 'A':
+    case 'H':
         if (line.n && *line.p == ' ') {
             line.p++;
             line.n--;
         }
-        return parse_note(line, data, out);
+        return what.p[0] == 'A' ? parse_note(line, data, out) : parse_hardware(line, data, out);
     default:
         return false;
     }

@@ -154,8 +154,7 @@ static int deliver_one(struct tl_stf_flow_reader *r, struct waiting *w)
         r->branch_flags = w->branch_flags;
         return TL_OK;
     }
-    if (w->item.kind == TL_ITEM_EXCEPTION || w->item.kind == TL_ITEM_NOTE ||
-        w->item.kind == TL_ITEM_SOFTWARE)
+    if (tl_item_has_text(w->item.kind) || w->item.kind == TL_ITEM_SOFTWARE)
         w->item.data = r->texts.p + w->text;
     if (w->item.kind == TL_ITEM_EXCEPTION && w->item.text[0] == 0)
         w->item.text = NULL;
@@ -367,8 +366,7 @@ static int add_comment(struct tl_stf_flow_reader *r, const struct tl_stf_record 
         return TL_NOMEM;
     }
     item.offset = record->offset;
-    const bool exception = item.kind == TL_ITEM_EXCEPTION;
-    const bool data = exception || item.kind == TL_ITEM_NOTE || item.kind == TL_ITEM_SOFTWARE;
+    const bool data = tl_item_has_text(item.kind) || item.kind == TL_ITEM_SOFTWARE;
     return add_item(r, &item, r->scratch.p, data ? r->scratch.n : 0, told.branch_flags);
 }
 

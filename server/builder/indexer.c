@@ -141,9 +141,8 @@ static int count_item(struct tl_indexer *ix, const struct tl_item *item,
         r = tl_shard_builder_item(shard, &ix->now, item);
     if (r < 0 || !point)
         return r >= 0 && tl_shard_builder_logged(shard) >= limits->log ? TL_INDEXED_ITEM : r;
-    const uint32_t function = item->kind == TL_ITEM_SOFTWARE
-                                  ? TL_NO_FUNCTION
-                                  : tl_flow_now_function(&ix->now, ix->image, pc);
+    const uint32_t function =
+        tl_item_is_code(item) ? tl_flow_now_function(&ix->now, ix->image, pc) : TL_NO_FUNCTION;
     r = tl_shard_builder_insns(shard, &ix->now, 1, pc, 1, function,
                                tl_begins_function(ix->image, function, pc));
     tl_shard_builder_points(shard, 1);

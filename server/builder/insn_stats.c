@@ -256,7 +256,7 @@ static void count_item(struct tl_insn_stats *c, const struct tl_item *item)
         return;
     stats->insns++;
     stats->mix[TL_MIX_UNKNOWN] += item->kind == TL_ITEM_UNKNOWN;
-    if (item->kind == TL_ITEM_SOFTWARE)
+    if (!tl_item_is_code(item))
         return;
     count_at(c, address_of(item), 1);
     if (c->now.has_mode)

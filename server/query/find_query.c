@@ -299,7 +299,8 @@ static int want_event(struct tl_sought *s, const char *name, struct tl_fail *fai
         return tl_fail_set(
             fail, TL_USAGE,
             "there is no event kind \"%.40s\"; there are exception, return, mode, "
-            "context, event, software, gap, trace-on, note, branch, unknown, cycles, time",
+            "context, event, hardware, software, gap, trace-on, note, branch, unknown, cycles, "
+            "time",
             name);
     s->kind = TL_FIND_EVENT;
     say(s, "%s%.100s", s->gap < 0 ? "" : "gap ", name);

@@ -185,7 +185,7 @@ static int add_point(struct rows *rows, const struct tl_item *item, uint64_t pos
     int r = tl_item_words(item, &rows->line);
     if (r < 0)
         return r;
-    const uint64_t pc = item->kind == TL_ITEM_SOFTWARE ? 0 : tl_item_address(item);
+    const uint64_t pc = tl_item_is_code(item) ? tl_item_address(item) : 0;
     if (item->kind == TL_ITEM_UNKNOWN)
         snprintf(text, sizeof(text), "(not in the image)");
     else if (item->kind == TL_ITEM_BRANCH && item->flags & TL_ITEM_HAS_PC)

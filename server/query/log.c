@@ -258,6 +258,15 @@ static bool any_open(const struct log *log)
     return false;
 }
 
+/* What hardware reports is an entry of its own. */
+static int add_event(struct log *log, const struct tl_item *item, uint64_t position)
+{
+    const struct tl_soft_entry entry = {
+        .at = position, .last = position, .records = 1, .source = "dwt", .is_text = true};
+    return add_entry(log, &entry,
+                     (struct tl_bytes){(const uint8_t *)item->text, strlen(item->text)});
+}
+
 static int add_items(struct log *log, const struct tl_walk *walk)
 {
     int r = tl_cancel_check();
@@ -267,6 +276,8 @@ static int add_items(struct log *log, const struct tl_walk *walk)
             return TL_EOF;
         if (item->kind == TL_ITEM_SOFTWARE)
             r = add_record(log, item, walk->positions[i]);
+        else if (item->kind == TL_ITEM_HARDWARE)
+            r = add_event(log, item, walk->positions[i]);
     }
     return r;
 }
@@ -282,7 +293,7 @@ static int walk_range(struct log *log, const struct tl_cut *cut, struct tl_fail 
     walk.walk.detail = TL_WALK_ITEMS;
     int r = TL_OK;
     while (r >= 0 && (r = tl_cut_walk_peek(&walk, &chunk, fail)) >= 0 && chunk) {
-        if (!(chunk->kinds & 1u << TL_ITEM_SOFTWARE)) {
+        if (!(chunk->kinds & (1u << TL_ITEM_SOFTWARE | 1u << TL_ITEM_HARDWARE))) {
             tl_cut_walk_skip(&walk);
             r = tl_cancel_check();
             continue;

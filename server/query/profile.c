@@ -2,6 +2,7 @@
 /* Call tree of a range for users, top-down or bottom-up. */
 #include "query/calltree.h"
 #include "query/query.h"
+#include "query/samples.h"
 
 #include <stdlib.h>
 
@@ -233,8 +234,10 @@ static int add_stream(void *context, const struct tl_cut *cut, enum tl_range_uni
     uint64_t from, to;
     struct tl_position a = {0}, b = {0};
     int r = tl_cut_resolve(cut, unit, c->request->from, c->request->to, &from, &to, fail);
+    c->out->sampled = tl_protocol_has(cut->lane->protocol, TL_TRAIT_SOFTWARE);
     if (r >= 0)
-        r = tl_calltree_add(c->tree, cut, from, to, fail);
+        r = c->out->sampled ? tl_samples_add(c->tree, cut, from, to, &c->out->asleep, fail)
+                            : tl_calltree_add(c->tree, cut, from, to, fail);
     if (r >= 0)
         r = tl_cut_locate(cut, from, &a, fail);
     if (r >= 0)

@@ -69,7 +69,7 @@ const char *tl_item_kind_name(unsigned kind)
         [TL_ITEM_SOFTWARE] = "software", [TL_ITEM_GAP] = "gap",
         [TL_ITEM_TRACE_ON] = "trace-on", [TL_ITEM_NOTE] = "note",
         [TL_ITEM_UNKNOWN] = "unknown",   [TL_ITEM_PATH] = "path",
-        [TL_ITEM_TARGET] = "target",
+        [TL_ITEM_TARGET] = "target",     [TL_ITEM_HARDWARE] = "hardware",
     };
     return kind < TL_ITEM_KINDS ? names[kind] : NULL;
 }

@@ -110,7 +110,7 @@ static void take_point(struct spans *s, const struct tl_item *item, uint64_t pos
 {
     const uint64_t pc = tl_item_address(item);
     int64_t symbol = -1;
-    if (item->kind != TL_ITEM_SOFTWARE)
+    if (tl_item_is_code(item))
         symbol = tl_flow_now_symbol(now, s->image, pc);
     const uint64_t function = symbol < 0 ? 0 : (uint64_t)symbol + 1;
     if (i < N)

@@ -72,7 +72,9 @@ cJSON *tl_webjson_profile(const struct tl_profile *p)
     cJSON *const o = cJSON_CreateObject();
     bool ok = tl_webjson_u64(o, "insns", p->insns) &&
               (!p->has_time || tl_webjson_u64(o, "time", p->time)) &&
-              cJSON_AddBoolToObject(o, "truncated", p->truncated);
+              cJSON_AddBoolToObject(o, "truncated", p->truncated) &&
+              (!p->sampled ||
+               (cJSON_AddTrueToObject(o, "sampled") && tl_webjson_u64(o, "asleep", p->asleep)));
     cJSON *const nodes = cJSON_AddArrayToObject(o, "nodes");
     for (size_t i = 0; ok && i < p->n_nodes; i++)
         ok = tl_webjson_add_row(nodes, node(&p->nodes[i]));

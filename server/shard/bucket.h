@@ -80,8 +80,9 @@ static inline uint16_t tl_bucket_mask(const struct tl_item *item)
     static const uint8_t masks[TL_ITEM_KINDS] = {
         [TL_ITEM_EXCEPTION] = TL_HAS_EXCEPTION, [TL_ITEM_ERET] = TL_HAS_RETURN,
         [TL_ITEM_EVENT] = TL_HAS_EVENT,         [TL_ITEM_SOFTWARE] = TL_HAS_SOFTWARE,
-        [TL_ITEM_MODE] = TL_HAS_MODE,           [TL_ITEM_CONTEXT] = TL_HAS_CONTEXT,
-        [TL_ITEM_TRACE_ON] = TL_HAS_TRACE_ON,   [TL_ITEM_NOTE] = TL_HAS_NOTE,
+        [TL_ITEM_HARDWARE] = TL_HAS_EVENT,      [TL_ITEM_MODE] = TL_HAS_MODE,
+        [TL_ITEM_CONTEXT] = TL_HAS_CONTEXT,     [TL_ITEM_TRACE_ON] = TL_HAS_TRACE_ON,
+        [TL_ITEM_NOTE] = TL_HAS_NOTE,
     };
     return item->kind < TL_ITEM_KINDS ? masks[item->kind] : 0;
 }
@@ -100,7 +101,8 @@ static inline uint8_t tl_bucket_flags(const struct tl_item *item)
 }
 static inline bool tl_item_is_event(const struct tl_item *item)
 {
-    const uint32_t events = 1u << TL_ITEM_EXCEPTION | 1u << TL_ITEM_EVENT | 1u << TL_ITEM_SOFTWARE;
+    const uint32_t events = 1u << TL_ITEM_EXCEPTION | 1u << TL_ITEM_EVENT | 1u << TL_ITEM_SOFTWARE |
+                            1u << TL_ITEM_HARDWARE;
     return events >> item->kind & 1;
 }
 /* Add all of `from`. */

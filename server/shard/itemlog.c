@@ -31,6 +31,7 @@ static const uint8_t fields[32] = {
     [TL_ITEM_GAP] = F_PC | F_VALUE,
     [TL_ITEM_TRACE_ON] = F_PC,
     [TL_ITEM_NOTE] = F_PC | F_VALUE | F_TEXT,
+    [TL_ITEM_HARDWARE] = F_PC | F_VALUE | F_TEXT,
     [TL_ITEM_STACK] = F_DATA,
     [TL_ITEM_CHUNK] = F_DATA,
     [TL_ITEM_LOST] = F_VALUE,

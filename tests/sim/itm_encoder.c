@@ -6,6 +6,7 @@
 #include "sim/itm_encoder.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
 void tl_sim_itm_init(struct tl_sim_itm *itm, const struct tl_sim_itm_options *options)
 {
@@ -48,22 +49,97 @@ static int put_series(struct tl_sim_itm *itm, uint8_t header, uint64_t value, un
     return put(itm, bytes, i);
 }
 
+static int put_packet(struct tl_sim_itm *itm, unsigned id, bool hardware, unsigned size,
+                      uint32_t value)
+{
+    const unsigned ss = size == 4 ? 3 : size;
+    uint8_t bytes[5] = {(uint8_t)(id << 3 | (unsigned)hardware << 2 | ss)};
+    for (unsigned i = 0; i < size; i++)
+        bytes[1 + i] = (uint8_t)(value >> 8 * i);
+    return put(itm, bytes, 1 + size);
+}
+
+static unsigned any_size(struct tl_sim_itm *itm)
+{
+    return 1u << tl_sim_below(&itm->rng, 3);
+}
+
+static uint32_t any_value(struct tl_sim_itm *itm, unsigned size)
+{
+    return (uint32_t)(tl_sim_rand(&itm->rng) & (size == 4 ? UINT32_MAX : (1u << 8 * size) - 1));
+}
+
+static int put_software(struct tl_sim_itm *itm)
+{
+    const unsigned id = tl_sim_below(&itm->rng, 32), size = any_size(itm);
+    const uint32_t value = any_value(itm, size);
+    const int rc = tl_buf_printf(&itm->held, "S itm %x %0*" PRIx32 "\n", itm->page << 5 | id,
+                                 (int)size * 2, value);
+    return rc < 0 ? rc : put_packet(itm, id, false, size, value);
+}
+
+static int put_exception(struct tl_sim_itm *itm)
+{
+    static const char *const actions[] = {"enter", "exit", "return"};
+    const unsigned number = 16 + tl_sim_below(&itm->rng, 496), action = tl_sim_below(&itm->rng, 3);
+    const int rc = tl_buf_printf(&itm->held, "H exception %s %u irq%u\n", actions[action], number,
+                                 number - 16);
+    return rc < 0 ? rc : put_packet(itm, 1, true, 2, number | (action + 1) << 12);
+}
+
+static int put_sample(struct tl_sim_itm *itm)
+{
+    const uint32_t pc = any_value(itm, 4);
+    const bool asleep = tl_sim_below(&itm->rng, 4) == 0;
+    const int rc = asleep ? tl_buf_printf(&itm->held, "H sleep\n")
+                          : tl_buf_printf(&itm->held, "H pc %016" PRIx32 "\n", pc);
+    return rc < 0 ? rc : put_packet(itm, 2, true, asleep ? 1 : 4, asleep ? 0 : pc);
+}
+
+static int put_counter(struct tl_sim_itm *itm)
+{
+    static const char *const names[] = {"cpi", "exc", "sleep", "lsu", "fold", "cyc"};
+    const unsigned which = tl_sim_below(&itm->rng, 6);
+    const int rc = tl_buf_printf(&itm->held, "H counter %s\n", names[which]);
+    return rc < 0 ? rc : put_packet(itm, 0, true, 1, 1u << which);
+}
+
+/*
+ * An access that a comparator reports: the instruction's address, the data's, or both in front of
+ * the value; the comparator's range is not told, so that 16 bits of an address are known.
+ */
+static int put_access(struct tl_sim_itm *itm)
+{
+    const unsigned c = tl_sim_below(&itm->rng, 4), size = any_size(itm);
+    const bool has_pc = tl_sim_below(&itm->rng, 2), has_address = tl_sim_below(&itm->rng, 2),
+               writes = tl_sim_below(&itm->rng, 2);
+    const uint32_t pc = any_value(itm, 4), address = any_value(itm, 2),
+                   value = any_value(itm, size);
+    char pc_text[24] = "-", address_text[16] = "-";
+    int rc = TL_OK;
+    if (has_pc)
+        snprintf(pc_text, sizeof pc_text, "%016" PRIx32, pc);
+    if (has_address)
+        snprintf(address_text, sizeof address_text, "xxxx%04" PRIx32, address);
+    if (has_pc)
+        rc = put_packet(itm, 8 + 2 * c, true, 4, pc);
+    if (rc >= 0 && has_address)
+        rc = put_packet(itm, 9 + 2 * c, true, 2, address);
+    if (rc >= 0)
+        rc = put_packet(itm, 16 + 2 * c + writes, true, size, value);
+    return rc < 0 ? rc
+                  : tl_buf_printf(&itm->held, "H data %s %u %s %0*" PRIx32 " %s dwt%u\n",
+                                  writes ? "write" : "read", c, address_text, (int)size * 2, value,
+                                  pc_text, c);
+}
+
 static int put_source(struct tl_sim_itm *itm)
 {
-    static const uint8_t sizes[] = {0, 1, 2, 4};
-    const bool hardware = tl_sim_below(&itm->rng, 4) == 0;
-    const unsigned ss = 1 + tl_sim_below(&itm->rng, 3), id = tl_sim_below(&itm->rng, 24);
-    uint8_t bytes[5] = {(uint8_t)(id << 3 | (unsigned)hardware << 2 | ss)};
-    uint32_t value = 0;
-    for (unsigned i = 0; i < sizes[ss]; i++) {
-        bytes[1 + i] = (uint8_t)tl_sim_below(&itm->rng, 256);
-        value |= (uint32_t)bytes[1 + i] << 8 * i;
-    }
-    const unsigned channel = hardware ? id : itm->page << 5 | id;
-    const int rc = tl_buf_printf(&itm->held, "S %s %x %0*" PRIx32 "\n", hardware ? "dwt" : "itm",
-                                 channel, 2 * sizes[ss], value);
+    static int (*const hardware[])(struct tl_sim_itm *) = {put_exception, put_sample, put_counter,
+                                                           put_access};
     itm->together++;
-    return rc < 0 ? rc : put(itm, bytes, 1 + sizes[ss]);
+    return tl_sim_below(&itm->rng, 3) ? put_software(itm)
+                                      : hardware[tl_sim_below(&itm->rng, 4)](itm);
 }
 
 static int put_local_time(struct tl_sim_itm *itm)
@@ -74,7 +150,8 @@ static int put_local_time(struct tl_sim_itm *itm)
                   header = (uint8_t)(0xc0 | tl_sim_below(&itm->rng, 4) << 4);
     itm->time += (uint64_t)delta * itm->options.prescale;
     itm->times++;
-    int rc = tl_buf_printf(&itm->text, "A time %" PRIu64 "\n", itm->time);
+    int rc = itm->global ? tl_buf_printf(&itm->text, "T %" PRIu64 "\n", itm->base + itm->time)
+                         : tl_buf_printf(&itm->text, "A time %" PRIu64 "\n", itm->time);
     if (rc >= 0)
         rc = release(itm);
     if (rc < 0)
@@ -83,23 +160,41 @@ static int put_local_time(struct tl_sim_itm *itm)
                                                     : put_series(itm, header, delta, 0);
 }
 
-/* The lower bits, of which the upper ones have not changed; or all, beginning with the upper. */
+/* What text a global timestamp makes: in front of what it is for. */
+static int tell_global_time(struct tl_sim_itm *itm, uint64_t time, bool first)
+{
+    int rc = TL_OK;
+    if (first && itm->time > 0)
+        rc = tl_buf_printf(&itm->text, "A time-restart %" PRIu64 " %" PRIu64 "\n", itm->time, time);
+    if (rc >= 0)
+        rc = tl_buf_printf(&itm->text, "T %" PRIu64 "\n", time);
+    return rc < 0 ? rc : release(itm);
+}
+
+/*
+ * The lower bits, of which the upper ones have not changed; or all. With local timestamps the
+ * global clock is theirs, begun earlier, and stands where the last one was.
+ */
 static int put_global_time(struct tl_sim_itm *itm)
 {
-    const uint64_t next = itm->global + 1 + tl_sim_below(&itm->rng, 100000);
+    const bool first = itm->global == 0;
+    if (first)
+        itm->base = 1 + tl_sim_below(&itm->rng, UINT32_C(1) << 30);
+    const uint64_t next = itm->options.timed ? itm->base + itm->time
+                          : first            ? itm->base
+                                             : itm->global + 1 + tl_sim_below(&itm->rng, 100000);
     const uint64_t low = next & 0x3ffffff;
-    const bool whole = itm->global == 0 || itm->global >> 26 != next >> 26;
+    const bool whole = first || itm->global >> 26 != next >> 26;
     uint8_t bytes[5] = {0x94, (uint8_t)(low | 0x80), (uint8_t)(low >> 7 | 0x80),
                         (uint8_t)(low >> 14 | 0x80), (uint8_t)(low >> 21 & 0x1f)};
     bytes[4] |= whole ? 0x40 : 0;
     int rc = put(itm, bytes, sizeof bytes);
-    if (rc >= 0 && whole && itm->global == 0)
+    if (rc >= 0 && first)
         rc = tl_buf_printf(&itm->held, "A global-time-low %" PRIu64 "\n", low);
     if (rc >= 0 && whole)
         rc = put_series(itm, 0xb4, next >> 26, 4);
     itm->global = next;
-    itm->together += 1 + whole;
-    return rc < 0 ? rc : tl_buf_printf(&itm->held, "A global-time %" PRIu64 "\n", next);
+    return rc < 0 ? rc : tell_global_time(itm, next, first);
 }
 
 static int put_overflow(struct tl_sim_itm *itm)
@@ -146,7 +241,9 @@ static int put_anything(struct tl_sim_itm *itm)
         return put_local_time(itm);
     if (choice < 2 && o->syncs)
         return tl_sim_itm_sync(itm);
-    if (choice < 4 && o->global)
+    if (choice < 4 && o->global && (!o->timed || itm->together == 0))
+        return put_global_time(itm);
+    if (!o->timed && o->global && itm->together > 50) /* before they wait no longer */
         return put_global_time(itm);
     return choice < 6 ? put_page(itm) : put_source(itm);
 }

@@ -25,9 +25,9 @@ struct tl_sim_itm {
     struct tl_buf trace; /* encoded so far */
     struct tl_buf text;  /* flow text, except what waits for its time */
     struct tl_buf held;
-    uint64_t time, global;
-    unsigned page, together; /* packets since the last local timestamp */
-    bool begun;              /* a packet was encoded */
+    uint64_t time, global, base; /* the sum of local times; the last global one; their distance */
+    unsigned page, together;     /* packets since the last local timestamp */
+    bool begun;                  /* a packet was encoded */
     size_t gaps, overflows, times;
 };
 

@@ -15,6 +15,7 @@ struct tl_sim_elf_symbol {
     const char *name;
     uint64_t address;
     uint64_t size;
+    unsigned type; /* STT_OBJECT, …; 0: a function */
 };
 
 struct tl_sim_elf {
@@ -57,7 +58,8 @@ static inline int tl_sim_elf_section(struct tl_buf *out, const struct tl_sim_elf
 static inline int tl_sim_elf_add_symbol(struct tl_buf *out, const struct tl_sim_elf *elf,
                                         uint32_t name, const struct tl_sim_elf_symbol *s)
 {
-    const unsigned info = s ? STB_GLOBAL << 4 | STT_FUNC : 0, section = s ? 1 : 0;
+    const unsigned type = s && s->type ? s->type : STT_FUNC;
+    const unsigned info = s ? STB_GLOBAL << 4 | type : 0, section = s ? 1 : 0;
     const uint64_t value = s ? s->address : 0, size = s ? s->size : 0;
     int rc = tl_sim_elf_put(out, elf, name, 4);
     if (rc == TL_OK && !elf->wide)

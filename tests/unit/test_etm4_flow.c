@@ -326,7 +326,7 @@ static void knows_the_m_profile(void **state)
 {
     struct tl_etm4_config c = plain;
     c.m_profile = true;
-    EXPECT(&c, BEGUN "X systick 15 -\n", BEGIN, EXC(15, 1), AT(0xfffffffe));
+    EXPECT(&c, BEGUN "X SysTick 15 -\n", BEGIN, EXC(15, 1), AT(0xfffffffe));
     /* the architecture's numbers, whatever the encoding of the type */
     EXPECT(&c, BEGUN "X irq0 16 0000000000001000\n", BEGIN, EXC(16, 1), AT(0x1000));
     EXPECT(&c, BEGUN "X irq7 23 0000000000001000\n", BEGIN, EXC(23, 1), AT(0x1000));
@@ -338,7 +338,7 @@ static void knows_the_m_profile(void **state)
     c.max_spec_depth = 16;
     for (unsigned v8 = 0; v8 < 2; v8++) {
         c.v8 = v8;
-        EXPECT(&c, BEGUN I1000 I1004 "X svc 11 0000000000001014\n" I1008 "R\n" I1014 I1018, BEGIN,
+        EXPECT(&c, BEGUN I1000 I1004 "X SVCall 11 0000000000001014\n" I1008 "R\n" I1014 I1018, BEGIN,
                E, EXC(11, 1), AT(0x1014), AT(0x1008), N, {.type = TL_ETM4_EXCEPTION_RETURN},
                AT(0x1014), E, COMMIT(5));
     }
@@ -648,12 +648,12 @@ static void interrupts_an_instruction(void **state)
     const struct tl_etm4_packet packets[] = {ASYNC,     INFO,        ON,          T32(0x3000),
                                              EXC(2, 1), T32(0x3002), T32(0x3006), E};
     expect_with(&c, with, packets, sizeof packets / sizeof packets[0],
-                "O\nM el0.s.t32\nI 0000000000003000 e8b000f0\nX nmi 2 0000000000003002\n"
+                "O\nM el0.s.t32\nI 0000000000003000 e8b000f0\nX NonMaskableInt 2 0000000000003002\n"
                 "I 0000000000003006 e7fe\n",
                 "");
     const struct tl_etm4_packet odd[] = {ASYNC, INFO, ON, T32(0x3000), EXC(2, 1), T32(0x3001)};
     expect_with(&c, with, odd, sizeof odd / sizeof odd[0],
-                "O\nM el0.s.t32\nG no-path\nX nmi 2 0000000000003001\n", "");
+                "O\nM el0.s.t32\nG no-path\nX NonMaskableInt 2 0000000000003001\n", "");
     tl_image_free(with);
 }
 

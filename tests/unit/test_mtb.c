@@ -169,23 +169,24 @@ static const struct example examples[] = {
     {"",
      {0, 0x101, 0x103, 0x190, 0x194, BACK, E, 0x102, 0x104, 0x120},
      10,
-     "O; I 0100; X svc 11 0102; I 0190; I 0192; I 0194; R; I 0102; I 0104"},
+     "O; I 0100; X SVCall 11 0102; I 0190; I 0192; I 0194; R; I 0102; I 0104"},
     /* the next handler follows at once, and returns to where the first one interrupted */
     {"",
      {0, 0x101, 0x103, 0x190, 0x194, BACK, E, 0x1a0, 0x1a4, BACK, E, 0x102, 0x104, 0x120},
      14,
-     "O; I 0100; X svc 11 0102; I 0190; I 0192; I 0194; X irq6 22 -; I 01a0; I 01a2; I 01a4; R; "
+     "O; I 0100; X SVCall 11 0102; I 0190; I 0192; I 0194; X irq6 22 -; I 01a0; I 01a2; I 01a4; R; "
      "I 0102; I 0104"},
     /* a handler that was interrupted before its first instruction is returned to, not entered */
     {"",
      {0, 0x101, 0x103, 0x190, 0x191, 0x1a0, 0x1a4, BACK, E, 0x190, 0x194, BACK, E, 0x102},
      14,
-     "O; I 0100; X svc 11 0102; X irq6 22 0190; I 01a0; I 01a2; I 01a4; R; I 0190; I 0192; I 0194; "
+     "O; I 0100; X SVCall 11 0102; X irq6 22 0190; I 01a0; I 01a2; I 01a4; R; I 0190; I 0192; I "
+     "0194; "
      "R"},
     /* one handler of two exceptions */
     {"", {0, 0x101, 0x103, 0x180}, 4, "O; I 0100; X - - 0102"},
     /* an SVC returns behind itself */
-    {"", {0, 0x141, 0x143, 0x190}, 4, "O; I 0140; X svc 11 0142"},
+    {"", {0, 0x141, 0x143, 0x190}, 4, "O; I 0140; X SVCall 11 0142"},
     /* tracing stopped and started again: by a branch, by an exception */
     {"",
      {0, 0x101, 0x104, 0x120, 0x120, 0x107, 0x108, 0x100},
@@ -194,7 +195,7 @@ static const struct example examples[] = {
     {"",
      {0, 0x101, 0x104, 0x120, 0x107, 0x191, 0x194, BACK, E, 0x106, 0x108, 0x100},
      12,
-     "O; I 0100; I 0102; I 0104; G off; O; X svc 11 0106; I 0190; I 0192; I 0194; R; I 0106; I "
+     "O; I 0100; I 0102; I 0104; G off; O; X SVCall 11 0106; I 0190; I 0192; I 0194; R; I 0106; I "
      "0108"},
     /* an unconditional branch on the way; a source that is behind; one that is no branch */
     {"", {0, 0x107, 0x120, 0x100, 0x104, 0x120}, 6, "O; G no-path; I 0100; I 0102; I 0104"},

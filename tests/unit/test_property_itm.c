@@ -15,10 +15,13 @@ static struct tl_source source_of(const struct tl_sim_itm_options *o, bool confi
 {
     static const unsigned scales[65] = {[4] = 1, [16] = 2, [64] = 3};
     struct tl_source source = {.id = 1, .protocol = TL_PROTO_ITM};
-    if (configured || o->prescale > 1) {
+    const bool only_global = o->global && !o->timed;
+    if (configured || o->prescale > 1 || only_global) {
         source.n_regs = 1;
-        source.regs[0] = (struct tl_register){
-            .name = "ITMTCR", .value = 1u | (unsigned)o->timed << 1 | scales[o->prescale] << 8};
+        source.regs[0] =
+            (struct tl_register){.name = "ITMTCR",
+                                 .value = 1u | (unsigned)o->timed << 1 | scales[o->prescale] << 8 |
+                                          (unsigned)only_global << 10};
     }
     return source;
 }
@@ -88,7 +91,7 @@ static size_t sources_of(const struct tl_buf *text, size_t skip, struct tl_buf *
     size_t n = 0;
     const char *p = (const char *)text->p, *const last = p + text->n;
     for (const char *end; p < last && (end = memchr(p, '\n', (size_t)(last - p))); p = end + 1)
-        if (*p == 'S' && n++ >= skip)
+        if ((*p == 'S' || *p == 'H') && n++ >= skip)
             assert_int_equal(tl_buf_add(out, p, (size_t)(end + 1 - p)), TL_OK);
     return n;
 }

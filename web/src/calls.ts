@@ -77,6 +77,8 @@ export interface ProfileFunction {
 export interface Profile {
   readonly insns: number;
   readonly truncated: boolean;
+  /** A statistic: all numbers are samples instead of instructions. */
+  readonly sampled: boolean;
   readonly nodes: readonly TreeNode[];
   readonly functions: readonly ProfileFunction[];
 }
@@ -93,7 +95,7 @@ export async function profile(
   const o = await json(`${path}/profile?callers=${callers ? 1 : 0}${where}`, signal) as Fields;
   const list = (key: string): Fields[] => (Array.isArray(o[key]) ? o[key] as Fields[] : []);
   return {
-    insns: count(o, "insns"), truncated: o.truncated === true,
+    insns: count(o, "insns"), truncated: o.truncated === true, sampled: o.sampled === true,
     nodes: list("nodes").map((n) => ({
       depth: count(n, "depth"), name: text(n, "name"), total: count(n, "total"),
       self: count(n, "self"), calls: count(n, "calls"),

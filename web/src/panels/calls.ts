@@ -125,7 +125,7 @@ export class CallsPanel {
 
   private functions(p: Profile, whole: Profile | undefined): TemplateResult {
     const of = new Map(whole?.functions.map((f) => [f.name || f.pc, f.self]));
-    return html`<table class="figures wide"><caption>Functions by self instructions</caption>
+    return html`<table class="figures wide"><caption>${p.sampled ? "Functions by samples of the program counter: a statistic" : "Functions by self instructions"}</caption>
       <thead><tr><th scope="col">Function</th><th scope="col" class="n">Self</th><th scope="col" class="n">Total</th>
         <th scope="col" class="n">Calls</th><th scope="col" class="n" title="Self instructions as a share of the whole trace">Of trace</th></tr></thead>
       <tbody>${p.functions.slice(0, this.most).map((f) => html`<tr><th scope="row" title=${f.name}>${f.name || f.pc}</th>
