@@ -320,6 +320,25 @@ static int want_process(struct tl_sought *s, const char *name, struct tl_fail *f
     return TL_OK;
 }
 
+static bool is_address(const char *text, uint64_t *from, uint64_t *to);
+
+/* Search for accesses to memory that data trace tells. */
+static int want_data(struct tl_sought *s, const char *text, struct tl_fail *fail)
+{
+    if (!is_address(text, &s->data_from, &s->data_to))
+        return tl_fail_set(fail, TL_USAGE,
+                           "\"%.60s\" is no address; give e.g. data:20001000 or "
+                           "data:20001000:20001100",
+                           text);
+    s->data_to += s->data_to == s->data_from;
+    s->data = true;
+    s->kind = TL_FIND_EVENT;
+    s->gap = -1;
+    s->kinds = 1u << TL_ITEM_NOTE;
+    say(s, "accesses to %.100s", text);
+    return TL_OK;
+}
+
 /* Does a context of the trace have this name? */
 static bool is_process(const struct tl_setup *setup, const char *name)
 {
@@ -388,6 +407,7 @@ static const struct prefix {
 } prefixes[] = {
     {"call:", want_calls},  {"event:", want_event},   {"opcode:", want_opcode},
     {"op:", want_mnemonic}, {"symbol:", want_symbol}, {"process:", want_process},
+    {"data:", want_data},
 };
 
 static int want_text(struct tl_sought *s, const struct tl_setup *setup, const char *text,

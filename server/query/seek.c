@@ -158,6 +158,19 @@ static bool is_switch_to(const char *note, const char *process)
             tl_text_fits(process, note + sizeof begin - 1 + name));
 }
 
+/* Does a note tell of an access to that memory (docs/flow-text.md, data trace)? */
+static bool is_access_to(const char *note, uint64_t from, uint64_t to)
+{
+    static const char access[] = "INST_MEM_ACCESS ", other[] = "data ";
+    const char *const address = strstr(note, "addr=0x"), *const size = strstr(note, " size=");
+    if (!address || (strncmp(note, access, sizeof access - 1) != 0 &&
+                     strncmp(note, other, sizeof other - 1) != 0))
+        return false;
+    const uint64_t first = strtoull(address + strlen("addr=0x"), NULL, 16);
+    const uint64_t bytes = size ? strtoull(size + strlen(" size="), NULL, 10) : 1;
+    return first < to && (first >= from || from - first < bytes);
+}
+
 /* ---- items and calls ------------------------------------------------------------------------ */
 
 static int report_event(struct tl_seek *s, const struct tl_item *item, uint64_t position)
@@ -166,7 +179,8 @@ static int report_event(struct tl_seek *s, const struct tl_item *item, uint64_t 
     const struct tl_sought *const w = s->sought;
     if (!(w->kinds & 1u << item->kind) ||
         (w->gap >= 0 && (item->kind != TL_ITEM_GAP || item->sub != w->gap)) ||
-        (w->process && !is_switch_to(item->text, w->process)))
+        (w->process && !is_switch_to(item->text, w->process)) ||
+        (w->data && !is_access_to(item->text, w->data_from, w->data_to)))
         return TL_OK;
     if (!s->count) {
         const int r = tl_item_words(item, &s->line);

@@ -26,9 +26,11 @@ struct tl_sought {
     uint32_t kinds;          /* EVENT: bit set of item kinds */
     int gap;                 /* EVENT: only this enum tl_gap; -1: any */
     const char *process;     /* EVENT: only notes that a process of this name runs; NULL: all */
-    uint8_t *symbols;        /* CALL, SYMBOL: for each symbol of the image, whether it is wanted */
-    size_t n_symbols;        /* size of `symbols` */
-    uint32_t *wanted;        /* the wanted symbols, in order of address */
+    bool data;               /* EVENT: only notes of accesses to the memory [data_from, data_to) */
+    uint64_t data_from, data_to;
+    uint8_t *symbols; /* CALL, SYMBOL: for each symbol of the image, whether it is wanted */
+    size_t n_symbols; /* size of `symbols` */
+    uint32_t *wanted; /* the wanted symbols, in order of address */
     size_t n_wanted;
     size_t functions; /* CALL, SYMBOL: how many functions are wanted */
     char what[128];
