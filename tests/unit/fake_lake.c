@@ -664,6 +664,11 @@ bool tl_lake_has_image(struct tl_lake *lake, const char *hash)
     return there;
 }
 
+bool tl_lake_keeps_image(struct tl_lake *lake, const char *hash)
+{
+    return tl_lake_has_image(lake, hash);
+}
+
 /* Not SHA-256, but different for different contents. */
 static void name_of(struct tl_bytes content, char out[static 72])
 {
