@@ -177,6 +177,22 @@ def itm_values(lab):
           printed(lab, 'v'))
 
 
+@test
+def itm_hardware(lab):
+    """Exceptions and samples are events, of which there is a profile that says that it is a statistic."""
+    lab.start()
+    turn = '0e0f10' 'c00a' '1710020008' '0e0f20' 'c005' '0e0030' '1700010008' '0141' 'c064'
+    push_itm(lab, 'h', bytes.fromhex(turn) * 20)
+    lines = lab.run('get', 'h/cs.00', '--lines').text().split('\n')
+    check(lines[1:6] == ['10 dwt - exception enter 15 SysTick', '15 dwt - pc 0000000008000210',
+                         '15 dwt - exception exit 15 SysTick', '115 dwt - exception return 0 thread',
+                         '115 dwt - pc 0000000008000100'], lines[:6])
+    profile = json.loads(lab.run('profile', 'h/cs.00', '--as', 'json').text())
+    check(profile['sampled'] and profile['insns'] == 40 and profile['asleep'] == 0, profile)
+    found = lab.run('find', 'h/cs.00', '--event', 'hardware', '--limit', '0').text().split('\n')
+    check(len([line for line in found if ' hardware exception enter 15 SysTick' in line]) == 20, found[:5])
+
+
 # ---- Intel PT ----
 
 # _start: call work   work: nop; nop; nop; ret   handler: inc %ecx; ret   restorer: mov $15, %eax; syscall

@@ -338,8 +338,8 @@ static void knows_the_m_profile(void **state)
     c.max_spec_depth = 16;
     for (unsigned v8 = 0; v8 < 2; v8++) {
         c.v8 = v8;
-        EXPECT(&c, BEGUN I1000 I1004 "X SVCall 11 0000000000001014\n" I1008 "R\n" I1014 I1018, BEGIN,
-               E, EXC(11, 1), AT(0x1014), AT(0x1008), N, {.type = TL_ETM4_EXCEPTION_RETURN},
+        EXPECT(&c, BEGUN I1000 I1004 "X SVCall 11 0000000000001014\n" I1008 "R\n" I1014 I1018,
+               BEGIN, E, EXC(11, 1), AT(0x1014), AT(0x1008), N, {.type = TL_ETM4_EXCEPTION_RETURN},
                AT(0x1014), E, COMMIT(5));
     }
 }
