@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Searches the vector table for a handler. Its length is not known: it ends at the latest where the
- * code of a handler begins, since most linkers put that behind the table.
+ * Searches the vector table for a handler. In memory its length is not known: it ends at the latest
+ * where the code of a handler begins, since most linkers put that behind the table. A table that is
+ * not there may be in an ELF file, which knows its own.
  */
 #include "mtb/vectors.h"
 
 #include "base/bytes.h"
 #include "flow/item.h"
+#include "image/vectors.h"
 
 enum { FIRST = 1, VECTORS = 16 + 480, ENTRY = 4 };
 
-bool tl_find_vector(const struct tl_image *image, unsigned space, uint32_t table, uint32_t handler,
-                    unsigned *number)
+static bool find_in_memory(const struct tl_image *image, unsigned space, uint32_t table,
+                           uint32_t handler, unsigned *number)
 {
     bool found = false;
     uint32_t end = table + VECTORS * ENTRY;
@@ -28,4 +30,24 @@ bool tl_find_vector(const struct tl_image *image, unsigned space, uint32_t table
         found = true;
     }
     return found;
+}
+
+static bool find_in_file(const struct tl_image *image, uint32_t handler, unsigned *number)
+{
+    bool found = false;
+    for (unsigned n = FIRST; n < VECTORS; n++) {
+        const uint64_t to = tl_image_handler(image, n);
+        if (to == 0 || to != handler)
+            continue;
+        *number = found ? TL_EXCEPTION_UNKNOWN : n;
+        found = true;
+    }
+    return found;
+}
+
+bool tl_find_vector(const struct tl_image *image, unsigned space, uint32_t table, uint32_t handler,
+                    unsigned *number)
+{
+    return find_in_memory(image, space, table, handler, number) ||
+           find_in_file(image, handler, number);
 }

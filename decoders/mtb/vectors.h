@@ -10,8 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Is `handler` the address of a handler in the vector table at `table`? `*number`: its exception;
- * of a handler of several exceptions TL_EXCEPTION_UNKNOWN. */
+/* Is `handler` the address of a handler in the vector table at `table`, or in that of an ELF file?
+ * `*number`: its exception; of a handler of several exceptions TL_EXCEPTION_UNKNOWN. */
 bool tl_find_vector(const struct tl_image *image, unsigned space, uint32_t table, uint32_t handler,
                     unsigned *number);
 

@@ -765,48 +765,5 @@ def tls_and_tokens(lab):
     lab.fails(3, r'TLS', 'ls', '--insecure', '--server', 'https://127.0.0.1:%d' % lab.port)
 
 
-# An ETMv3 with data trace: LDR of 0x5004, STRB to 0x5008, LDM of two words at 0x20000000.
-DATA_TRACE = bytes.fromhex('000000000080 082101200000 84 2e84a00111223344 84 26087f 84 2a80808080023412 0656 84')
-DATA_CODE = bytes.fromhex('0868' '0870' '03c9') + bytes.fromhex('0046') * 8
-DATA_SETUP = ('[trace]\nformat=etm3,id=0x10\n[source cs.10]\nid=0x10\nprotocol=etm3\ncore=Cortex-A7\n'
-              'ETMIDR=0x410CF250\nETMCR=0xC\n')
-DATA_LINES = ['I 0000000000002000 6808',
-              'A INST_MEM_ACCESS addr=0x5004 size=4 attr=0x0 access=1', 'A INST_MEM_CONTENT data=0x44332211',
-              'I 0000000000002002 7008',
-              'A INST_MEM_ACCESS addr=0x5008 size=1 attr=0x0 access=2', 'A INST_MEM_CONTENT data=0x7f',
-              'I 0000000000002004 c903',
-              'A INST_MEM_ACCESS addr=0x20000000 size=4 attr=0x0 access=1', 'A INST_MEM_CONTENT data=0x1234',
-              'A INST_MEM_ACCESS addr=0x20000004 size=4 attr=0x0 access=1', 'A INST_MEM_CONTENT data=0x56',
-              'I 0000000000002006 4600']
-
-
-@test
-def traced_data(lab):
-    """Accesses to memory: with their instruction in text and STF, decoded here and served, found by address."""
-    for name, content in ('data.bin', DATA_TRACE), ('code.bin', DATA_CODE), ('data.ini', DATA_SETUP.encode()):
-        with open(lab.path(name), 'wb') as f:
-            f.write(content)
-    args = ['--config', lab.path('data.ini'), '--image', lab.path('code.bin') + '@0x2000']
-    text = lab.run('decode', *args, '--text', lab.path('data.bin')).text()
-    check(only(streams(text)['cs.10'], 'IA') == DATA_LINES, text)
-    lab.run('decode', *args, '--out', lab.path('out'), lab.path('data.bin'))
-    lab.start()
-    lab.run('push', '--trace', 'd', *args, lab.path('data.bin'))
-    same_streams(streams(text), streams(lab.run('get', 'd', '--format', 'text').text()), 'served')
-    lab.run('get', 'd/cs.10', '-o', lab.path('served.stf'))
-    for path in lab.path('out/cs.10.zstf'), lab.path('served.stf'):
-        lab.run('check', path)
-        records = re.findall(r'(?m)^\d+ \d+ \d+ (INST_(?:MEM|16).*?)(?: ;.*)?$', lab.run('dump', path).text())
-        wanted = [line[2:] if line[0] == 'A' else 'INST_16 opcode=0x' + line.split()[2] for line in DATA_LINES]
-        places = [i for i, line in enumerate(wanted) if line.startswith('INST_16')]
-        groups = [wanted[i + 1:j] + [wanted[i]] for i, j in zip(places, places[1:] + [len(wanted)])]
-        check(records == sum(groups, []), path, records)
-    for what, insns in ('data:5004', ['0']), ('data:5000:5008', ['0']), ('data:5007', ['0']), ('data:5009', []), \
-            ('data:0x5000:0x30000000', ['0', '1', '2', '2']):
-        hits = [line.split()[0] for line in lab.run('find', 'd/cs.10', what).text().splitlines()[1:]]
-        check(len(hits) == len(insns), what, hits)
-    lab.fails(2, r'no address', 'find', 'd/cs.10', 'data:x')
-
-
 if __name__ == '__main__':
     main(TESTS)

@@ -4,6 +4,7 @@
  * buffers with known truth where they are available.
  */
 #include "decode/ops.h"
+#include "sim/small_elf.h"
 #include "steps.h"
 #include "unit/data.h"
 #include "unit/mtb_world.h"
@@ -293,6 +294,50 @@ static void examples_are_read(void **state)
     }
 }
 
+/* A program whose vector table is elsewhere than VTOR's default says itself where. */
+static void vectors_of_an_elf_file(void **state)
+{
+    (void)state;
+    enum { FLASH = 0x08000000, HANDLER = FLASH + 0x60, MAIN = FLASH + 0x50 };
+    static const uint32_t words[] = {0,          MAIN | 1,   MAIN + 6, HANDLER | 1, HANDLER + 2,
+                                     0xfffffff8, 0xfffffff9, MAIN + 6, MAIN + 10,   MAIN};
+    static const char ini[] = "[trace]\nformat=mtb\n[source mtb.0]\nprotocol=mtb\n";
+    const struct tl_sim_elf_symbol symbols[] = {{.name = "main", .address = MAIN, .size = 16},
+                                                {.name = "TIMER0_IRQHandler", .address = HANDLER}};
+    uint8_t code[0x70], ram[sizeof words];
+    struct tl_buf file = {0};
+    struct tl_setup setup;
+    struct tl_image *image;
+    struct said said;
+    memset(code, 0, sizeof code);
+    for (unsigned i = 0; i < 0x10; i++)
+        tl_put_le32(code + 4 * i, i == 0 ? 0x20001000 : i == 15 ? HANDLER | 1 : MAIN | 1);
+    for (unsigned i = 0x50; i < sizeof code; i += 2)
+        tl_put_le16(code + i, i == 0x62 ? 0x4770 : i == 0x5a ? 0xe7f9 : 0x4600);
+    for (unsigned i = 0; i < sizeof words / sizeof *words; i++)
+        tl_put_le32(ram + 4 * i, words[i] | (i == 2));
+    const struct tl_sim_elf elf = {.machine = EM_ARM,
+                                   .address = FLASH,
+                                   .code = {code, sizeof code},
+                                   .symbols = symbols,
+                                   .n_symbols = sizeof symbols / sizeof *symbols};
+    assert_int_equal(tl_sim_elf_make(&elf, &file), TL_OK);
+    assert_int_equal(tl_image_new(&image), TL_OK);
+    assert_int_equal(tl_image_add_elf(image, bytes_of(&file), 0, TL_SPACE_ANY, "program", NULL),
+                     TL_OK);
+    assert_int_equal(tl_image_freeze(image), TL_OK);
+    tl_setup_init(&setup);
+    assert_int_equal(tl_setup_parse(&setup, ini, sizeof ini - 1, NULL), TL_OK);
+    decode(&setup, image, (struct tl_bytes){ram, sizeof ram}, sizeof ram, &said);
+    assert_int_equal(tl_buf_add(&said.text, "", 1), TL_OK);
+    assert_non_null(strstr((const char *)said.text.p, " 15 0000000008000056\n"));
+    assert_int_equal(said.wrong, 0);
+    tl_image_free(image);
+    tl_setup_fini(&setup);
+    tl_buf_fini(&file);
+    tl_buf_fini(&said.text);
+}
+
 /* A register that would need more memory than any chip has. */
 static void large_buffers_are_refused(void **state)
 {
@@ -381,9 +426,9 @@ static void buffers_are_read(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(examples_are_read), cmocka_unit_test(tells_the_truth),
-        cmocka_unit_test(damage_makes_gaps), cmocka_unit_test(large_buffers_are_refused),
-        cmocka_unit_test(buffers_are_read),
+        cmocka_unit_test(examples_are_read),         cmocka_unit_test(tells_the_truth),
+        cmocka_unit_test(damage_makes_gaps),         cmocka_unit_test(vectors_of_an_elf_file),
+        cmocka_unit_test(large_buffers_are_refused), cmocka_unit_test(buffers_are_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
