@@ -37,7 +37,7 @@
 #define FORMATS                                                                                    \
     "  --format FMT        tpiu[,sync=none|fsync|hsync] etm4 ete etm3 ptm mtb itm stm "            \
     "[,id=0x10]\n"                                                                                 \
-    "        di pt stf perf\n"                                                                     \
+    "        orbflow di pt stf perf\n"                                                             \
     "        RISC-V: ntrace nexus-sifive [,src_bits=N] etrace-encap etrace-smi etrace-esp32\n"     \
     "  --config F          configuration of the decoder: sources, registers (INI)\n"               \
     "  --image FILE[@ADDR][,space=EL1N][,context=ID][,vmid=ID][,source=nt.N]\n"                    \

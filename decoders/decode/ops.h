@@ -166,6 +166,7 @@ struct tl_split_ops {
 };
 
 extern const struct tl_decode_ops tl_coresight_ops; /* "tpiu", and single sources */
+extern const struct tl_decode_ops tl_orbflow_ops; /* "orbflow" */
 extern const struct tl_decode_ops tl_osd_ops;       /* "di" */
 extern const struct tl_decode_ops tl_stf_ops;       /* "stf" */
 extern const struct tl_decode_ops tl_perf_ops;      /* "perf" */

@@ -79,6 +79,7 @@
 
 const struct tl_format tl_formats[] = {
     [TL_PROTO_NONE] = {"none", "", TL_TRAIT_BLOCKS},
+    [TL_PROTO_ORBFLOW] = {"orbflow", "orbuculum's connections", 0, "", TL_CONTAINER_ORBFLOW},
     [TL_PROTO_TPIU] = {"tpiu", "Arm IHI0029E D4", 0, "", TL_CONTAINER_TPIU},
     [TL_PROTO_ETM4] = {"etm4", "Arm IHI0064H (ETMv4.0 to 4.6)", FOLLOWED, "cs", TL_CONTAINER_SINGLE,
                        &tl_etm4_ops, TL_ISA_A64, ETM_REGISTERS},
@@ -127,8 +128,8 @@ const struct tl_format tl_formats[] = {
 const unsigned tl_n_formats = sizeof tl_formats / sizeof *tl_formats;
 
 const struct tl_decode_ops *const tl_containers[TL_CONTAINERS] = {
-    [TL_CONTAINER_TPIU] = &tl_coresight_ops, [TL_CONTAINER_SINGLE] = &tl_coresight_ops,
-    [TL_CONTAINER_DI] = &tl_osd_ops,         [TL_CONTAINER_STF] = &tl_stf_ops,
-    [TL_CONTAINER_PERF] = &tl_perf_ops,      [TL_CONTAINER_NEXUS] = &tl_nexus_ops,
-    [TL_CONTAINER_ETRACE] = &tl_etrace_ops,
+    [TL_CONTAINER_TPIU] = &tl_coresight_ops,  [TL_CONTAINER_SINGLE] = &tl_coresight_ops,
+    [TL_CONTAINER_DI] = &tl_osd_ops,          [TL_CONTAINER_STF] = &tl_stf_ops,
+    [TL_CONTAINER_PERF] = &tl_perf_ops,       [TL_CONTAINER_NEXUS] = &tl_nexus_ops,
+    [TL_CONTAINER_ORBFLOW] = &tl_orbflow_ops, [TL_CONTAINER_ETRACE] = &tl_etrace_ops,
 };

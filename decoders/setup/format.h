@@ -17,13 +17,14 @@
 
 /* How a capture's bytes are divided into sources. */
 enum tl_container {
-    TL_CONTAINER_TPIU,   /* 16-byte CoreSight formatter frames */
-    TL_CONTAINER_SINGLE, /* a single source */
-    TL_CONTAINER_DI,     /* length-prefixed OSD debug interconnect datagrams */
-    TL_CONTAINER_STF,    /* STF or .zstf */
-    TL_CONTAINER_PERF,   /* perf.data: AUX areas and sideband records */
-    TL_CONTAINER_NEXUS,  /* Nexus messages, each with the number of its source */
-    TL_CONTAINER_ETRACE, /* E-Trace packets in envelopes, each with the number of its source */
+    TL_CONTAINER_TPIU,    /* 16-byte CoreSight formatter frames */
+    TL_CONTAINER_SINGLE,  /* a single source */
+    TL_CONTAINER_DI,      /* length-prefixed OSD debug interconnect datagrams */
+    TL_CONTAINER_STF,     /* STF or .zstf */
+    TL_CONTAINER_PERF,    /* perf.data: AUX areas and sideband records */
+    TL_CONTAINER_NEXUS,   /* Nexus messages, each with the number of its source */
+    TL_CONTAINER_ETRACE,  /* E-Trace packets in envelopes, each with the number of its source */
+    TL_CONTAINER_ORBFLOW, /* orbuculum's frames, each with the number of its source */
     TL_CONTAINERS
 };
 
@@ -59,6 +60,7 @@ enum tl_protocol {
     TL_PROTO_ETM3,
     TL_PROTO_PTM,
     TL_PROTO_MTB,
+    TL_PROTO_ORBFLOW, /* as TPIU */
     TL_PROTOCOLS
 };
 
@@ -118,7 +120,7 @@ static inline bool tl_protocol_has(unsigned protocol, enum tl_protocol_trait tra
 
 /* Format for --format or [trace] format; NULL if there is no such capture. */
 const struct tl_format *tl_format_named(const char *name);
-#define TL_FORMAT_NAMES 128 /* bytes that the names need, at least */
+#define TL_FORMAT_NAMES 256 /* bytes that the names need, at least */
 /* Write the names that --format accepts to `out` as "a, b or c"; returns `out`. */
 char *tl_format_names(char *out, size_t size);
 

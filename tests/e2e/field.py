@@ -193,6 +193,37 @@ def itm_hardware(lab):
     check(len([line for line in found if ' hardware exception enter 15 SysTick' in line]) == 20, found[:5])
 
 
+def cobs(data):
+    out = b''
+    for part in data.split(b'\0'):
+        while len(part) >= 254:
+            out, part = out + b'\xff' + part[:254], part[254:]
+        out += bytes([len(part) + 1]) + part
+    return out
+
+
+def orbflow(tag, data):
+    frame = bytes([tag]) + data
+    return cobs(frame + bytes([-sum(frame) & 255])) + b'\0'
+
+
+@test
+def itm_by_orbflow(lab):
+    """Borders of frames mean nothing for packets; a damaged one is a gap."""
+    config = file(lab, 'orb.ini', '[trace]\nformat=orbflow\n[source cs.01]\nprotocol=itm\nid=1\n')
+    check(orbflow(1, b'\1A\0') == bytes.fromhex('040101410' '2bd00'), orbflow(1, b'\1A\0'))
+    damaged = bytearray(orbflow(1, b'\1xxx'))
+    damaged[3] ^= 4
+    text = b''.join(b'\1' + bytes([c]) for c in b'hello\n')
+    numbers = b'\x0b\0\0\0\x80' * 300
+    lab.start()
+    push_itm(lab, 'o', orbflow(1, text[:3]) + b'\0\0' + orbflow(1, text[3:]) + bytes(damaged) +
+             orbflow(1, text) + orbflow(1, numbers), '--config', config, status=1)
+    found = printed(lab, 'o')
+    check(found[:3] == ['- itm 0 hello', '- gap - transport', '- itm 0 hello'], found[:5])
+    check(len(found) == 303 and found[-1] == '- itm 1 0x80000000', found[-1])
+
+
 # ---- Intel PT ----
 
 # _start: call work   work: nop; nop; nop; ret   handler: inc %ecx; ret   restorer: mov $15, %eax; syscall
