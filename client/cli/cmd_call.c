@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* `tracelake call`: details of a call. */
-#include "cli/plain.h"
-#include "cli/remote.h"
+#include "cli/cli.h"
 #include "out/jsonread.h"
+#include "terminal/plain.h"
+#include "terminal/remote.h"
 
 #include <cJSON.h>
 #include <stdio.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* `tracelake check`: checks an STF file against the specification. */
-#include "cli/args.h"
 #include "cli/cli.h"
-#include "cli/progress.h"
-#include "cli/remote.h"
 #include "stf/check.h"
+#include "terminal/args.h"
+#include "terminal/progress.h"
+#include "terminal/remote.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* `tracelake coverage`: executed parts of a program. */
+#include "cli/cli.h"
 #include "cli/codeof.h"
-#include "cli/plain.h"
-#include "cli/progress.h"
 #include "out/outfile.h"
+#include "terminal/plain.h"
+#include "terminal/progress.h"
 
 #include <errno.h>
 #include <inttypes.h>

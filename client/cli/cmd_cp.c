@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* `tracelake cp`: copies captures from one server to another, with setups, images and labels. */
-#include "cli/plain.h"
-#include "cli/remote.h"
+#include "cli/cli.h"
 #include "cli/setupimages.h"
 #include "out/rows_out.h"
+#include "terminal/plain.h"
+#include "terminal/remote.h"
 
 #include <inttypes.h>
 #include <openssl/evp.h>

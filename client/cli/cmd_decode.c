@@ -6,10 +6,7 @@
 #include "base/crew.h"
 #include "base/processors.h"
 #include "base/spelling.h"
-#include "cli/args.h"
-#include "cli/captures.h"
 #include "cli/cli.h"
-#include "cli/progress.h"
 #include "decode/ops.h"
 #include "osd/osdsw.h"
 #include "out/codetext.h"
@@ -18,7 +15,10 @@
 #include "out/itemjson.h"
 #include "out/pt_like.h"
 #include "out/sources.h"
+#include "push/captures.h"
 #include "stf/close.h"
+#include "terminal/args.h"
+#include "terminal/progress.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* `tracelake diff`: where two runs diverge, and the differences by function. */
-#include "cli/plain.h"
-#include "cli/progress.h"
-#include "cli/remote.h"
+#include "cli/cli.h"
 #include "out/jsonread.h"
+#include "terminal/plain.h"
+#include "terminal/progress.h"
+#include "terminal/remote.h"
 
 #include <cJSON.h>
 #include <inttypes.h>

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* `tracelake dump`: the records of an STF file as text, one per line. */
 #include "base/spelling.h"
-#include "cli/args.h"
 #include "cli/cli.h"
 #include "out/codetext.h"
 #include "out/export.h"
 #include "out/itemjson.h"
 #include "out/outfile.h"
 #include "stf/file.h"
+#include "terminal/args.h"
 
 #include <errno.h>
 #include <stdio.h>

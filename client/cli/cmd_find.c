@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* `tracelake find`: finds occurrences of an address, a function or an event. */
-#include "cli/plain.h"
-#include "cli/progress.h"
-#include "cli/remote.h"
+#include "cli/cli.h"
+#include "terminal/plain.h"
+#include "terminal/progress.h"
+#include "terminal/remote.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* `tracelake get`: a range of a stream, to a file or as text. */
-#include "cli/progress.h"
-#include "cli/remote.h"
+#include "cli/cli.h"
 #include "cli/where.h"
 #include "out/annotate.h"
 #include "out/export.h"
 #include "out/lines.h"
 #include "out/ndjson.h"
 #include "out/outfile.h"
+#include "terminal/progress.h"
+#include "terminal/remote.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* `tracelake images`: uploads program images and sources before, during or after a capture, lists
  * and removes them. */
-#include "cli/plain.h"
-#include "cli/progress.h"
-#include "cli/remote.h"
+#include "cli/cli.h"
+#include "terminal/plain.h"
+#include "terminal/progress.h"
+#include "terminal/remote.h"
 
 #include "base/buf.h"
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Commands for traces as a whole: ls, show, rm, label, redecode, verify. */
-#include "cli/progress.h"
-#include "cli/remote.h"
+#include "cli/cli.h"
 #include "out/rows_out.h"
 #include "push/upload.h"
 #include "setup/registers.h"
+#include "terminal/progress.h"
+#include "terminal/remote.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* `tracelake materialise`: converts virtual shards to stored ones. */
 #include "cli/cli.h"
-#include "cli/remote.h"
 #include "out/rows_out.h"
+#include "terminal/remote.h"
 
 struct options {
     bool no_wait;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* `tracelake profile`: execution counts and call stacks, for compilers and profile viewers. */
+#include "cli/cli.h"
 #include "cli/codeof.h"
 #include "out/outfile.h"
 #include "out/profile_branches.h"

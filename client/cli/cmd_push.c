@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* `tracelake push`: sends captures to a server. */
-#include "cli/captures.h"
-#include "cli/remote.h"
+#include "cli/cli.h"
+#include "push/captures.h"
 #include "push/perf_live.h"
 #include "push/sender.h"
+#include "terminal/remote.h"
 
 #include <ctype.h>
 #include <stdio.h>

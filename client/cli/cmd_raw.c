@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* `tracelake raw`: the raw bytes of a capture, and its setup. */
-#include "cli/progress.h"
-#include "cli/remote.h"
+#include "cli/cli.h"
 #include "cli/setupimages.h"
 #include "out/jsonwrite.h"
 #include "out/outfile.h"
+#include "terminal/progress.h"
+#include "terminal/remote.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* `tracelake retain`: sets how long raw and decoded data, and unused images, are kept. */
 #include "base/lifetime.h"
-#include "cli/remote.h"
+#include "cli/cli.h"
+#include "terminal/remote.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* `tracelake seal`: ends live captures whose rig is gone. */
 #include "cli/cli.h"
-#include "cli/remote.h"
 #include "out/rows_out.h"
+#include "terminal/remote.h"
 
 static int seal(void *context, struct tracelake *lake, const char *trace)
 {

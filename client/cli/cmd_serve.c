@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* `tracelake serve`: options from the command line and from a file. */
 #include "base/buf.h"
-#include "cli/args.h"
 #include "cli/cli.h"
 #include "serve.h"
 #include "setup/ini_text.h"
+#include "terminal/args.h"
 
 #include <stddef.h>
 #include <stdio.h>

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* `tracelake simpoints`: representative regions of an execution, as files for simulators. */
-#include "cli/progress.h"
-#include "cli/remote.h"
+#include "cli/cli.h"
+#include "cli/slice.h"
 #include "out/jsonread.h"
 #include "out/regionset.h"
-#include "out/slice.h"
 #include "out/vectors_of.h"
 #include "regions/simpoints.h"
 #include "stf/file.h"
+#include "terminal/progress.h"
+#include "terminal/remote.h"
 
 #include <cJSON.h>
 #include <errno.h>

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* `tracelake slice`: extracts a range of an STF file's instructions into an STF file. */
-#include "cli/args.h"
 #include "cli/cli.h"
-#include "cli/progress.h"
+#include "cli/slice.h"
 #include "cli/slicewhere.h"
 #include "out/jsonwrite.h"
 #include "out/outfile.h"
-#include "out/slice.h"
 #include "stf/file.h"
 #include "stf/slice.h"
+#include "terminal/args.h"
+#include "terminal/progress.h"
 
 #include <errno.h>
 #include <inttypes.h>

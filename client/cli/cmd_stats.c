@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* `tracelake stats`: statistics of a range. */
-#include "cli/plain.h"
-#include "cli/progress.h"
-#include "cli/remote.h"
+#include "cli/cli.h"
 #include "out/jsonread.h"
+#include "terminal/plain.h"
+#include "terminal/progress.h"
+#include "terminal/remote.h"
 
 #include <cJSON.h>
 #include <stdio.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* `tracelake store`: operations on a server's store, without the server. */
-#include "cli/args.h"
 #include "cli/cli.h"
-#include "cli/progress.h"
-#include "cli/remote.h"
 #include "lake_copy.h"
+#include "terminal/args.h"
+#include "terminal/progress.h"
+#include "terminal/remote.h"
 
 #include <inttypes.h>
 #include <stdio.h>

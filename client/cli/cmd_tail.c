@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* `tracelake tail`: follows a live stream. */
-#include "cli/remote.h"
+#include "cli/cli.h"
 #include "out/annotate.h"
 #include "out/lines.h"
 #include "out/parts.h"
+#include "terminal/remote.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* `tracelake token`: manages the file of access tokens, on the server's machine. */
-#include "cli/args.h"
 #include "cli/cli.h"
-#include "cli/plain.h"
-#include "cli/remote.h"
 #include "net/tokens.h"
+#include "terminal/args.h"
+#include "terminal/plain.h"
+#include "terminal/remote.h"
 
 #include <openssl/rand.h>
 #include <stdio.h>

@@ -6,8 +6,8 @@
 #ifndef TL_CLI_CODEOF_H
 #define TL_CLI_CODEOF_H
 
-#include "cli/remote.h"
-#include "push/filehash.h"
+#include "terminal/filehash.h"
+#include "terminal/remote.h"
 
 #include <stdio.h>
 

@@ -3,12 +3,12 @@
  * Completion candidates at the cursor. The shell scripts only call this; commands and options come
  * from the commands themselves, and names of traces from the server.
  */
-#include "cli/args.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
-#include "cli/plain.h"
-#include "cli/remote.h"
 #include "setup/format.h"
+#include "terminal/args.h"
+#include "terminal/plain.h"
+#include "terminal/remote.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,11 +2,11 @@
 #include "cli/slicewhere.h"
 
 #include "cli/cli.h"
-#include "cli/progress.h"
 #include "image/names.h"
 #include "out/codetext.h"
 #include "stf/file.h"
 #include "stf/insns.h"
+#include "terminal/progress.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

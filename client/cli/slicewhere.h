@@ -6,7 +6,7 @@
 #ifndef TL_CLI_SLICEWHERE_H
 #define TL_CLI_SLICEWHERE_H
 
-#include "cli/args.h"
+#include "terminal/args.h"
 
 struct tl_slice_where {
     const char *from_symbol, *from_pc;

@@ -7,7 +7,7 @@
 #ifndef TL_CLI_WHERE_H
 #define TL_CLI_WHERE_H
 
-#include "cli/remote.h"
+#include "terminal/remote.h"
 
 struct tl_where {
     const char *from_symbol, *from_pc, *from_event;

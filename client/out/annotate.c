@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "out/annotate.h"
 
-#include "cli/cli.h"
 #include "out/linewise.h"
+#include "terminal/say.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -9,9 +9,9 @@
 #ifndef TL_OUT_ANNOTATE_H
 #define TL_OUT_ANNOTATE_H
 
-#include "cli/args.h"
 #include "out/codetext.h"
 #include "out/sources.h"
+#include "terminal/args.h"
 
 #include <stdio.h>
 

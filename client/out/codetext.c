@@ -2,8 +2,8 @@
 #include "out/codetext.h"
 
 #include "base/args.h"
-#include "cli/plain.h"
 #include "image/names.h"
+#include "terminal/plain.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "out/lines.h"
 
-#include "cli/plain.h"
 #include "out/linewise.h"
+#include "terminal/plain.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "out/outfile.h"
 
-#include "cli/args.h"
-#include "cli/cli.h"
+#include "terminal/args.h"
+#include "terminal/say.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "out/pt_like.h"
 
-#include "cli/cli.h"
 #include "pt/ptdump.h"
 #include "pt/ptxed.h"
 #include "pt/tool_options.h"
 #include "setup/setup.h"
+#include "terminal/say.h"
 
 #include <errno.h>
 #include <stdio.h>

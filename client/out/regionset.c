@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "out/regionset.h"
 
-#include "push/filehash.h"
+#include "terminal/filehash.h"
 
 #include "base/buf.h"
 

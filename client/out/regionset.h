@@ -13,9 +13,9 @@
 #ifndef TL_OUT_REGIONSET_H
 #define TL_OUT_REGIONSET_H
 
-#include "cli/args.h"
-#include "cli/cli.h"
 #include "out/outfile.h"
+#include "terminal/args.h"
+#include "terminal/say.h"
 
 #include <stdint.h>
 

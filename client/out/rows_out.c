@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "out/rows_out.h"
 
-#include "cli/plain.h"
-#include "cli/remote.h"
 #include "setup/format.h"
+#include "terminal/plain.h"
+#include "terminal/remote.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "out/sources.h"
 
-#include "cli/cli.h"
-#include "cli/plain.h"
 #include "dwarf/dwarf.h"
 #include "out/codetext.h"
+#include "terminal/plain.h"
+#include "terminal/say.h"
 
 #include <stdlib.h>
 

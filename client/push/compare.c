@@ -5,9 +5,9 @@
  */
 #include "push/compare.h"
 
-#include "cli/args.h"
-#include "cli/cli.h"
-#include "cli/remote.h"
+#include "terminal/args.h"
+#include "terminal/remote.h"
+#include "terminal/say.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -2,10 +2,10 @@
 #include "push/feed.h"
 
 #include "base/now.h"
-#include "cli/args.h"
-#include "cli/cli.h"
-#include "cli/remote.h"
 #include "push/backlog.h"
+#include "terminal/args.h"
+#include "terminal/remote.h"
+#include "terminal/say.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -2,11 +2,11 @@
 #include "push/perf_live.h"
 
 #include "base/now.h"
-#include "cli/args.h"
-#include "cli/cli.h"
-#include "cli/remote.h"
 #include "import/perf.h"
 #include "push/upload.h"
+#include "terminal/args.h"
+#include "terminal/remote.h"
+#include "terminal/say.h"
 
 #include <errno.h>
 #include <stdlib.h>

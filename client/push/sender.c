@@ -2,12 +2,12 @@
 #include "push/sender.h"
 
 #include "base/now.h"
-#include "cli/captures.h"
-#include "cli/progress.h"
+#include "push/captures.h"
 #include "push/compare.h"
 #include "push/feed.h"
 #include "push/sent.h"
 #include "push/upload.h"
+#include "terminal/progress.h"
 
 #include <errno.h>
 #include <inttypes.h>

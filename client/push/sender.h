@@ -3,8 +3,8 @@
 #ifndef TL_PUSH_SENDER_H
 #define TL_PUSH_SENDER_H
 
-#include "cli/remote.h"
 #include "import/bundle.h"
+#include "terminal/remote.h"
 
 struct tl_sender {
     const struct tl_remote *remote;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "push/sent.h"
 
-#include "cli/remote.h"
 #include "flow/item.h"
 #include "out/rows_out.h"
+#include "terminal/remote.h"
 
 #include <inttypes.h>
 #include <stdio.h>

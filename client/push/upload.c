@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "push/upload.h"
 
-#include "cli/progress.h"
-#include "cli/remote.h"
+#include "terminal/progress.h"
+#include "terminal/remote.h"
 
 #include <stdlib.h>
 #include <string.h>

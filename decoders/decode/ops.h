@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Interfaces of container decoders and stream decoders. decode/registry.c lists the
+ * Interfaces of container decoders and stream decoders. formats/registry.c lists the
  * implementations; tests/toy/toy.c is the smallest complete stream decoder.
  */
 #ifndef TL_DECODE_OPS_H

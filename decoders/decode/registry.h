@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Tables of all formats (tl_formats, see setup/format.h) and container decoders, defined in
- * decode/registry.c, which contains no code so that a program can link other tables instead.
+ * formats/registry.c, which contains no code so that a program can link other tables instead.
  * Read-only.
  */
 #ifndef TL_DECODE_REGISTRY_H

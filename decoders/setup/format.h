@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Descriptions of all formats, from the table in decode/registry.c: name, what its streams contain,
- * how they are named, and their decoder. Nothing else lists formats. A program may link another
- * table instead (tests/toy/registry.c).
+ * Descriptions of all formats, from the table in formats/registry.c: name, what its streams
+ * contain, how they are named, and their decoder. Nothing else lists formats. A program may link
+ * another table instead (tests/toy/registry.c).
  *
  * Thread-safe; all texts have static storage.
  */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Copying traces from one store to another: which data, in which order. */
 #include "copy/copy.h"
-#include "ingest/spool.h"
 #include "lake/lakeint.h"
 #include "rados/rados.h"
+#include "raw/spool.h"
 #include "store/hash.h"
 
 #include <stdio.h>

@@ -3,10 +3,9 @@
 
 #include "base/cancel.h"
 #include "base/now.h"
-#include "ingest/packed.h"
-#include "ingest/segment.h"
 #include "lake/lakeint.h"
-#include "share/share.h"
+#include "raw/packed.h"
+#include "raw/segment.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -16,15 +15,6 @@
 #define PASS_MAX_NS  INT64_C(10000000000) /* for each segment */
 #define PENDING      (1u << 20)           /* bytes that wait for the disk while it is busy */
 #define UNPACKED_MAX (UINT64_C(4) << 30)  /* bytes of a trace that may be unpacked meanwhile */
-
-bool tl_repack_due_locked(const struct tl_trace *trace)
-{
-    if (!tl_trace_mine_locked(trace) || trace->deleted || trace->raw_removed ||
-        trace->raw_bytes <= trace->repacked)
-        return false;
-    return trace->complete ||
-           trace->raw_bytes - trace->repacked > trace->lake->segment_bytes + TL_SPOOL_BLOCK;
-}
 
 /* ---- one segment ---------------------------------------------------------------------------- */
 
@@ -246,9 +236,4 @@ int tl_repack_start(struct tl_lake *lake, struct tl_fail *fail)
 void tl_repack_stop(struct tl_lake *lake)
 {
     tl_chore_stop(&lake->repack, lake);
-}
-
-void tl_repack_wake(struct tl_lake *lake)
-{
-    tl_chore_wake(&lake->repack, lake);
 }

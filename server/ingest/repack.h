@@ -17,9 +17,5 @@ struct tl_trace;
 
 TL_MUST_USE int tl_repack_start(struct tl_lake *lake, struct tl_fail *fail);
 void tl_repack_stop(struct tl_lake *lake);
-/* Does a trace have a segment to pack? Called with its lock held. */
-bool tl_repack_due_locked(const struct tl_trace *trace);
-/* Look for segments now. Call without the lock of any trace held. */
-void tl_repack_wake(struct tl_lake *lake);
 
 #endif

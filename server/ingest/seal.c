@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Captures whose rig is gone. */
 #include "base/journal.h"
+#include "ingest/session.h"
 #include "lake/lakeint.h"
 #include "share/share.h"
 

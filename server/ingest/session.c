@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Ingest sessions: write a rig's capture to the spool, and wake the decode job. */
+#include "ingest/session.h"
 #include "base/journal.h"
+#include "change/change.h"
 #include "ingest/identity.h"
 #include "ingest/repack.h"
 #include "lake/lakeint.h"

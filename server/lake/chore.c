@@ -47,3 +47,13 @@ void tl_chore_wake(struct tl_chore *chore, struct tl_lake *lake)
     pthread_cond_signal(&chore->wake);
     pthread_mutex_unlock(&lake->lock);
 }
+
+void tl_housekeeper_wake(struct tl_lake *lake)
+{
+    tl_chore_wake(&lake->house, lake);
+}
+
+void tl_repack_wake(struct tl_lake *lake)
+{
+    tl_chore_wake(&lake->repack, lake);
+}

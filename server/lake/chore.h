@@ -34,4 +34,9 @@ void tl_chore_stop(struct tl_chore *chore, struct tl_lake *lake);
 /* Make the thread check for work now. */
 void tl_chore_wake(struct tl_chore *chore, struct tl_lake *lake);
 
+/* Have the housekeeper (upkeep/housekeeper.h), or the packing of raw segments (ingest/repack.h),
+ * look for work now. */
+void tl_housekeeper_wake(struct tl_lake *lake);
+void tl_repack_wake(struct tl_lake *lake);
+
 #endif

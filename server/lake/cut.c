@@ -2,7 +2,6 @@
 /* Snapshots of a lane for readers, and iteration over their chunks. */
 #include "lake/cut.h"
 #include "shard/stackmark.h"
-#include "share/share.h"
 #include "stf/flow_map.h"
 #include "stf/known.h"
 
@@ -61,7 +60,7 @@ int tl_cut_open(struct tl_cut *out, struct tl_lake *lake, const char *id, const 
     if (!trace)
         return tl_no_content(lake, fail, id);
     tl_edge_read(trace);
-    struct tl_gen *gen = tl_trace_settled(trace);
+    struct tl_gen *gen = lake->rooms->settled(trace);
     tl_trace_put(trace);
     struct tl_lane *lane = tl_gen_lane(gen, stream);
     const int r =

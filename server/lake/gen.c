@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Generations and their lanes: lifetime, catalog, image. Decoding is in decode_job.c. */
-#include "ingest/decode_memory.h"
-#include "ingest/remake.h"
-#include "ingest/resume.h"
-#include "ingest/suspect.h"
 #include "lake/lakeint.h"
 
 #include <stdarg.h>
@@ -18,6 +14,55 @@ uint64_t tl_lane_sealed_locked(const struct tl_lane *lane)
         return 0;
     const struct tl_shard_row *last = &lane->rows.v[lane->rows.n - 1];
     return last->first + last->n;
+}
+
+bool tl_lane_is_incomplete(struct tl_lane *lane, uint64_t shard)
+{
+    pthread_mutex_lock(&lane->lock);
+    const bool is = tl_numbers_find(&lane->incomplete, shard) != TL_NO_NUMBER;
+    pthread_mutex_unlock(&lane->lock);
+    return is;
+}
+
+/* Best effort. */
+void tl_lane_note_incomplete(struct tl_lane *lane, uint64_t shard)
+{
+    pthread_mutex_lock(&lane->lock);
+    if (tl_numbers_find(&lane->incomplete, shard) == TL_NO_NUMBER)
+        (void)!tl_numbers_add(&lane->incomplete, shard);
+    pthread_mutex_unlock(&lane->lock);
+}
+
+static void free_stats(struct tl_shard_stats *stats)
+{
+    if (stats)
+        tl_shard_stats_fini(stats);
+    free(stats);
+}
+
+void tl_lane_forget_stats_locked(struct tl_lane *lane)
+{
+    for (size_t i = 0; i < lane->n_stats; i++)
+        free_stats(lane->stats[i]);
+    free(lane->stats);
+    lane->stats = NULL;
+    lane->n_stats = lane->cap_stats = lane->stats_bytes = 0;
+}
+
+static void free_calltree(struct tl_calltree *tree)
+{
+    if (tree)
+        tl_calltree_fini(tree);
+    free(tree);
+}
+
+void tl_lane_forget_calltrees_locked(struct tl_lane *lane)
+{
+    for (size_t i = 0; i < lane->n_calltrees; i++)
+        free_calltree(lane->calltrees[i]);
+    free(lane->calltrees);
+    lane->calltrees = NULL;
+    lane->n_calltrees = lane->cap_calltrees = lane->calltree_bytes = 0;
 }
 
 static void lane_free(struct tl_lane *lane)
@@ -140,18 +185,12 @@ void tl_gen_put(struct tl_gen *gen)
     forget_views(gen);
     if (atomic_load(&gen->obsolete))
         remove_shards(gen);
-    tl_decode_memory_release(gen);
-    tl_suspect_forget(gen);
-    tl_decode_free(gen->decode);
-    tl_spool_reader_free(gen->reader);
-    tl_packer_free(gen->packer);
+    gen->lake->rooms->end_decode(gen);
     for (size_t i = 0; i < gen->n_lanes; i++)
         lane_free(gen->lanes[i]);
     free(gen->lanes);
     free(gen->marks);
-    tl_mark_drop(gen);
     pthread_mutex_destroy(&gen->marks_lock);
-    free(gen->by_stream);
     tl_program_put(gen->lake, gen->program);
     tl_setup_fini(&gen->setup);
     pthread_mutex_destroy(&gen->lock);
@@ -274,4 +313,9 @@ const struct tl_image *tl_gen_image(struct tl_gen *gen)
 {
     const struct tl_image *image;
     return tl_gen_load_image(gen, &image, NULL) < 0 ? NULL : image;
+}
+
+bool tl_gen_keeps_counts(const struct tl_gen *gen, bool is_virtual, const struct tl_shard_row *row)
+{
+    return !is_virtual || row->number > 0 || row->n >= gen->lake->options.shard_insns / 2;
 }

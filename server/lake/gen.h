@@ -16,10 +16,10 @@
 #include "builder/build.h"
 #include "catalog/clockfit.h"
 #include "decode/decode.h"
-#include "ingest/spool.h"
 #include "lake.h"
 #include "lake/program.h"
 #include "lake/shardrows.h"
+#include "raw/spool.h"
 #include "store/checkpoint.h"
 #include "store/hash.h"
 
@@ -118,8 +118,8 @@ struct tl_gen {
     char waits[256];            /* why decoding waits, told instead; "": it does not */
     char whose[TL_HASH_TEXT]; /* hash of everything that checkpoints depend on, "": not computed yet
                                  / */
-    /* Marks (ingest/remake.h): raw offset of the first mark of each stored list, and the marks that
-     * are not in a stored list yet. */
+    /* Marks (virtual/remake.h): raw offset of the first mark of each stored list, and the marks
+     * that are not in a stored list yet. */
     uint64_t *marks;
     size_t n_marks, cap_marks;
     struct tl_mark *late_marks;
@@ -136,7 +136,7 @@ struct tl_gen {
     size_t together;     /* number of bytes after which it is flushed */
     size_t slice;        /* number of bytes per push */
     struct tl_turn_time turn;
-    size_t memory;            /* bytes, as last measured: ingest/decode_memory.h */
+    size_t memory;            /* bytes, as last measured: decoding/decode_memory.h */
     int64_t measured_ns;      /* when that was: monotonic */
     size_t completed;         /* number of shards completed */
     struct tl_packer *packer; /* compresses what the crew has not, when a shard is stored */
@@ -144,9 +144,9 @@ struct tl_gen {
     pthread_t sealer;
     bool sealing;
     atomic_bool seal_over;
-    bool is_edge;       /* another server also decodes it, and stores it: share/edge.c */
+    bool is_edge;       /* another server also decodes it, and stores it: lake/edge.c */
     bool wants_virtual; /* the trace had the label for it when decoding began */
-    bool is_virtual;    /* only the index of shards is stored, and marks (ingest/remake.h) */
+    bool is_virtual;    /* only the index of shards is stored, and marks (virtual/remake.h) */
     size_t seal_lanes;  /* number of lanes whose shards it stores */
     int seal_result;
     struct tl_fail seal_fail;
@@ -157,7 +157,7 @@ struct tl_gen {
     bool has_mark;
     struct tl_lane **by_stream; /* lane of each tl_decode_stream.index */
     size_t n_by_stream, cap_by_stream;
-    /* ingest/suspect.h: its record, NULL: none; is it the only suspect that has a turn; processor
+    /* decoding/suspect.h: its record, NULL: none; is it the only suspect that has a turn; processor
      * time taken since it was begun or has progressed, and that of the thread when its turn began.
      */
     struct tl_suspect *suspect;
@@ -223,5 +223,12 @@ bool tl_lane_is_timed(const struct tl_lane *lane);
  * ticks.
  */
 uint64_t tl_lane_time(const struct tl_lane *lane, uint64_t ticks);
+#define TL_KEPT_MAX (512u << 10) /* maximum size of such an object worth storing */
+/*
+ * Are code counts and call trees of this shard stored (query/kept.h)? Not if it is virtual, the
+ * first of its stream and short: then it is nearly always the only one, counting it again takes
+ * milliseconds, and its counts may be larger than its raw bytes.
+ */
+bool tl_gen_keeps_counts(const struct tl_gen *gen, bool is_virtual, const struct tl_shard_row *row);
 
 #endif

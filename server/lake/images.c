@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* Program images: stored by the hash of their content, found by hash or build ID. */
 #include "lake/lakeint.h"
-#include "share/share.h"
 #include "store/hash.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static void image_key(char out[static 96], const char *hash)
+void tl_image_key(char out[static 96], const char *hash)
 {
     snprintf(out, 96, "i/%.64s", hash + 7);
 }
@@ -41,7 +40,7 @@ int tl_lake_image_hash(struct tl_lake *lake, const char *name, char out[static 7
     }
     if (!out[0])
         return TL_NOTFOUND;
-    image_key(key, out);
+    tl_image_key(key, out);
     return lake->backend->ops->size(lake->backend, key, &size, NULL);
 }
 
@@ -67,7 +66,7 @@ int tl_lake_image_content(struct tl_lake *lake, const char *hash, struct tl_buf 
 {
     char key[96], found[TL_HASH_TEXT];
     const size_t before = out->n;
-    image_key(key, hash);
+    tl_image_key(key, hash);
     int r = tl_backend_get_all(lake->backend, key, out, fail);
     if (r >= 0)
         r = tl_hash_text((struct tl_bytes){out->p + before, out->n - before}, found);
@@ -81,15 +80,6 @@ int tl_lake_image_need(struct tl_lake *lake, const char *hash, struct tl_fail *f
     char found[72];
     const int r = tl_lake_image_hash(lake, hash, found);
     return r == TL_NOTFOUND ? complain(lake, hash, TL_NOTFOUND, fail) : r;
-}
-
-/* Is the stored content the one with this hash? A damaged image cannot be told from its size. */
-static bool is_intact(struct tl_lake *lake, const char *hash)
-{
-    struct tl_buf content = {0};
-    const int r = tl_lake_image_content(lake, hash, &content, NULL);
-    tl_buf_fini(&content);
-    return r != TL_BAD && r != TL_NOTFOUND;
 }
 
 int tl_lake_get_image(struct tl_lake *lake, const char *name, struct tl_image_row *row,
@@ -128,11 +118,28 @@ static int find_announced(void *context, const struct tl_catalog_image *image)
     return TL_OK;
 }
 
-bool tl_lake_keeps_image(struct tl_lake *lake, const char *hash)
+/* Is the stored content the one with this hash? A damaged image cannot be told from its size. */
+bool tl_image_is_intact(struct tl_lake *lake, const char *hash)
+{
+    struct tl_buf content = {0};
+    const int r = tl_lake_image_content(lake, hash, &content, NULL);
+    tl_buf_fini(&content);
+    return r != TL_BAD && r != TL_NOTFOUND;
+}
+
+int tl_image_is_announced(struct tl_lake *lake, const char *hash, bool *is, struct tl_fail *fail)
 {
     struct announced_search search = {hash, false};
-    const int r = lake->catalog->ops->images(lake->catalog, find_announced, &search, NULL);
-    return r >= 0 && search.announced && is_intact(lake, hash);
+    const int r = lake->catalog->ops->images(lake->catalog, find_announced, &search, fail);
+    *is = search.announced;
+    return r;
+}
+
+bool tl_lake_keeps_image(struct tl_lake *lake, const char *hash)
+{
+    bool announced;
+    return tl_image_is_announced(lake, hash, &announced, NULL) >= 0 && announced &&
+           tl_image_is_intact(lake, hash);
 }
 
 /* Find the build ID note of an ELF file, in hex, by searching for its header. */
@@ -155,77 +162,6 @@ static void find_build_id(struct tl_bytes elf, char out[static 64])
     }
 }
 
-struct users {
-    const char *hash, *build_id; /* build_id may be NULL */
-    bool failed;                 /* only of failed traces */
-    struct tl_buf names;         /* of traces whose setup names the image, NUL-terminated */
-};
-
-static int find_user(void *context, const struct tl_catalog_trace *row)
-{
-    struct users *const users = context;
-    if (users->failed && row->state != TL_TRACE_FAILED)
-        return TL_OK;
-    return strstr(row->setup, users->hash) ||
-                   (users->build_id && strstr(row->setup, users->build_id))
-               ? tl_buf_add(&users->names, row->id, strlen(row->id) + 1)
-               : TL_OK;
-}
-
-/* Does another server receive the trace? That one is told then, and decodes it again itself. */
-static bool is_pushed_elsewhere(struct tl_trace *trace)
-{
-    struct tl_backend *const backend = trace->lake->backend;
-    pthread_mutex_lock(&trace->lock);
-    const bool live = trace->state == TL_TRACE_LIVE && !tl_trace_mine_locked(trace);
-    pthread_mutex_unlock(&trace->lock);
-    if (!live)
-        return false;
-    const int r = tl_trace_pin(trace, TL_PIN_TRY, NULL);
-    if (r >= 0)
-        tl_trace_unpin(trace);
-    else if (r == TL_AGAIN)
-        backend->ops->report(backend, TL_NEWS_IMAGE, trace->id);
-    return r == TL_AGAIN;
-}
-
-/* A deleted trace, or another server's, is left unchanged; one that the store cannot return now is
- * to be tried again. */
-static int redecode_user(struct tl_lake *lake, const char *id, struct tl_fail *fail)
-{
-    struct tl_trace *const trace = tl_lake_find_trace(lake, id);
-    if (!trace) {
-        const int r = tl_no_trace(lake, fail, id);
-        return r == TL_NOTFOUND ? TL_OK
-               : r == TL_AGAIN
-                   ? tl_fail_set(fail, TL_UNREACHABLE, "the store did not tell of trace %.64s", id)
-                   : r;
-    }
-    const int r = is_pushed_elsewhere(trace) ? TL_OK : tl_lake_redecode(lake, id, NULL, fail);
-    tl_trace_put(trace);
-    return r == TL_DENIED || r == TL_NOTFOUND || r == TL_BAD || r == TL_USAGE || r == TL_AGAIN
-               ? TL_OK
-               : r;
-}
-
-/* Decode traces again that were decoded without this image; `failed`: those that could not be. */
-static int redecode_users(struct tl_lake *lake, const struct tl_image_row *image, bool failed,
-                          struct tl_fail *fail)
-{
-    char build_id[80];
-    snprintf(build_id, sizeof(build_id), "build-id:%s", image->build_id);
-    struct users users = {
-        .hash = image->hash, .build_id = image->build_id[0] ? build_id : NULL, .failed = failed};
-    int r = lake->catalog->ops->traces(lake->catalog, find_user, &users, fail);
-    for (size_t at = 0; r >= 0 && at < users.names.n;) {
-        const char *const id = (const char *)users.names.p + at;
-        at += strlen(id) + 1;
-        r = redecode_user(lake, id, fail);
-    }
-    tl_buf_fini(&users.names);
-    return r;
-}
-
 int tl_image_describe(const char *name, struct tl_bytes content, struct tl_image_row *row)
 {
     *row = (struct tl_image_row){.size = content.n};
@@ -233,122 +169,6 @@ int tl_image_describe(const char *name, struct tl_bytes content, struct tl_image
     find_build_id(content, row->build_id);
     return tl_hash_text(content, row->hash);
 }
-
-int tl_lake_put_image(struct tl_lake *lake, const char *name, struct tl_bytes content,
-                      struct tl_image_row *row, struct tl_fail *fail)
-{
-    struct tl_backend *backend = lake->backend;
-    char key[96], name_key[96];
-    int r = tl_image_describe(name, content, row);
-    if (r < 0)
-        return tl_fail_set(fail, (enum tl_err)r, "cannot hash an image");
-    tl_lake_want_image(lake, row->hash);
-    struct announced_search search = {row->hash, false};
-    r = lake->catalog->ops->images(lake->catalog, find_announced, &search, fail);
-    if (r < 0)
-        return r;
-    const bool there = tl_lake_has_image(lake, row->hash);
-    const bool known = there && is_intact(lake, row->hash);
-    if (known && search.announced)
-        return TL_OK;
-    image_key(key, row->hash);
-    snprintf(name_key, sizeof(name_key), "n/%s", key + 2);
-    const struct tl_bytes text = {(const uint8_t *)row->name, strlen(row->name)};
-    r = tl_backend_put(backend, name_key, text, fail);
-    if (r >= 0 && !known)
-        r = tl_backend_put(backend, key, content, fail);
-    if (r < 0)
-        return r;
-    const struct tl_catalog_image image = {
-        .hash = row->hash, .name = row->name, .build_id = row->build_id, .size = row->size};
-    r = lake->catalog->ops->add_image(lake->catalog, &image, fail);
-    if (r >= 0 && !tl_is_source(row->name))
-        r = redecode_users(lake, row, there && search.announced, fail);
-    return r < 0 ? r : lake->catalog->ops->announce_image(lake->catalog, row->hash, fail);
-}
-
-/* ---- removing ---------------------------------------------------------------------------- */
-
-/* The row last: until then it can be tried again. */
-int tl_image_discard(struct tl_lake *lake, const char *hash, struct tl_fail *fail)
-{
-    struct tl_backend *const backend = lake->backend;
-    char key[96];
-    image_key(key, hash);
-    int r = backend->ops->remove(backend, key, fail);
-    key[0] = 'n';
-    if (r >= 0)
-        r = backend->ops->remove(backend, key, fail);
-    return r < 0 ? r : lake->catalog->ops->remove_image(lake->catalog, hash, fail);
-}
-
-/* Is it what a user named so? */
-static bool is_named(const struct tl_image_row *row, const char *name)
-{
-    enum { SHORTEST = 7 + 8 }; /* of the beginning of a hash */
-    const size_t n = strlen(name);
-    if (strncmp(name, "sha256:", 7) == 0)
-        return n >= SHORTEST && strncmp(row->hash, name, n) == 0;
-    return strncmp(name, "build-id:", 9) == 0 ? strcmp(row->build_id, name + 9) == 0
-                                              : *name && strcmp(row->name, name) == 0;
-}
-
-/* The only image of this name. */
-static int find_named(const struct tl_image_uses *uses, const char *name,
-                      const struct tl_image_use **out, struct tl_fail *fail)
-{
-    size_t n = 0;
-    *out = NULL;
-    for (size_t i = 0; i < uses->n; i++) {
-        if (!is_named(&uses->v[i].row, name))
-            continue;
-        if (n++ == 0)
-            *out = &uses->v[i];
-    }
-    if (n == 0)
-        return tl_fail_set(fail, TL_NOTFOUND,
-                           "there is no image %.80s; `tracelake images` lists them", name);
-    return n == 1 ? TL_OK
-                  : tl_fail_set(fail, TL_USAGE,
-                                "%zu images are named %.64s; give the sha256:… of one", n, name);
-}
-
-static int remove_named(struct tl_lake *lake, const struct tl_image_use *use, bool force,
-                        struct tl_fail *fail)
-{
-    const bool is_source = tl_is_source(use->row.name); /* of which only the timeline's text is */
-    if (use->traces > 0 && !force && !is_source)
-        return tl_fail_set(fail, TL_DENIED,
-                           "%zu trace%s with it, %.64s%s; remove %s first, or give --force: until "
-                           "it is uploaded again decoding has gaps",
-                           use->traces, use->traces == 1 ? " is decoded" : "s are decoded",
-                           use->trace, use->traces == 1 ? "" : " for one",
-                           use->traces == 1 ? "that trace" : "them");
-    pthread_mutex_lock(&lake->images_lock);
-    const int r = tl_image_discard(lake, use->row.hash, fail);
-    pthread_mutex_unlock(&lake->images_lock);
-    if (r >= 0)
-        tl_lake_want_image(lake, use->row.hash); /* not in the list of unused ones any more */
-    return r;
-}
-
-int tl_lake_remove_image(struct tl_lake *lake, const char *name, bool force,
-                         struct tl_image_row *row, struct tl_fail *fail)
-{
-    struct tl_image_uses uses;
-    const struct tl_image_use *use;
-    int r = tl_image_uses_read(&uses, lake, fail);
-    if (r >= 0)
-        r = find_named(&uses, name, &use, fail);
-    if (r >= 0)
-        *row = use->row;
-    if (r >= 0)
-        r = remove_named(lake, use, force, fail);
-    free(uses.v);
-    return r < 0 ? r : TL_OK;
-}
-
-/* ---- lists ------------------------------------------------------------------------------- */
 
 struct image_list {
     struct tl_image_row *rows;
@@ -411,43 +231,20 @@ void tl_trace_images_fini(struct tl_trace_images *images)
     images->there = NULL;
 }
 
-int tl_lake_bind_image(struct tl_lake *lake, const char *id, const struct tl_lake_binding *binding,
-                       struct tl_fail *fail)
+bool tl_is_source(const char *name)
 {
-    const char *const hash = binding->hash, *const space = binding->space;
-    if (!tl_lake_has_image(lake, hash))
-        return tl_fail_set(fail, TL_NOTFOUND, "image %.80s is not there; upload it first", hash);
-    const int bits = space && *space ? tl_space_parse(space) : TL_SPACE_ANY;
-    if (bits < 0)
-        return tl_fail_set(fail, TL_USAGE, "\"%.32s\" is no memory space", space);
-    struct tl_trace *trace = tl_lake_find_trace(lake, id);
-    if (!trace)
-        return tl_no_trace(lake, fail, id);
-    struct tl_setup setup;
-    struct tl_buf text = {0};
-    tl_setup_init(&setup);
-    pthread_mutex_lock(&trace->lock);
-    int r = tl_setup_parse(&setup, trace->setup, strlen(trace->setup), fail);
-    pthread_mutex_unlock(&trace->lock);
-    tl_trace_put(trace);
+    return strncmp(name, TL_SOURCE_PREFIX, strlen(TL_SOURCE_PREFIX)) == 0;
+}
+
+/* The row last: until then it can be tried again. */
+int tl_image_discard(struct tl_lake *lake, const char *hash, struct tl_fail *fail)
+{
+    struct tl_backend *const backend = lake->backend;
+    char key[96];
+    tl_image_key(key, hash);
+    int r = backend->ops->remove(backend, key, fail);
+    key[0] = 'n';
     if (r >= 0)
-        r = tl_grow(&setup.images, &setup.cap_images, setup.n_images + 1, sizeof(*setup.images));
-    if (r >= 0) {
-        struct tl_setup_image *image = &setup.images[setup.n_images++];
-        *image = (struct tl_setup_image){.file = strdup(hash),
-                                         .address = binding->address,
-                                         .offset = binding->offset,
-                                         .length = binding->length ? binding->length : UINT64_MAX,
-                                         .space = (unsigned)bits,
-                                         .context = binding->context,
-                                         .span = binding->span};
-        r = image->file ? tl_setup_write(&setup, &text) : TL_NOMEM;
-    }
-    if (r >= 0)
-        r = tl_buf_add(&text, "", 1);
-    if (r >= 0)
-        r = tl_lake_redecode(lake, id, (const char *)text.p, fail);
-    tl_buf_fini(&text);
-    tl_setup_fini(&setup);
-    return r;
+        r = backend->ops->remove(backend, key, fail);
+    return r < 0 ? r : lake->catalog->ops->remove_image(lake->catalog, hash, fail);
 }

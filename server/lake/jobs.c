@@ -219,7 +219,7 @@ static void wait_locked(struct tl_lake *lake, int64_t ns)
 static void run_locked(struct tl_lake *lake, struct tl_trace *trace)
 {
     pthread_mutex_unlock(&lake->lock);
-    const int64_t delay = tl_lake_run_job(trace);
+    const int64_t delay = lake->rooms->run_job(trace);
     pthread_mutex_lock(&lake->lock);
     trace->running = false;
     lake->busy--;
@@ -291,5 +291,27 @@ void tl_jobs_stop(struct tl_lake *lake)
         pthread_cond_broadcast(&lake->work);
         pthread_cond_wait(&lake->idle, &lake->lock);
     }
+    pthread_mutex_unlock(&lake->lock);
+}
+
+/* ---- ends ---------------------------------------------------------------------------------- */
+
+/*
+ * Wait until no decode job of it is queued or running. Without this a job that ends last would free
+ * the trace under the lock, which is released while waiting.
+ */
+void tl_jobs_end_locked(struct tl_lake *lake, struct tl_trace *trace)
+{
+    tl_jobs_remove_locked(lake, trace);
+    while (trace->running) {
+        pthread_cond_wait(&lake->idle, &lake->lock);
+        tl_jobs_remove_locked(lake, trace); /* it may have queued itself again */
+    }
+}
+
+void tl_lake_end_job(struct tl_lake *lake, struct tl_trace *trace)
+{
+    pthread_mutex_lock(&lake->lock);
+    tl_jobs_end_locked(lake, trace);
     pthread_mutex_unlock(&lake->lock);
 }

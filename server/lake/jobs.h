@@ -23,4 +23,8 @@ void tl_jobs_remove_locked(struct tl_lake *lake, struct tl_trace *trace);
  */
 TL_MUST_USE int tl_jobs_give_way(struct tl_lake *lake, struct tl_turn_time *turn);
 
+/* Wait until no job of it is queued or running. The caller holds the lake's lock, which is released
+ * while waiting, and a reference. */
+void tl_jobs_end_locked(struct tl_lake *lake, struct tl_trace *trace);
+
 #endif

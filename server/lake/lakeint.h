@@ -48,9 +48,12 @@ struct tl_cached_view {
     uint64_t key;         /* hash of its key */
 };
 
+struct tl_lake_rooms;
+
 typedef void tl_lake_times(struct tl_age_times *out);
 
 struct tl_lake {
+    const struct tl_lake_rooms *rooms;
     struct tl_backend *backend;
     bool owns_backend;
     struct tl_lease *lease;
@@ -74,7 +77,7 @@ struct tl_lake {
     struct tl_image_unused unused; /* guarded by it */
     unsigned images_counted;       /* rounds of retention; guarded by retain_lock */
     _Atomic uint64_t images_unused, image_bytes_unused; /* as last counted */
-    uint64_t decode_limit;                              /* ingest/decode_memory.h, */
+    uint64_t decode_limit;                              /* decoding/decode_memory.h, */
     _Atomic uint64_t decode_bytes, decodes;             /* in use, and by how many generations */
     pthread_mutex_t retain_lock;                        /* one at a time; outermost */
     pthread_mutex_t clock_lock;
@@ -162,10 +165,6 @@ void tl_lake_boot(char out[static TL_BOOT_BYTES]);
 /* For tests: read the clocks with this function. Before anything depends on it. */
 void tl_lake_set_times(struct tl_lake *lake, tl_lake_times *times);
 
-/* As tl_lake_open(), over a backend that the caller owns. */
-TL_MUST_USE int tl_lake_open_on(struct tl_lake **out, struct tl_backend *backend,
-                                const struct tl_lake_options *options, struct tl_fail *fail);
-
 /* Find the trace with this id, with a reference, reading it into the table if necessary. NULL:
  * there is none, or the store does not respond (tl_no_trace()). */
 struct tl_trace *tl_lake_find_trace(struct tl_lake *lake, const char *id);
@@ -202,7 +201,6 @@ struct tl_names {
 /* Append up to `most` names; begin with a zeroed struct. Returns 1: there may be more; TL_OK. */
 TL_MUST_USE int tl_lake_names(struct tl_lake *lake, size_t most, struct tl_names *names,
                               struct tl_fail *fail);
-TL_MUST_USE int tl_trace_fill_row(struct tl_trace *trace, struct tl_trace_row *row);
 /* Its present contribution to the totals. */
 void tl_trace_digest_locked(struct tl_trace *trace, struct tl_digest *out);
 /* Remove it from the table, with the table's reference. False: it was not in it. */
@@ -211,33 +209,14 @@ bool tl_lake_unlink_locked(struct tl_lake *lake, struct tl_trace *trace);
 void tl_lake_unlink(struct tl_lake *lake, struct tl_trace *trace);
 /* Wait until no decode job of it is queued or running. */
 void tl_lake_end_job(struct tl_lake *lake, struct tl_trace *trace);
-/* Add a new trace to the table and the catalog. TL_EXISTS. */
-TL_MUST_USE int tl_lake_add_trace(struct tl_lake *lake, const char *id, const char *rig,
-                                  const char *setup, struct tl_trace **out, struct tl_fail *fail);
 /* Queue a decode job of the trace, due in `delay_ns`; if one is queued, it becomes due no later
  * than that. lake/jobs.h has the rest about them. */
 void tl_lake_queue(struct tl_lake *lake, struct tl_trace *trace, int64_t delay_ns);
-/* Run one decode job. Returns the delay in ns until the next one is due, < 0: none is. */
-int64_t tl_lake_run_job(struct tl_trace *trace);
 void tl_lake_notify(struct tl_lake *lake);
-/*
- * Continue hashing complete captures that have no hash: upkeep/contents.c. Returns whether there is
- * more to do; `*soon`: in TL_FRESH_NS. Housekeeper's thread only.
- */
-bool tl_contents_hash(struct tl_lake *lake, bool *soon);
-void tl_contents_free(struct tl_lake *lake);
-/* The housekeeper's thread applies retention, retries failed operations of the medium, and returns
- * free memory. */
-TL_MUST_USE int tl_housekeeper_start(struct tl_lake *lake, struct tl_fail *fail);
-void tl_housekeeper_stop(struct tl_lake *lake);
-void tl_housekeeper_wake(struct tl_lake *lake);
-void tl_housekeeper_free(struct tl_lake *lake);
 /* Let traces that nobody reads let go of their programs, until all have at most this many bytes. */
 void tl_lake_trim_programs(struct tl_lake *lake, uint64_t most);
 /* Limit for the housekeeper, if decoding may have eight times as much. */
 #define TL_PROGRAM_BYTES (UINT64_C(64) << 20)
-/* Start on unfinished work, once the catalog is open. */
-TL_MUST_USE int tl_lake_begin(struct tl_lake *lake, struct tl_fail *fail);
 /* Remove objects of deleted traces and generations left behind by a crash. */
 TL_MUST_USE int tl_lake_remove_orphans(struct tl_lake *lake, struct tl_fail *fail);
 /* Remove all unused objects below a prefix. The housekeeper retries what the medium fails to remove
@@ -245,15 +224,12 @@ TL_MUST_USE int tl_lake_remove_orphans(struct tl_lake *lake, struct tl_fail *fai
 void tl_lake_discard(struct tl_lake *lake, const char *prefix);
 /* Let the housekeeper do it. After a crash before that they are orphans. */
 void tl_lake_discard_later(struct tl_lake *lake, const char *prefix);
-/* Mark the capture as complete with this many bytes. TL_IO. */
-TL_MUST_USE int tl_trace_complete(struct tl_trace *trace, uint64_t bytes, struct tl_fail *fail);
-/* Seal traces that have not been pushed for the time set by tl_lake_set_seal_after(). */
-void tl_lake_seal_left(struct tl_lake *lake, int64_t now_ns);
-/* Delete a capture without bytes that nobody pushes. Does nothing with any other. */
-void tl_trace_delete_empty(struct tl_trace *trace);
 /* Record the last generation of a deleted trace, so that a new trace of that name begins after it,
  * and have its raw bytes removed. */
 void tl_lake_bury(struct tl_lake *lake, const char *id, uint64_t generation);
+/* Remove what is in the list and due, or (not NULL) this prefix; one caller at a time. */
+TL_MUST_USE int tl_lake_remove_garbage(struct tl_lake *lake, const char *prefix,
+                                       struct tl_fail *fail);
 /* Determine the first generation of a new trace, once nothing of an older one of the same name is
  * left except shards that are being read. */
 TL_MUST_USE int tl_lake_first_generation(struct tl_lake *lake, const char *id, uint64_t *out,
@@ -268,39 +244,23 @@ void tl_views_keep(struct tl_lake *lake, struct tl_cached_view *views, size_t n,
 /* Get a stored shard's view, from the cache if possible. */
 TL_MUST_USE int tl_lake_view(struct tl_lake *lake, struct tl_lane *lane, uint64_t number,
                              struct tl_view **out, struct tl_fail *fail);
-/* Open a virtual shard by its index, for tl_lake_view(). */
-TL_MUST_USE int tl_lane_open_virtual(struct tl_lane *lane, uint64_t number, struct tl_view **out,
-                                     struct tl_fail *fail);
 /* Make a shard of the lane, complete or growing, virtual; it has only its index. */
 void tl_lane_make_virtual(struct tl_lane *lane, struct tl_view *view);
-/*
- * The serving generation, for reading the contents of its shards; release with tl_gen_put(). If
- * another program version made virtual shards of it, it is decoded again and waited for, at most a
- * minute.
- */
-struct tl_gen *tl_trace_settled(struct tl_trace *trace);
-/* Will shards decoded from now on be virtual? */
-bool tl_trace_is_virtual(struct tl_trace *trace);
-/*
- * Does the generation have virtual shards, which are useless without raw bytes? Queries the store.
- */
-TL_MUST_USE int tl_gen_has_virtual(struct tl_gen *gen, bool *has, struct tl_fail *fail);
-/* Do the labels contain the line "key=value"? */
-bool tl_label_is(const char *labels, const char *line);
 /* Compute hash, size and build ID of an image; `name` is copied into the row. TL_NOMEM. */
 TL_MUST_USE int tl_image_describe(const char *name, struct tl_bytes content,
                                   struct tl_image_row *row);
+/* The key of the object with an image's content. */
+void tl_image_key(char out[static 96], const char *hash);
 /* Hash of a stored image, named by its hash or as "build-id:<hex>". TL_NOTFOUND. */
 TL_MUST_USE int tl_lake_image_hash(struct tl_lake *lake, const char *name, char out[static 72]);
+/* Is the stored content the one with this hash? Reads it. Have traces been decoded with it (catalog)? */
+bool tl_image_is_intact(struct tl_lake *lake, const char *hash);
+TL_MUST_USE int tl_image_is_announced(struct tl_lake *lake, const char *hash, bool *is,
+                                      struct tl_fail *fail);
 /* Remove the objects and the row of an image. */
 TL_MUST_USE int tl_image_discard(struct tl_lake *lake, const char *hash, struct tl_fail *fail);
 /* Does the name denote a source file? */
 bool tl_is_source(const char *name);
-/* Write all rows of a trace anew, from the copy of its row and its shards. TL_AGAIN: it is being
- * worked on; TL_BAD: the copy is damaged, too. */
-TL_MUST_USE int tl_lake_restore_rows(struct tl_lake *lake, const char *id, struct tl_fail *fail);
-/* Add rows of images that have none. */
-TL_MUST_USE int tl_lake_restore_images(struct tl_lake *lake, struct tl_fail *fail);
 /* Is the image with this hash there? TL_NOTFOUND, with advice. */
 TL_MUST_USE int tl_lake_image_need(struct tl_lake *lake, const char *hash, struct tl_fail *fail);
 /* Append the content of the image with this hash. TL_BAD: it is damaged; TL_NOTFOUND. */
@@ -310,5 +270,64 @@ TL_MUST_USE int tl_lake_image_content(struct tl_lake *lake, const char *hash, st
 void tl_lake_forget_views(struct tl_lake *lake, const char *prefix);
 /* Free the readers of raw bytes: while none is in use. */
 void tl_lake_forget_readers(struct tl_lake *lake);
+/*
+ * Put a trace from the catalog into the table: callback of the catalog, with the lake as
+ * context.
+ */
+int tl_lake_show(void *lake, const struct tl_catalog_trace *row);
+/* The row of a trace outside the table has changed: a read of it in progress is outdated. */
+void tl_lake_overtaken(struct tl_lake *lake);
+/* Create a trace and its first generation from a row, in no table yet. */
+TL_MUST_USE int tl_trace_make(struct tl_lake *lake, const struct tl_catalog_trace *row,
+                              struct tl_trace **out, struct tl_fail *fail);
+
+/* ---- live edges of other servers' traces: edge.c ------------------------------------------------
+ */
+
+/* A client reads the trace up to its decoded end: make that as live as at the server that decodes
+ * it. Must be called without holding a lock of the trace. */
+void tl_edge_read(struct tl_trace *trace);
+/* The row of another server's trace has changed. Called with trace->owning held. Is the served
+ * generation the live edge, and does it continue? Otherwise the trace must be reloaded. */
+bool tl_edge_continues(struct tl_trace *trace, const struct tl_catalog_trace *row);
+/* The trace has taken over that row: decode what is new. */
+void tl_edge_wake(struct tl_trace *trace);
+/* Does the trace have a live edge at another server? With its lock held. */
+bool tl_edge_exists_locked(const struct tl_trace *trace);
+/* Drop the edge; it may be served until another generation is. With the trace's lock held; returns
+ * a reference that the caller must put after releasing the lock. */
+struct tl_gen *tl_edge_end_locked(struct tl_trace *trace);
+
+/* ---- what the rooms above do for the lake's objects
+ * ---------------------------------------------- */
+
+/* Set before any of them is used (opening/open.c), and never changed. */
+struct tl_lake_rooms {
+    /* Decoding: run one decode job; the delay in ns until the next one is due, < 0: none is. Free
+     * what decoding has of a generation. */
+    int64_t (*run_job)(struct tl_trace *trace);
+    void (*end_decode)(struct tl_gen *gen);
+    /* Virtual shards: regenerate part of one; forget the decoders that could continue, by a prefix
+     * of shard keys; the serving generation once its shards can be regenerated. */
+    tl_view_make *make;
+    void (*forget_makers)(struct tl_lake *lake, const char *prefix);
+    struct tl_gen *(*settled)(struct tl_trace *trace);
+    /* Changes: tl_lake_put_image(). */
+    int (*put_image)(struct tl_lake *lake, const char *name, struct tl_bytes content,
+                     struct tl_image_row *row, struct tl_fail *fail);
+    /* Ingest: end the push of a trace, if it has one; the client is expected to reconnect. */
+    void (*evict)(struct tl_trace *trace);
+};
+
+/* ---- its life: lake.c ---------------------------------------------------------------------------
+ */
+
+/* A lake with nothing in it, on a backend that the caller owns; NULL: no memory. */
+struct tl_lake *tl_lake_new(struct tl_backend *backend, const struct tl_lake_options *options,
+                            const struct tl_lake_rooms *rooms);
+/* Release the references of the table and of the queue, once all threads have ended. */
+void tl_lake_put_all(struct tl_lake *lake);
+/* Free it: everything in it has been. */
+void tl_lake_free(struct tl_lake *lake);
 
 #endif

@@ -4,7 +4,6 @@
  * least recently used first, once all loaded programs together exceed a limit. They are loaded
  * again when they are needed.
  */
-#include "ingest/remake.h"
 #include "lake/lakeint.h"
 
 #include <stdio.h>
@@ -48,7 +47,7 @@ static void forget_remakers(struct tl_lake *lake, const char *id)
 {
     char prefix[80];
     snprintf(prefix, sizeof prefix, "t/%s/", id);
-    tl_remakers_forget(lake, prefix);
+    lake->rooms->forget_makers(lake, prefix);
 }
 
 struct idle {

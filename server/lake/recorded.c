@@ -37,7 +37,8 @@ static int store_made(struct tl_lake *lake, struct tl_setup *setup, struct tl_fa
         const struct tl_buf *const made = tl_setup_made(setup, image->file);
         if (!made)
             continue;
-        r = tl_lake_put_image(lake, image->file, (struct tl_bytes){made->p, made->n}, &row, fail);
+        r = lake->rooms->put_image(lake, image->file, (struct tl_bytes){made->p, made->n}, &row,
+                                   fail);
         char *const hash = r >= 0 ? strdup(row.hash) : NULL;
         if (r >= 0 && !hash)
             return TL_NOMEM;

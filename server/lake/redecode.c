@@ -1,33 +1,26 @@
 /* SPDX-License-Identifier: MIT */
-/* Decoding a trace again, with another setup or the previous one. */
+/*
+ * A new generation of a trace: decoded with another setup, or anew with the same. The served one
+ * stays until the new one has caught up.
+ */
 #include "lake/lakeint.h"
-#include "share/share.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-int tl_lake_redecode(struct tl_lake *lake, const char *id, const char *setup, struct tl_fail *fail)
+int tl_trace_redecode(struct tl_trace *trace, const char *setup, struct tl_fail *fail)
 {
-    struct tl_trace *trace = tl_lake_find_trace(lake, id);
-    if (!trace)
-        return tl_no_trace(lake, fail, id);
-    const int pinned = tl_trace_pin(trace, TL_PIN_ASK, fail);
-    if (pinned < 0) {
-        tl_trace_put(trace);
-        return pinned;
-    }
+    struct tl_lake *const lake = trace->lake;
     pthread_mutex_lock(&trace->lock);
     char *text = strdup(setup ? setup : trace->setup);
     const uint64_t number = trace->wanted + 1;
     pthread_mutex_unlock(&trace->lock);
     struct tl_gen *gen = NULL;
-    int r = text ? tl_gen_new(&gen, lake, id, number, text, fail)
+    int r = text ? tl_gen_new(&gen, lake, trace->id, number, text, fail)
                  : tl_fail_set(fail, TL_NOMEM, "no memory");
     if (r < 0) {
         free(text);
-        tl_trace_unpin(trace);
-        tl_trace_put(trace);
         return r;
     }
     pthread_mutex_lock(&trace->lock);
@@ -36,9 +29,10 @@ int tl_lake_redecode(struct tl_lake *lake, const char *id, const char *setup, st
     if (trace->raw_removed) {
         r = tl_fail_set(fail, TL_DENIED,
                         "the raw bytes of %s were removed by retention; it cannot be decoded anew",
-                        id);
+                        trace->id);
     } else if (trace->wanted + 1 != number) {
-        r = tl_fail_set(fail, TL_AGAIN, "trace %s is being changed by another; try again", id);
+        r = tl_fail_set(fail, TL_AGAIN, "trace %s is being changed by another; try again",
+                        trace->id);
     } else {
         trace->making = gen;
         /* The serving generation keeps its setup until another one has been decoded. */
@@ -71,27 +65,5 @@ int tl_lake_redecode(struct tl_lake *lake, const char *id, const char *setup, st
         tl_lake_queue(lake, trace, 0);
         tl_trace_changed(trace);
     }
-    tl_trace_unpin(trace);
-    tl_trace_put(trace);
-    return r;
-}
-
-int tl_lake_redecode_back(struct tl_lake *lake, const char *id, struct tl_fail *fail)
-{
-    struct tl_trace *trace = tl_lake_find_trace(lake, id);
-    if (!trace)
-        return tl_no_trace(lake, fail, id);
-    pthread_mutex_lock(&trace->lock);
-    const bool has = trace->earlier != NULL;
-    char *earlier = has ? strdup(trace->earlier) : NULL;
-    pthread_mutex_unlock(&trace->lock);
-    int r = TL_OK;
-    if (!has)
-        r = tl_fail_set(fail, TL_USAGE, "trace %s has had no other setup", id);
-    else
-        r = earlier ? tl_lake_redecode(lake, id, earlier, fail)
-                    : tl_fail_set(fail, TL_NOMEM, "no memory");
-    free(earlier);
-    tl_trace_put(trace);
     return r;
 }

@@ -4,9 +4,7 @@
  * catalog.
  */
 #include "base/hash.h"
-#include "ingest/repack.h"
 #include "lake/lakeint.h"
-#include "share/share.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -176,8 +174,8 @@ int tl_trace_take_row(struct tl_trace *t, const struct tl_catalog_trace *row, st
 }
 
 /* Create a trace object with its first generation, in no table yet. */
-static int make_trace(struct tl_lake *lake, const struct tl_catalog_trace *row,
-                      struct tl_trace **out, struct tl_fail *fail)
+int tl_trace_make(struct tl_lake *lake, const struct tl_catalog_trace *row, struct tl_trace **out,
+                  struct tl_fail *fail)
 {
     struct tl_trace *t = calloc(1, sizeof(*t));
     if (!t)
@@ -212,7 +210,7 @@ static int load_unreadable(struct tl_lake *lake, const struct tl_catalog_trace *
     bare.setup = "";
     bare.state = TL_TRACE_FAILED;
     bare.message = why->text;
-    int r = make_trace(lake, &bare, out, fail);
+    int r = tl_trace_make(lake, &bare, out, fail);
     if (r < 0)
         return r;
     free((*out)->setup);
@@ -224,7 +222,7 @@ int tl_trace_of_row(struct tl_lake *lake, const struct tl_catalog_trace *row, st
 {
     struct tl_fail why = {0};
     atomic_fetch_add(&lake->traces_read, 1);
-    int r = make_trace(lake, row, out, &why);
+    int r = tl_trace_make(lake, row, out, &why);
     if (r == TL_BAD || r == TL_USAGE)
         r = load_unreadable(lake, row, &why, out, NULL);
     if (r >= 0)
@@ -430,148 +428,7 @@ int tl_lake_gen(struct tl_lake *lake, const char *name, struct tl_gen **out, str
 
 /* ---- new traces ----------------------------------------------------------------------------- */
 
-int tl_lake_add_trace(struct tl_lake *lake, const char *id, const char *rig, const char *setup,
-                      struct tl_trace **out, struct tl_fail *fail)
-{
-    const int64_t now = tl_lake_now(lake);
-    struct tl_catalog_trace row = {.id = id,
-                                   .rig = rig,
-                                   .format = "",
-                                   .setup = setup,
-                                   .message = "",
-                                   .labels = "",
-                                   .state = TL_TRACE_LIVE,
-                                   .created_ns = now,
-                                   .updated_ns = now};
-    struct tl_trace *trace;
-    struct tl_lease *lease = NULL;
-    int r = lake->shared ? tl_lake_claim_name(lake, id, &lease, &row.generation, fail)
-                         : tl_lake_first_generation(lake, id, &row.generation, fail);
-    row.wanted = row.generation;
-    if (r >= 0)
-        r = make_trace(lake, &row, &trace, fail);
-    if (r < 0) {
-        if (lease)
-            lake->backend->ops->lease_release(lease);
-        return r;
-    }
-    if (lease) {
-        trace->lease = lease;
-        trace->epoch = row.generation;
-    }
-    snprintf(trace->format, sizeof(trace->format), "%s", trace->serving->setup.format);
-    trace->making = tl_gen_get(trace->serving);
-    row.format = trace->format;
-    pthread_mutex_lock(&lake->garbage_lock); /* see orphans.c */
-    pthread_mutex_lock(&lake->reading); /* nobody reads the row before the trace is in the table */
-    r = lake->catalog->ops->add_trace(lake->catalog, &row, fail);
-    if (r >= 0) {
-        *out = tl_trace_get(trace);
-        tl_lake_insert(lake, trace);
-    }
-    pthread_mutex_unlock(&lake->reading);
-    pthread_mutex_unlock(&lake->garbage_lock);
-    if (r < 0) {
-        tl_trace_put(trace);
-        return r;
-    }
-    tl_trace_mirror(trace);
-    return TL_OK;
-}
-
 /* ---- all traces ----------------------------------------------------------------------------- */
-
-struct page {
-    struct tl_lake *lake;
-    struct tl_trace **traces;
-    size_t n, cap;
-    struct tl_trace_place last;
-};
-
-static int keep_trace(void *context, const struct tl_catalog_trace *row)
-{
-    struct page *const page = context;
-    const int r = tl_grow(&page->traces, &page->cap, page->n + 1, sizeof(struct tl_trace *));
-    return r < 0 ? r
-                 : (tl_trace_of_row(page->lake, row, &page->traces[page->n]) < 0
-                        ? TL_OK /* only this one cannot be shown */
-                        : (page->n++, TL_OK));
-}
-
-/* Fill the row of a trace in the catalog, whether or not it is in the table. */
-static int fill(struct tl_lake *lake, struct tl_trace *read, struct tl_trace_row *row)
-{
-    struct tl_trace *const resident = tl_lake_resident(lake, read->id);
-    int r = resident ? TL_OK : tl_gen_load(read->serving, NULL);
-    const bool damaged = r == TL_BAD; /* rows of it: show what is known */
-    if (r >= 0 || damaged)
-        r = tl_trace_fill_row(resident ? resident : read, row);
-    if (r >= 0 && damaged) {
-        row->state = TL_TRACE_FAILED;
-        snprintf(row->message, sizeof row->message,
-                 "rows of it are damaged in the catalog; `tracelake verify --repair` makes them anew");
-    }
-    tl_trace_put(resident);
-    return r;
-}
-
-static int newest_first(const void *a, const void *b)
-{
-    const struct tl_trace_row *const x = a, *const y = b;
-    return x->created_ns != y->created_ns ? (x->created_ns < y->created_ns ? 1 : -1)
-                                          : strcmp(x->id, y->id);
-}
-
-static bool is_behind(const struct tl_trace_row *row, const struct tl_trace_place *place)
-{
-    return row->created_ns != place->created_ns ? row->created_ns < place->created_ns
-                                                : strcmp(row->id, place->id) > 0;
-}
-
-/* All traces in memory after a place: what can be shown while the store does not respond. */
-static int page_at_hand(struct tl_lake *lake, const struct tl_trace_place *after,
-                        struct tl_trace_list *list)
-{
-    struct tl_trace_list all;
-    int r = tl_lake_at_hand(lake, &all);
-    if (r >= 0)
-        r = tl_grow(&list->rows, &(size_t){list->n}, list->n + all.n + 1, sizeof(*list->rows));
-    if (r >= 0 && all.n > 0)
-        qsort(all.rows, all.n, sizeof(*all.rows), newest_first);
-    for (size_t i = 0; r >= 0 && i < all.n; i++) {
-        if (after && !is_behind(&all.rows[i], after))
-            continue;
-        list->rows[list->n++] = all.rows[i];
-        all.rows[i].labels = NULL; /* owned by the list now */
-        all.rows[i].streams = NULL;
-    }
-    tl_trace_list_free(&all);
-    return r;
-}
-
-int tl_lake_page(struct tl_lake *lake, const struct tl_trace_place *after, size_t most,
-                 struct tl_trace_list *list)
-{
-    struct page page = {.lake = lake};
-    if (tl_lake_usable(lake, NULL) < 0)
-        return page_at_hand(lake, after, list);
-    int r = lake->catalog->ops->page(lake->catalog, after, most, keep_trace, &page, NULL);
-    const bool more = r > 0;
-    if (r >= 0)
-        r = tl_grow(&list->rows, &(size_t){list->n}, list->n + page.n + 1, sizeof(*list->rows));
-    for (size_t i = 0; i < page.n; i++) {
-        if (r >= 0) {
-            list->rows[list->n] = (struct tl_trace_row){0};
-            r = fill(lake, page.traces[i], &list->rows[list->n]);
-            list->n++;
-        }
-        tl_trace_put(page.traces[i]);
-    }
-    free(page.traces);
-    if (r == TL_IO)
-        r = TL_UNREACHABLE; /* a moment later the store is available again, or known to be away */
-    return r < 0 ? r : more;
-}
 
 static int add_name(void *context, const struct tl_catalog_trace *row)
 {

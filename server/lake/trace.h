@@ -64,7 +64,7 @@ struct tl_trace {
     struct tl_gen *serving;
     /* Same as `serving` unless it is being decoded again; NULL: nothing to decode. */
     struct tl_gen *making;
-    /* Of the live edge owned by another server (share/edge.c); times are monotonic: */
+    /* Of the live edge owned by another server (lake/edge.c); times are monotonic: */
     struct tl_gen *edge;      /* the local decoding of it; NULL: none */
     int64_t edge_read_ns;     /* time of the last read: here or, if the trace is ours, elsewhere */
     int64_t edge_reported_ns; /* when the other server was last informed */
@@ -86,8 +86,6 @@ struct tl_gen *tl_trace_serving(struct tl_trace *trace);
 /* Update the trace from a catalog row, except for its generation. */
 TL_MUST_USE int tl_trace_take_row(struct tl_trace *trace, const struct tl_catalog_trace *row,
                                   struct tl_fail *fail);
-/* Resume unfinished work on it, from the state in the catalog and the spool. */
-TL_MUST_USE int tl_trace_revive(struct tl_trace *trace, struct tl_fail *fail);
 /* The saved row refers to this generation no more: drop its catalog rows, now or, if that fails, at
  * the next start at the latest; its shards are removed with the last reference. Call without any
  * lock held. */
@@ -96,8 +94,6 @@ void tl_trace_retire(struct tl_trace *trace, struct tl_gen *gen);
 TL_MUST_USE int tl_trace_remove_orphans(struct tl_trace *trace, struct tl_fail *fail);
 /* Write only its row, without the object that repeats it. */
 TL_MUST_USE int tl_trace_save_row(struct tl_trace *trace, struct tl_fail *fail);
-/* End its push, if it has one; the client is expected to reconnect. */
-void tl_ingest_evict(struct tl_trace *trace);
 /*
  * Write its row to the catalog, with the current time of change, from a copy. Call without any lock
  * held.
@@ -105,26 +101,17 @@ void tl_ingest_evict(struct tl_trace *trace);
 TL_MUST_USE int tl_trace_save(struct tl_trace *trace, struct tl_fail *fail);
 /* The same, with the time of change unaltered. */
 TL_MUST_USE int tl_trace_save_quietly(struct tl_trace *trace, struct tl_fail *fail);
-/*
- * Write the object "m/<trace>", which repeats what only the catalog has of a trace, in case the
- * catalog is lost. The housekeeper retries a failed write.
- */
-void tl_trace_mirror(struct tl_trace *trace);
-enum tl_mirror_state {
-    TL_MIRROR_SAME,
-    TL_MIRROR_OLD, /* intact, of an earlier row: it may be about to be written */
-    TL_MIRROR_DAMAGED,
-};
-/* Compare the object with the trace. TL_NOTFOUND: there is none. */
-TL_MUST_USE int tl_trace_mirror_check(struct tl_trace *trace, enum tl_mirror_state *state,
-                                      struct tl_fail *fail);
-/* Compare the object with the catalog, for a trace that need not be in memory. Reads its row,
- * streams and notes, no shards. Also returns false on errors. */
-bool tl_mirror_fits_row(struct tl_lake *lake, const char *id);
-void tl_trace_mirror_remove(struct tl_lake *lake, const char *id);
-/* Fill an empty catalog from the store's objects. */
-TL_MUST_USE int tl_lake_rebuild_catalog(struct tl_lake *lake, struct tl_fail *fail);
 /* Record a visible change and notify the watchers. Call without any lock held. */
 void tl_trace_changed(struct tl_trace *trace);
+/* May this server change it? */
+bool tl_trace_mine_locked(const struct tl_trace *trace);
+/* Does a trace have a segment to pack? Called with its lock held. */
+bool tl_repack_due_locked(const struct tl_trace *trace);
+/* Do the labels contain the line "key=value"? */
+bool tl_label_is(const char *labels, const char *line);
+/* Will shards decoded from now on be virtual? */
+bool tl_trace_is_virtual(struct tl_trace *trace);
+/* Decode it again, as tl_lake_redecode(); for whoever may change it, without its lock held. */
+TL_MUST_USE int tl_trace_redecode(struct tl_trace *trace, const char *setup, struct tl_fail *fail);
 
 #endif

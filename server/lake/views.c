@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Caches of views: of stored shards, and of regenerated ones. */
 #include "base/hash.h"
-#include "ingest/remake.h"
 #include "lake/lakeint.h"
 
 #include <string.h>
@@ -48,12 +47,30 @@ static void forget(struct tl_cached_view *views, size_t n, const char *prefix)
 
 void tl_lake_forget_views(struct tl_lake *lake, const char *prefix)
 {
-    tl_remakers_forget(lake, prefix);
+    lake->rooms->forget_makers(lake, prefix);
     tl_verified_forget(&lake->verified);
     pthread_mutex_lock(&lake->cache_lock);
     forget(lake->cache, TL_VIEW_CACHE, prefix);
     forget(lake->made, TL_MADE_CACHE, prefix);
     pthread_mutex_unlock(&lake->cache_lock);
+}
+
+void tl_lane_make_virtual(struct tl_lane *lane, struct tl_view *view)
+{
+    tl_view_make_virtual(view, lane->gen->lake->rooms->make, lane);
+}
+
+static int open_virtual(struct tl_lane *lane, uint64_t number, struct tl_view **out,
+                        struct tl_fail *fail)
+{
+    char key[192];
+    tl_virtual_key(key, lane->gen->trace, lane->gen->number, lane->name, number);
+    const int r = tl_view_open(out, lane->gen->lake->backend, key, fail);
+    if (r < 0)
+        return r;
+    (*out)->make = lane->gen->lake->rooms->make;
+    (*out)->maker = lane;
+    return TL_OK;
 }
 
 /* Open from the store in its stored form: most likely the same as the lane's last one. */
@@ -66,7 +83,7 @@ static int open_view(struct tl_lane *lane, bool first, uint64_t number, struct t
     tl_shard_key(key, gen->trace, gen->number, lane->name, number);
     for (int i = 0; i < 2 && r == TL_NOTFOUND; i++) {
         const bool virtual = first != (i > 0);
-        r = virtual ? tl_lane_open_virtual(lane, number, out, fail)
+        r = virtual ? open_virtual(lane, number, out, fail)
                     : tl_view_open(out, gen->lake->backend, key, fail);
         if (r >= 0)
             atomic_store(&lane->is_virtual, virtual);

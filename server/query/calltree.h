@@ -8,7 +8,7 @@
 
 /*
  * Add the calls at positions [from, to) of a stream, processing shards in parallel on all idle
- * processors. Stored shards have mostly been counted already (lake/kept.h); results are cached
+ * processors. Stored shards have mostly been counted already (query/kept.h); results are cached
  * within a size limit. TL_NOMEM, TL_IO, TL_BAD, TL_CANCELLED.
  */
 TL_MUST_USE int tl_calltree_add(struct tl_calltree *tree, const struct tl_cut *cut, uint64_t from,

@@ -5,8 +5,8 @@
  * in an earlier shard is known at its end.
  */
 #include "builder/call_counter.h"
-#include "lake/kept.h"
 #include "query/calltree.h"
+#include "query/kept.h"
 #include "query/sweep.h"
 #include "shard/stackmark.h"
 
@@ -76,15 +76,6 @@ static void forget(struct tl_calltree *tree)
     if (tree)
         tl_calltree_fini(tree);
     free(tree);
-}
-
-void tl_lane_forget_calltrees_locked(struct tl_lane *lane)
-{
-    for (size_t i = 0; i < lane->n_calltrees; i++)
-        forget(lane->calltrees[i]);
-    free(lane->calltrees);
-    lane->calltrees = NULL;
-    lane->n_calltrees = lane->cap_calltrees = lane->calltree_bytes = 0;
 }
 
 /* Cache the tree, taking it over. Best effort. */

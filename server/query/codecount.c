@@ -2,7 +2,7 @@
 #include "query/codecount.h"
 
 #include "base/cancel.h"
-#include "lake/kept.h"
+#include "query/kept.h"
 #include "query/sweep.h"
 #include "shard/runs.h"
 

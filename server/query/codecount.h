@@ -8,7 +8,7 @@
 
 /*
  * Add the code executed at positions [from, to) of a cut, using all idle processors. Stored shards
- * have mostly been counted already (lake/kept.h).
+ * have mostly been counted already (query/kept.h).
  */
 TL_MUST_USE int tl_codecount_add(struct tl_codecount *c, const struct tl_cut *cut, uint64_t from,
                                  uint64_t to, struct tl_fail *fail);

@@ -3,7 +3,7 @@
 #ifndef TL_QUERY_QUERY_H
 #define TL_QUERY_QUERY_H
 
-#include "query/scale.h"
+#include "lake/scale.h"
 
 /* Iterates over the instructions of a BLOCK item. */
 struct tl_block_walk {

@@ -76,11 +76,6 @@ static int match(void *context, const struct tl_catalog_image *image)
     return TL_OK;
 }
 
-bool tl_is_source(const char *name)
-{
-    return strncmp(name, TL_SOURCE_PREFIX, strlen(TL_SOURCE_PREFIX)) == 0;
-}
-
 /* Get the text of the file that matches a path. TL_NOTFOUND: none was uploaded. */
 static int read_text(struct tl_lake *lake, const char *image, const char *path, struct tl_buf *text,
                      struct tl_fail *fail)

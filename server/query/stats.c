@@ -46,15 +46,6 @@ static void forget(struct tl_shard_stats *stats)
     free(stats);
 }
 
-void tl_lane_forget_stats_locked(struct tl_lane *lane)
-{
-    for (size_t i = 0; i < lane->n_stats; i++)
-        forget(lane->stats[i]);
-    free(lane->stats);
-    lane->stats = NULL;
-    lane->n_stats = lane->cap_stats = lane->stats_bytes = 0;
-}
-
 static void add_numbers(uint64_t *to, const uint64_t *from, size_t n)
 {
     for (size_t i = 0; i < n; i++)

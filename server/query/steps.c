@@ -3,7 +3,7 @@
 
 #include "base/cancel.h"
 #include "base/hash.h"
-#include "query/scale.h"
+#include "lake/scale.h"
 #include "shard/stackmark.h"
 
 #include <stdlib.h>

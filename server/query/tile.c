@@ -11,7 +11,6 @@
 #include "query/query.h"
 
 #include "base/hash.h"
-#include "share/share.h"
 
 #include <stdlib.h>
 

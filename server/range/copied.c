@@ -2,9 +2,9 @@
 #include "range/copied.h"
 
 #include "builder/build.h"
-#include "ingest/remake.h"
 #include "range/rewritten.h"
 #include "stf/flow_groups.h"
+#include "virtual/remake.h"
 
 void tl_range_copy_end(struct tl_range_copy *copy)
 {

@@ -5,7 +5,7 @@
  * writer.
  */
 #include "range/range.h"
-#include "query/scale.h"
+#include "lake/scale.h"
 #include "range/zstf.h"
 
 #include <stdlib.h>

@@ -6,6 +6,7 @@
  * reads the live edge of a trace of ours, its progress is written to the catalog at shorter
  * intervals.
  */
+#include "decoding/run.h"
 #include "share/share.h"
 
 #include <errno.h>

@@ -14,8 +14,8 @@
 #include "share/share.h"
 #include "base/cancel.h"
 
-#include "ingest/decode_job.h"
-#include "ingest/repack.h"
+#include "decoding/decode_job.h"
+#include "decoding/run.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,11 +30,6 @@
 #define YIELD_NS    INT64_C(1500000000) /* a trace is left to the server that asked for it */
 #define GRACE_NS    INT64_C(60000000000)
 #define EPOCH_SHIFT 16 /* numbers of pushes and generations per grant of a lease */
-
-bool tl_trace_mine_locked(const struct tl_trace *trace)
-{
-    return !trace->lake->shared || trace->lease;
-}
 
 static bool is_mine(struct tl_trace *trace)
 {
@@ -276,7 +271,7 @@ static void give_back(struct tl_trace *trace, bool lost)
     struct tl_lake *const lake = trace->lake;
     if (lost)
         atomic_fetch_add(&lake->leases_lost, 1);
-    tl_ingest_evict(trace);
+    trace->lake->rooms->evict(trace);
     tl_lake_end_job(lake, trace);
     pthread_mutex_lock(&trace->lock);
     struct tl_gen *const making = trace->making;

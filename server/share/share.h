@@ -25,29 +25,12 @@
  */
 TL_MUST_USE int tl_trace_pin(struct tl_trace *trace, uint64_t ask, struct tl_fail *fail);
 void tl_trace_unpin(struct tl_trace *trace);
-/* May this server change it? */
-bool tl_trace_mine_locked(const struct tl_trace *trace);
 /* As tl_lake_find_content(), excluding a trace that another server has just deleted. */
 struct tl_trace *tl_lake_find_now(struct tl_lake *lake, const char *id);
 /* Acquire the lease of an unused name, and determine the first generation of its new trace.
  * TL_EXISTS, TL_AGAIN. */
 TL_MUST_USE int tl_lake_claim_name(struct tl_lake *lake, const char *id, struct tl_lease **lease,
                                    uint64_t *generation, struct tl_fail *fail);
-/*
- * Put a trace from the catalog into the table: callback of the catalog, with the lake as
- * context.
- */
-int tl_lake_show(void *lake, const struct tl_catalog_trace *row);
-/* The row of a trace outside the table has changed: a read of it in progress is outdated. */
-void tl_lake_overtaken(struct tl_lake *lake);
-/* A client reads the trace up to its decoded end: make that as live as at the server that decodes
- * it. Must be called without holding a lock of the trace. */
-void tl_edge_read(struct tl_trace *trace);
-/* Another server has received an image that the trace's setup names: decode it again with that if
- * it is ours. */
-void tl_trace_image_came(struct tl_trace *trace);
-/* The decode job of a trace owned by another server; like tl_lake_run_job(). */
-int64_t tl_edge_run(struct tl_trace *trace);
 TL_MUST_USE int tl_share_start(struct tl_lake *lake, struct tl_fail *fail);
 void tl_share_stop(struct tl_lake *lake);
 
@@ -65,11 +48,5 @@ void tl_share_report_progress(struct tl_trace *trace);
 bool tl_share_adopt(struct tl_trace *trace, int64_t now);
 
 /* ---- edge.c --------------------------------------------------------------------------------- */
-
-/* The row of another server's trace has changed. Called with trace->owning held. Is the served
- * generation the live edge, and does it continue? Otherwise the trace must be reloaded. */
-bool tl_edge_continues(struct tl_trace *trace, const struct tl_catalog_trace *row);
-/* The trace has taken over that row: decode what is new. */
-void tl_edge_wake(struct tl_trace *trace);
 
 #endif

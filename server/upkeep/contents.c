@@ -5,8 +5,8 @@
  * started again at the next server start.
  */
 #include "lake/lakeint.h"
-#include "share/share.h"
 #include "store/hash.h"
+#include "upkeep/housekeeper.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Checking every stored byte, and rebuilding what can be derived from intact data. */
 #include "lake/cut.h"
-#include "lake/kept.h"
+#include "lake/mirror.h"
 
 #include "base/cancel.h"
 #include "builder/mend.h"

@@ -9,6 +9,7 @@
 #include "base/journal.h"
 #include "lake/lakeint.h"
 #include "share/share.h"
+#include "virtual/virtual.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -78,15 +79,6 @@ int tl_lake_retention(struct tl_lake *lake, struct tl_retention_row **rows, size
     *rows = rules.rows;
     *n = rules.n;
     return TL_OK;
-}
-
-bool tl_label_is(const char *labels, const char *line)
-{
-    const size_t n = strlen(line);
-    for (const char *p = labels; *p; p += strcspn(p, "\n") + (strchr(p, '\n') != NULL))
-        if (strncmp(p, line, n) == 0 && (p[n] == '\n' || !p[n]))
-            return true;
-    return false;
 }
 
 static bool kept_by_label(const char *labels)

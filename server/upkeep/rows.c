@@ -4,6 +4,7 @@
  * called while it tells them, and one trace may have several.
  */
 #include "upkeep/rows.h"
+#include "upkeep/rebuild.h"
 
 #include <stdio.h>
 

@@ -5,7 +5,7 @@
 
 #include "sim_capture.h"
 
-#include "ingest/spool.h"
+#include "raw/spool.h"
 #include "unit/seed.h"
 
 #define FAULT_SHARD 2500 /* instructions */

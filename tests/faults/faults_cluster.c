@@ -8,6 +8,7 @@
  */
 #include "faults.h"
 
+#include "opening/open.h"
 #include "rados/fake/interposer.h"
 #include "rados/fake/librados.h"
 #include "rados/fake/model.h"

@@ -108,7 +108,7 @@ static void end_life(int status)
 
 /*
  * With the power goes the machine, and with it the boot that a mark of what was being decoded
- * names (ingest/suspect.h): such an end is not the trace's.
+ * names (decoding/suspect.h): such an end is not the trace's.
  */
 static void end_boot(void)
 {

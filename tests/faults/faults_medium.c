@@ -5,6 +5,7 @@
  * medium works again.
  */
 #include "faults.h"
+#include "opening/open.h"
 
 static void push_until_done(struct tl_lake *lake, const struct capture *c, uint64_t *random)
 {

@@ -7,6 +7,7 @@
 #include "faults.h"
 
 #ifdef TL_WITH_RADOS
+#include "opening/open.h"
 #include "rados/fake/interposer.h"
 #include "rados/fake/librados.h"
 #include "rados/fake/model.h"

@@ -6,6 +6,7 @@
  */
 #include "lake/lakeint.h"
 #include "net/grpc.h"
+#include "opening/open.h"
 #include "rpc/rpc.h"
 #include "sim/program_core.h"
 #include "store/backend_memory.h"

@@ -14,59 +14,17 @@ for h in $(git ls-files 'decoders/*.h' 'server/*.h' 'client/*.h' 'web/*.h' 'test
   printf '#include "%s"\n' "$PWD/$h" | gcc -std=gnu17 -D_GNU_SOURCE -Wall -Wextra -Werror -Wno-unused-parameter \
     "${includes[@]}" -x c -fsyntax-only - || { echo "not self-contained: $h"; fails=$((fails + 1)); }
 done
-# Allowed includes: a folder, and the folders (or single headers) that its files may include besides
-# its own. A new folder needs a line; a new dependency must point downwards, as in HACKING.md.
-table='
-decoders/base     simd
-decoders/simd
-decoders/image    base
-decoders/dwarf    base
-decoders/isa      base
-decoders/regions  base isa
-decoders/flow     base simd image isa
-decoders/frame    base simd
-decoders/setup    base image isa
-decoders/import   base image frame setup perf
-decoders/decode   base simd image isa flow frame setup
-decoders/etm3     base image isa flow frame setup decode
-decoders/etm4     base simd image isa flow frame setup decode
-decoders/mtb      base image isa flow frame setup decode
-decoders/itm      base simd image isa flow frame setup decode
-decoders/stm      base simd image isa flow frame setup decode
-decoders/osd      base simd image isa flow frame setup decode
-decoders/pt       base simd image isa flow frame setup decode
-decoders/riscv    base simd image isa flow frame setup decode
-decoders/perf     base simd image isa flow frame setup decode pt
-decoders/stf      base simd image isa flow setup decode
-server/disasm     base isa image
-server/store      base
-server/shard      base simd image isa flow setup decode/point.h stf lake_rows.h store
-server/builder    base simd image isa flow setup decode/point.h stf lake_rows.h store shard
-server/catalog    base setup lake_rows.h store shard
-server/rados      base store shard catalog
-server/rados/none rados
-server/ingest     base image flow setup decode stf store shard lake share/share.h lake.h lake_ingest.h
-server/lake       base image flow setup import decode stf store shard builder catalog rados ingest share/share.h query/debuginfo.h lake.h
-server/share      base setup decode rados ingest lake lake.h
-server/range      base flow setup decode stf shard builder ingest lake share/share.h query/scale.h lake.h
-server/query      base image dwarf isa flow setup regions decode stf shard builder lake share/share.h disasm lake.h
-server/upkeep     base image setup decode store shard builder rados ingest lake share/share.h lake.h
-server/copy       base setup store shard catalog rados ingest lake share/share.h lake.h lake_copy.h
-server/net        base
-server/osdhost    base setup net lake.h
-server/rpc        base flow/line.h setup/registers.h net osdhost lake.h tracelake grpc web
-server/.          base setup regions net rpc osdhost lake.h lake_analysis.h lake_ingest.h lake_rows.h serve.h serve_options.h notify.h process.h web
-client/include   tracelake.h tracelake_lookups.h
-'
+# Allowed includes: a folder, and what rooms.txt has in its row.
 declare -A allowed
-while read -r folder others; do [ -z "$folder" ] || allowed[$folder]=" $others "; done <<<"$table"
+while read -r folder others; do [ -z "$folder" ] || allowed[$folder]=" ${others%provides *} "; done \
+  < <(sed 's/#.*//' tests/style/rooms.txt)
 while IFS=: read -r file include; do
   folder=${file%/*}
   [ "$folder" = server ] && folder=server/.
   case "${allowed[$folder]-}" in
     *" ${include%%/*} "* | *" $include "*) ;;
     *) [ "${include%/*}" = "${folder##*/}" ] && [ -n "${allowed[$folder]+listed}" ] && continue
-      echo "$file may not include \"$include\" (see the table in tests/style/headers.sh)"
+      echo "$file may not include \"$include\" (see tests/style/rooms.txt)"
       fails=$((fails + 1)) ;;
   esac
 done < <(git ls-files 'decoders/*.[ch]' 'server/*.[ch]' 'client/include/*.h' |

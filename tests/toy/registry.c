@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Replaces decode/registry.c: a tracelake that knows a single format. */
+/* Replaces formats/registry.c: a tracelake that knows a single format. */
 #include "decode/registry.h"
 #include "toy/toy.h"
 

@@ -8,7 +8,7 @@
 #define TL_TESTS_STEPPED_SERVERS_H
 
 #include "base/hash.h"
-#include "ingest/spool.h"
+#include "raw/spool.h"
 #include "store/backend_memory.h"
 
 #include <pthread.h>

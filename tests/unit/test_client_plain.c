@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Characters that a terminal would interpret are printed as \xHH, and occupy the number of columns
  * that is reported. */
-#include "cli/plain.h"
+#include "terminal/plain.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

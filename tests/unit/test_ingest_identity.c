@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* What is stored of a capture, and comparing it with what is pushed. */
 #include "base/crc32c.h"
-#include "ingest/segment.h"
-#include "ingest/spool.h"
+#include "raw/segment.h"
+#include "raw/spool.h"
 #include "unit/lake_help.h"
 #include "unit/random.h"
 

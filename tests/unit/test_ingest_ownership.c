@@ -2,7 +2,7 @@
 /*
  * Who may append to a trace: all interleavings of three servers and a rig.
  *
- * Each server is a spool (server/ingest/spool.h, the real code with its threads) on a backend of
+ * Each server is a spool (server/raw/spool.h, the real code with its threads) on a backend of
  * its own, all sharing one memory, whose leases and fences are those that lakes are tested with;
  * and a session that does what owning a trace requires: lease, open, append, close, release.
  * Threads are coroutines here, and each operation on the backend is a point where a server may be

@@ -5,6 +5,7 @@
 
 #include "catalog/catalog.h"
 #include "share/share.h"
+#include "upkeep/housekeeper.h"
 #include "unit/patience.h"
 
 #include <stdatomic.h>

@@ -4,7 +4,7 @@
 #include "unit/sim_capture.h"
 
 #include "base/crc32c.h"
-#include "ingest/segment.h"
+#include "raw/segment.h"
 #include "sim/program_rng.h"
 
 #include <math.h>

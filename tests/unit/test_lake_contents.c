@@ -2,8 +2,8 @@
 /* Hashes of captures: a medium that refuses reads, damaged bytes. */
 #include "sim_capture.h"
 
-#include "ingest/packed.h"
-#include "ingest/segment.h"
+#include "raw/packed.h"
+#include "raw/segment.h"
 #include "unit/patience.h"
 
 static struct tl_backend *backend;

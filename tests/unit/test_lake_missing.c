@@ -4,8 +4,8 @@
 #include "lake/cut.h"
 #include "virtual_pair.h"
 
-#include "ingest/packed.h"
-#include "ingest/segment.h"
+#include "raw/packed.h"
+#include "raw/segment.h"
 #include "stf/check.h"
 #include "stf/file.h"
 #include "unit/seed.h"

@@ -2,7 +2,7 @@
 /* Queries to the lake compared with the flow text of the same stream, read line by line. */
 #include "sim_capture.h"
 
-#include "query/scale.h"
+#include "lake/scale.h"
 #include "stf/file.h"
 #include "stf/insns.h"
 

@@ -2,8 +2,8 @@
 /* Verifying every stored byte, and repairing: shards, raw bytes, images, catalog rows. */
 #include "keeping.h"
 
-#include "ingest/packed.h"
-#include "ingest/segment.h"
+#include "raw/packed.h"
+#include "raw/segment.h"
 #include "unit/patience.h"
 
 #include <sqlite3.h>

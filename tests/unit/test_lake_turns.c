@@ -7,7 +7,7 @@
  */
 #include "sim_capture.h"
 
-#include "ingest/suspect.h"
+#include "decoding/suspect.h"
 
 #include <signal.h>
 #include <sys/wait.h>

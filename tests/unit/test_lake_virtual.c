@@ -8,9 +8,10 @@
 #include "virtual_pair.h"
 
 #include "import/perf.h"
-#include "ingest/packed.h"
-#include "ingest/remake.h"
-#include "ingest/segment.h"
+#include "raw/packed.h"
+#include "decoding/marks.h"
+#include "virtual/remake.h"
+#include "raw/segment.h"
 #include "unit/data.h"
 #include "unit/seed.h"
 

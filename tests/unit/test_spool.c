@@ -2,8 +2,8 @@
 /* The spool by itself: order, segments, recovery of torn tails, damage, group commit. */
 #include "base/crc32c.h"
 #include "base/journal.h"
-#include "ingest/segment.h"
-#include "ingest/spool.h"
+#include "raw/segment.h"
+#include "raw/spool.h"
 #include "lake_ingest.h"
 #include "store/backend_memory.h"
 #include "unit/patience.h"

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Memory is measured every few milliseconds rather than counted at each allocation: what can grow
+ * quickly is few arrays, whose sizes are known. Once all decoding together exceeds the limit, a
+ * generation that has more than an even share of it fails, so that the small ones go on.
+ */
+#include "decoding/decode_memory.h"
+
+#include "lake/lakeint.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+#define PENDING_BYTES ((size_t)2 << 20) /* of a complete shard until it is stored, roughly */
+
+/* The cgroup's limit; UINT64_MAX: none. */
+static uint64_t cgroup_limit(void)
+{
+    char line[512] = "", path[600];
+    unsigned long long bytes = UINT64_MAX;
+    FILE *f = fopen("/proc/self/cgroup", "r");
+    while (f && fgets(line, sizeof line, f) && strncmp(line, "0::", 3) != 0)
+        line[0] = '\0';
+    if (f)
+        fclose(f);
+    line[strcspn(line, "\n")] = '\0';
+    snprintf(path, sizeof path, "/sys/fs/cgroup%s/memory.max", line[0] ? line + 3 : "");
+    f = fopen(path, "r");
+    if (f && fscanf(f, "%llu", &bytes) != 1)
+        bytes = UINT64_MAX; /* "max" */
+    if (f)
+        fclose(f);
+    return bytes;
+}
+
+uint64_t tl_decode_memory_default(void)
+{
+    const uint64_t all = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+    const uint64_t own = cgroup_limit();
+    return (own < all ? own : all) / 2;
+}
+
+static size_t measure(struct tl_gen *gen)
+{
+    size_t n = gen->decode ? tl_decode_bytes(gen->decode) : 0;
+    for (size_t i = 0; i < gen->n_by_stream; i++) {
+        struct tl_lane *const lane = gen->by_stream[i];
+        pthread_mutex_lock(&lane->lock);
+        n += lane->n_pending * PENDING_BYTES + (lane->build ? tl_build_bytes(lane->build) : 0);
+        pthread_mutex_unlock(&lane->lock);
+    }
+    return n;
+}
+
+/* Returns what all of them use. */
+static uint64_t note(struct tl_gen *gen, size_t now)
+{
+    struct tl_lake *const lake = gen->lake;
+    const size_t before = gen->memory;
+    gen->memory = now;
+    if (before == 0 && now > 0)
+        atomic_fetch_add(&lake->decodes, 1);
+    if (before > 0 && now == 0)
+        atomic_fetch_sub(&lake->decodes, 1);
+    return atomic_fetch_add(&lake->decode_bytes, now - before) + now - before;
+}
+
+/* Of its images, which others may have, too. */
+static uint64_t measure_images(struct tl_gen *gen)
+{
+    pthread_mutex_lock(&gen->lock);
+    const uint64_t n = gen->program ? tl_program_size(gen->program) : 0;
+    pthread_mutex_unlock(&gen->lock);
+    return n;
+}
+
+int tl_decode_memory_check(struct tl_gen *gen, struct tl_fail *fail)
+{
+    struct tl_lake *const lake = gen->lake;
+    const uint64_t limit = lake->decode_limit;
+    const size_t without = measure(gen);
+    const uint64_t own = without + measure_images(gen);
+    const uint64_t all = note(gen, without) + tl_programs_bytes(lake);
+    const uint64_t n = atomic_load(&lake->decodes);
+    const bool too_large = own > limit / 2;
+    if (!too_large && (all <= limit || n == 0 || own <= limit / n))
+        return TL_OK;
+    return tl_fail_set(fail, TL_LIMIT,
+                       "decoding it needs over %llu MiB of memory; serve with more --decode-memory "
+                       "(%s%llu MiB), then redecode: its bytes are kept",
+                       (unsigned long long)(own >> 20), too_large ? "each trace half of " : "",
+                       (unsigned long long)(limit >> 20));
+}
+
+void tl_decode_memory_release(struct tl_gen *gen)
+{
+    (void)note(gen, 0);
+}

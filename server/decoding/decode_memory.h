@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Memory that decoding uses: decoders, images, growing shards, shards not stored yet. Each
+ * generation that is being decoded has an account; so that no capture, however made, takes the
+ * memory of others, there is a limit for all of them together, and half of it for each one
+ * (lake->decode_limit).
+ */
+#ifndef TL_DECODING_DECODE_MEMORY_H
+#define TL_DECODING_DECODE_MEMORY_H
+
+#include "base/err.h"
+
+#include <stdint.h>
+
+struct tl_gen;
+
+/* The limit unless it is set: half of the memory that this process may use, in bytes. */
+uint64_t tl_decode_memory_default(void);
+
+/* Measure the generation's memory; for its decode job. TL_LIMIT, and the reason in `fail`: it is
+ * too much. */
+TL_MUST_USE int tl_decode_memory_check(struct tl_gen *gen, struct tl_fail *fail);
+/* It uses none any more. */
+void tl_decode_memory_release(struct tl_gen *gen);
+
+#endif

@@ -1,0 +1,504 @@
+/* SPDX-License-Identifier: MIT */
+#include "lake/scale.h"
+
+#include "shard/itemlog.h"
+
+#include <stdlib.h>
+
+/* Maximum shards or chunks that are read; beyond this only their ends are used. */
+#define FINE 24
+
+/* Unless trace is missing there for at least this fraction of the wanted range. */
+#define WIDE_PARTS 512
+
+struct maker {
+    struct tl_scale *scale;
+    const struct tl_cut *cut;
+    enum tl_scale_kind kind;
+    bool by_value;
+    bool steps; /* positions are records with times of their own */
+    uint64_t from, to;
+    uint64_t wide;             /* minimum width of a break, in values */
+    struct tl_buckets summary; /* if has_summary: which rows may have breaks */
+    uint64_t summarised;       /* number of rows covered by `summary` */
+    bool has_summary;
+    struct tl_scale_break missing; /* since the last point, if `broken` */
+    bool broken;
+};
+
+static uint64_t shown(const struct maker *m, uint64_t value)
+{
+    return m->kind == TL_SCALE_TIME ? tl_lane_time(m->cut->lane, value) : value;
+}
+
+static int add_point(struct tl_scale *s, uint64_t position, uint64_t value)
+{
+    if (s->n > 0 && s->points[s->n - 1].position == position && s->points[s->n - 1].value == value)
+        return TL_OK;
+    if (tl_grow(&s->points, &s->cap, s->n + 1, sizeof(*s->points)) < 0)
+        return TL_NOMEM;
+    s->points[s->n++] = (struct tl_scale_point){position, value};
+    return TL_OK;
+}
+
+/* When trace is missing the value jumps. */
+static int add_break(struct maker *m, uint64_t value)
+{
+    struct tl_scale *const s = m->scale;
+    const uint64_t last = s->points[s->n - 1].value;
+    const uint64_t position = m->missing.position;
+    if (value == last)
+        return TL_OK;
+    if (tl_grow(&s->breaks, &s->cap_breaks, s->n_breaks + 1, sizeof(*s->breaks)) < 0)
+        return TL_NOMEM;
+    m->missing.from = last;
+    m->missing.to = value;
+    s->breaks[s->n_breaks++] = m->missing;
+    const int r = add_point(s, position, last);
+    return r < 0 ? r : add_point(s, position, value);
+}
+
+static int add(struct maker *m, uint64_t position, uint64_t raw)
+{
+    struct tl_scale *s = m->scale;
+    uint64_t value = shown(m, raw);
+    if (s->n > 0 && value < s->points[s->n - 1].value)
+        value = s->points[s->n - 1].value;
+    int r = TL_OK;
+    if (m->broken && s->n > 0)
+        r = add_break(m, value);
+    m->broken = false;
+    return r < 0 ? r : add_point(s, position, value);
+}
+
+/* The time of a record of software trace is that of the timestamp before it: no interpolation. */
+static int add_time(struct maker *m, uint64_t position, uint64_t raw)
+{
+    struct tl_scale *const s = m->scale;
+    int r = TL_OK;
+    if (m->steps && s->n > 0 && !m->broken)
+        r = add_point(s, position, s->points[s->n - 1].value);
+    return r < 0 ? r : add(m, position, raw);
+}
+
+/* Process an item before `position`: is trace missing there? */
+static void note_item(struct maker *m, const struct tl_item *item, uint64_t position)
+{
+    if (item->kind != TL_ITEM_GAP && item->kind != TL_ITEM_TRACE_ON)
+        return;
+    if (!m->broken)
+        m->missing = (struct tl_scale_break){.position = position};
+    m->broken = true;
+    const uint8_t flags = tl_bucket_flags(item);
+    m->missing.count += flags != 0;
+    m->missing.flags |= flags;
+    if (m->missing.flags == 0)
+        m->missing.flags = TL_FLAG_OFF;
+}
+
+/* Does an interval, with the raw values at its ends, touch the range of full resolution? */
+static bool touches(const struct maker *m, uint64_t first, uint64_t last, uint64_t low,
+                    uint64_t high)
+{
+    const uint64_t a = m->by_value ? shown(m, low) : first;
+    const uint64_t b = m->by_value ? shown(m, high) : last;
+    return a <= m->to && b >= m->from;
+}
+
+/* A row or a chunk including the space to the next one, in positions and raw values. */
+struct stretch {
+    uint64_t first, last, low, high;
+};
+
+/* From the last timestamp before it to the first one after it, which the interpolation crosses. */
+static struct stretch row_stretch(const struct maker *m, size_t i)
+{
+    const struct tl_shard_row *row = &m->cut->rows[i];
+    const size_t n = m->cut->n_rows;
+    struct stretch s = {row->first, row->first + row->n, row->at.offset, row->byte_last};
+    if (m->kind == TL_SCALE_BYTE) {
+        s.high = i + 1 < n ? row[1].at.offset : s.high;
+    } else {
+        size_t next = i + 1, before = i;
+        while (next < n && m->cut->rows[next].anchors == 0)
+            next++;
+        while (before > 0 && m->cut->rows[before - 1].anchors == 0)
+            before--;
+        if (before > 0)
+            s.first = m->cut->rows[before - 1].anchor_last.position;
+        s.high = row->anchor_last.time;
+        if (next < n) {
+            s.last = m->cut->rows[next].anchor_first.position;
+            s.high = m->cut->rows[next].anchor_first.time;
+        }
+        s.low = row->at.has_time   ? row->at.axis
+                : row->anchors > 0 ? row->anchor_first.time
+                                   : s.high;
+    }
+    s.high = s.high > s.low ? s.high : s.low;
+    return s;
+}
+
+static bool touches_stretch(const struct maker *m, struct stretch s)
+{
+    return touches(m, s.first, s.last, s.low, s.high);
+}
+
+static bool is_wide(const struct maker *m, struct stretch s)
+{
+    return m->kind == TL_SCALE_TIME && shown(m, s.high) - shown(m, s.low) >= m->wide;
+}
+
+/* Can trace be missing in a row? Determined without opening a shard. */
+static bool may_break(struct maker *m, size_t i)
+{
+    const struct tl_shard_row *row = &m->cut->rows[i];
+    const struct tl_buckets *const all = &m->summary;
+    if (row->gaps > 0)
+        return true;
+    if (!m->has_summary &&
+        tl_cut_summary(m->cut, 0, UINT64_MAX, &m->summary, &m->summarised, NULL) < 0)
+        m->summarised = 0;
+    m->has_summary = true;
+    if (i >= m->summarised)
+        return true;
+    uint64_t b = row->first >> 2 * all->level;
+    b = b > all->first ? b - all->first : 0;
+    for (; b < all->n && (all->first + b) << 2 * all->level <= row->first + row->n; b++)
+        if (all->p[b].event_mask & TL_HAS_TRACE_ON)
+            return true;
+    return false;
+}
+
+static int add_log(struct maker *m, struct tl_view *view, size_t i, struct tl_fail *fail)
+{
+    const struct tl_chunk *c = &view->index.chunks[i];
+    struct tl_buf log = {0};
+    int r = tl_view_items(view, i, &log, fail);
+    struct tl_itemlog_reader reader;
+    struct tl_flow_now now = c->at;
+    tl_itemlog_read(&reader, (struct tl_bytes){log.p, log.n}, c->at.offset,
+                    c->at.has_time ? c->at.time : 0);
+    if (r >= 0 && m->kind == TL_SCALE_BYTE)
+        r = add(m, c->first, c->at.offset);
+    while (r >= 0) {
+        struct tl_item item;
+        uint64_t position;
+        r = tl_itemlog_next(&reader, &item, &position);
+        if (r == TL_EOF) {
+            r = TL_OK;
+            break;
+        }
+        if (r < 0)
+            break;
+        tl_flow_now_item(&now, &item);
+        if (m->kind == TL_SCALE_BYTE)
+            r = add(m, c->first + position, item.offset);
+        else if (tl_item_is_anchor(&item))
+            r = add_time(m, c->first + position, now.axis);
+        else
+            note_item(m, &item, c->first + position);
+    }
+    tl_buf_fini(&log);
+    return r;
+}
+
+static int add_chunk_ends(struct maker *m, const struct tl_chunk *c)
+{
+    if (m->kind == TL_SCALE_BYTE)
+        return add(m, c->first, c->at.offset);
+    int r = TL_OK;
+    if (c->anchors > 0)
+        r = add(m, c->anchor_first.position, c->anchor_first.time);
+    if (c->anchors > 1 && r >= 0)
+        r = add(m, c->anchor_last.position, c->anchor_last.time);
+    return r;
+}
+
+static struct stretch chunk_stretch(const struct maker *m, size_t row,
+                                    const struct tl_shard_index *index, size_t i)
+{
+    const struct tl_chunk *c = &index->chunks[i];
+    const size_t n = index->n_chunks;
+    struct stretch s = {c->first, c->first + c->n, c->at.offset, index->row.byte_last};
+    if (m->kind == TL_SCALE_BYTE) {
+        s.high = i + 1 < n ? c[1].at.offset : s.high;
+    } else {
+        size_t next = i + 1, before = i;
+        while (next < n && index->chunks[next].anchors == 0)
+            next++;
+        while (before > 0 && index->chunks[before - 1].anchors == 0)
+            before--;
+        s.first =
+            before > 0 ? index->chunks[before - 1].anchor_last.position : row_stretch(m, row).first;
+        s.high = c->anchor_last.time;
+        if (next < n) {
+            s.last = index->chunks[next].anchor_first.position;
+            s.high = index->chunks[next].anchor_first.time;
+        } else { /* what crosses the shard's end */
+            const struct stretch whole = row_stretch(m, row);
+            s.last = whole.last;
+            s.high = whole.high;
+        }
+        s.low = c->at.has_time ? c->at.axis : c->anchors > 0 ? c->anchor_first.time : s.high;
+    }
+    s.high = s.high > s.low ? s.high : s.low;
+    return s;
+}
+
+static int add_view(struct maker *m, size_t row, struct tl_view *view, bool fine,
+                    struct tl_fail *fail)
+{
+    const uint32_t breaks = 1u << TL_ITEM_GAP | 1u << TL_ITEM_TRACE_ON;
+    const struct tl_shard_index *index = &view->index;
+    size_t touched = 0;
+    for (size_t i = 0; i < index->n_chunks; i++)
+        touched += touches_stretch(m, chunk_stretch(m, row, index, i));
+    int r = TL_OK;
+    for (size_t i = 0; i < index->n_chunks && r >= 0; i++) {
+        const struct stretch s = chunk_stretch(m, row, index, i);
+        const bool wide = index->chunks[i].kinds & breaks && is_wide(m, s);
+        if (((fine && touched <= FINE) || wide) && touches_stretch(m, s))
+            r = add_log(m, view, i, fail);
+        else
+            r = add_chunk_ends(m, &index->chunks[i]);
+    }
+    return r;
+}
+
+static int add_row_ends(struct maker *m, const struct tl_shard_row *row)
+{
+    if (m->kind == TL_SCALE_BYTE)
+        return add(m, row->first, row->at.offset);
+    int r = TL_OK;
+    if (row->anchors > 0)
+        r = add(m, row->anchor_first.position, row->anchor_first.time);
+    if (row->anchors > 1 && r >= 0)
+        r = add(m, row->anchor_last.position, row->anchor_last.time);
+    return r;
+}
+
+/* Compute the minimum width of breaks from the total time. */
+static void measure(struct maker *m)
+{
+    uint64_t low = UINT64_MAX, high = 0;
+    for (size_t i = 0; i < m->cut->n_rows; i++) {
+        const struct stretch s = row_stretch(m, i);
+        if (!touches_stretch(m, s))
+            continue;
+        low = shown(m, s.low) < low ? shown(m, s.low) : low;
+        high = shown(m, s.high) > high ? shown(m, s.high) : high;
+    }
+    if (m->by_value) {
+        low = low < m->from ? m->from : low;
+        high = high > m->to ? m->to : high;
+    }
+    m->wide = high > low ? (high - low) / WIDE_PARTS + 1 : 1;
+}
+
+static int make(struct maker *m, struct tl_fail *fail)
+{
+    const struct tl_cut *cut = m->cut;
+    size_t touched = 0;
+    int r = TL_OK;
+    if (m->kind == TL_SCALE_TIME)
+        measure(m);
+    for (size_t i = 0; i < cut->n_rows; i++)
+        touched += touches_stretch(m, row_stretch(m, i));
+    for (size_t i = 0; i < cut->n_rows && r >= 0; i++) {
+        const struct stretch s = row_stretch(m, i);
+        if (!touches_stretch(m, s) || (touched > FINE && !(is_wide(m, s) && may_break(m, i)))) {
+            r = add_row_ends(m, &cut->rows[i]);
+            continue;
+        }
+        struct tl_view *view;
+        r = tl_cut_view(cut, i, &view, fail);
+        if (r < 0)
+            break;
+        r = add_view(m, i, view, touched <= 3, fail);
+        tl_view_put(view);
+    }
+    /* The end has the last known byte offset. */
+    if (r >= 0 && m->kind == TL_SCALE_BYTE && cut->n_rows > 0)
+        r = add(m, cut->end, cut->rows[cut->n_rows - 1].byte_last);
+    return r;
+}
+
+int tl_scale_open(struct tl_scale *out, const struct tl_cut *cut, enum tl_scale_kind kind,
+                  bool by_value, uint64_t from, uint64_t to, struct tl_fail *fail)
+{
+    *out = (struct tl_scale){.end = cut->end};
+    struct maker m = {.scale = out,
+                      .cut = cut,
+                      .kind = kind,
+                      .by_value = by_value,
+                      .steps = tl_lane_has_own_clock(cut->lane),
+                      .from = from,
+                      .to = to};
+    if (kind == TL_SCALE_TIME && !tl_lane_is_timed(cut->lane))
+        return TL_OK;
+    const int r = make(&m, fail);
+    tl_buckets_fini(&m.summary);
+    if (r < 0)
+        tl_scale_close(out);
+    return r;
+}
+
+void tl_scale_close(struct tl_scale *scale)
+{
+    free(scale->points);
+    free(scale->breaks);
+    *scale = (struct tl_scale){0};
+}
+
+/* ---- interpolation -------------------------------------------------------------------------- */
+
+static uint64_t scaled(uint64_t a, uint64_t b, uint64_t c, bool up)
+{
+    const unsigned __int128 product = (unsigned __int128)a * b;
+    return (uint64_t)((product + (up ? c - 1 : 0)) / c);
+}
+
+/* The first point after a position. */
+static size_t point_after(const struct tl_scale *s, uint64_t position)
+{
+    size_t low = 0, high = s->n;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (s->points[middle].position <= position)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+bool tl_scale_bounds(const struct tl_scale *s, uint64_t position, uint64_t *from, uint64_t *to)
+{
+    const size_t after = point_after(s, position);
+    if (s->n == 0)
+        return false;
+    *from = after > 0 ? s->points[after - 1].value : 0;
+    *to = after < s->n ? s->points[after].value : UINT64_MAX;
+    /* At a break, what precedes it has the time before, what follows it the time after: both are
+     * bounds. */
+    for (size_t i = 0; i < s->n_breaks; i++) {
+        const struct tl_scale_break *const b = &s->breaks[i];
+        if (after < s->n && s->points[after].position == b->position && b->to > *to)
+            *to = b->to;
+        if (after > 0 && s->points[after - 1].position == b->position && b->from < *from)
+            *from = b->from;
+    }
+    return true;
+}
+
+bool tl_scale_value(const struct tl_scale *s, uint64_t position, uint64_t *out)
+{
+    if (s->n == 0)
+        return false;
+    const size_t low = point_after(s, position);
+    if (low == 0) {
+        *out = s->points[0].value;
+        return true;
+    }
+    const struct tl_scale_point *a = &s->points[low - 1];
+    *out = a->value;
+    if (low < s->n)
+        *out += scaled(position - a->position, a[1].value - a->value, a[1].position - a->position,
+                       false);
+    return true;
+}
+
+uint64_t tl_scale_position(const struct tl_scale *s, uint64_t value)
+{
+    size_t low = 0, high = s->n; /* the first point that is not less */
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (s->points[middle].value < value)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low == s->n)
+        return s->end;
+    if (low == 0)
+        return 0;
+    const struct tl_scale_point *a = &s->points[low - 1];
+    return a->position +
+           scaled(value - a->value, a[1].position - a->position, a[1].value - a->value, true);
+}
+
+/* ---- positions ------------------------------------------------------------------------------ */
+
+int tl_cut_locate(const struct tl_cut *cut, uint64_t position, struct tl_position *out,
+                  struct tl_fail *fail)
+{
+    struct tl_scale scale;
+    *out = (struct tl_position){.insn = position};
+    int r = tl_scale_open(&scale, cut, TL_SCALE_TIME, false, position, position, fail);
+    if (r < 0)
+        return r;
+    out->has_time = tl_scale_value(&scale, position, &out->time) &&
+                    tl_scale_bounds(&scale, position, &out->time_from, &out->time_to);
+    tl_scale_close(&scale);
+    r = tl_scale_open(&scale, cut, TL_SCALE_BYTE, false, position, position, fail);
+    if (r < 0)
+        return r;
+    if (!tl_scale_value(&scale, position, &out->byte))
+        out->byte = 0;
+    tl_scale_close(&scale);
+    return TL_OK;
+}
+
+static int resolve_one(const struct tl_cut *cut, enum tl_scale_kind kind, uint64_t value,
+                       uint64_t *out, struct tl_fail *fail)
+{
+    struct tl_scale scale;
+    const int r = tl_scale_open(&scale, cut, kind, true, value, value, fail);
+    if (r < 0)
+        return r;
+    const bool any = scale.n > 0;
+    *out = tl_scale_position(&scale, value);
+    tl_scale_close(&scale);
+    if (!any && kind == TL_SCALE_TIME && cut->end > 0)
+        return tl_fail_set(fail, TL_USAGE, "stream %s has no timestamps; ask by instruction",
+                           cut->lane->name);
+    return TL_OK;
+}
+
+int tl_cut_resolve(const struct tl_cut *cut, enum tl_range_unit unit, uint64_t from, uint64_t to,
+                   uint64_t *first, uint64_t *end, struct tl_fail *fail)
+{
+    if (from > to)
+        return tl_fail_set(fail, TL_USAGE, "the range ends before it begins");
+    int r = TL_OK;
+    *first = from;
+    *end = to;
+    if (unit != TL_UNIT_INSN) {
+        const enum tl_scale_kind kind = unit == TL_UNIT_TIME ? TL_SCALE_TIME : TL_SCALE_BYTE;
+        r = resolve_one(cut, kind, from, first, fail);
+        if (r >= 0 && to != UINT64_MAX)
+            r = resolve_one(cut, kind, to, end, fail);
+    }
+    if (*end > cut->end)
+        *end = cut->end;
+    if (*first > *end)
+        *first = *end;
+    return r;
+}
+
+int tl_lake_locate(struct tl_lake *lake, const char *trace, const char *stream,
+                   enum tl_range_unit unit, uint64_t at, struct tl_position *out,
+                   struct tl_fail *fail)
+{
+    struct tl_cut cut;
+    uint64_t first, end;
+    int r = tl_cut_open(&cut, lake, trace, stream, fail);
+    if (r < 0)
+        return r;
+    r = tl_cut_resolve(&cut, unit, at, UINT64_MAX, &first, &end, fail);
+    if (r >= 0)
+        r = tl_cut_locate(&cut, first, out, fail);
+    tl_cut_close(&cut);
+    return r;
+}

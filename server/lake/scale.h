@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A scale: positions of a lane against time or raw byte offsets, as points with linear
+ * interpolation between them. It has full resolution in the requested range: every timestamp of the
+ * chunks there, or the first and last of chunks or shards if there are many. Elsewhere it is
+ * coarse.
+ */
+#ifndef TL_LAKE_SCALE_H
+#define TL_LAKE_SCALE_H
+
+#include "lake/cut.h"
+
+enum tl_scale_kind { TL_SCALE_TIME, TL_SCALE_BYTE };
+
+struct tl_scale_point {
+    uint64_t position;
+    uint64_t value; /* as shown to users; never decreases */
+};
+
+/*
+ * Trace is missing before a position. Everything between the last timestamp before it and the first
+ * one after it happened at an unknown time between these two: no interpolation across.
+ */
+struct tl_scale_break {
+    uint64_t position;
+    uint64_t from, to; /* values: the last known one, and the next */
+    uint64_t count;    /* number of gaps between them; 0: tracing was off, and nothing was lost */
+    uint8_t flags;     /* enum tl_bucket_flag bits of all of them */
+};
+
+/* Was tracing off, so that nothing was lost? */
+static inline bool tl_scale_is_off(const struct tl_scale_break *b)
+{
+    return (b->flags & (uint8_t) ~(TL_FLAG_GAP | TL_FLAG_OPEN)) == TL_FLAG_OFF;
+}
+
+struct tl_scale {
+    struct tl_scale_point *points;
+    size_t n, cap;
+    /* Time scale: in order, where the resolution is full or they are wide. */
+    struct tl_scale_break *breaks;
+    size_t n_breaks, cap_breaks;
+    uint64_t end; /* after the last position */
+};
+
+/*
+ * Create a scale with full resolution at positions (`by_value`: at values) [from, to]. Breaks of at
+ * least 1/512 of the scale are found everywhere. TL_NOMEM, TL_IO, TL_BAD.
+ */
+TL_MUST_USE int tl_scale_open(struct tl_scale *out, const struct tl_cut *cut,
+                              enum tl_scale_kind kind, bool by_value, uint64_t from, uint64_t to,
+                              struct tl_fail *fail);
+void tl_scale_close(struct tl_scale *scale);
+
+/* The value at a position; false: the scale has no points. */
+bool tl_scale_value(const struct tl_scale *scale, uint64_t position, uint64_t *out);
+/* Known values on both sides of a position: lower and upper bound, UINT64_MAX after the last point.
+ * false: the scale has no points. */
+bool tl_scale_bounds(const struct tl_scale *scale, uint64_t position, uint64_t *from, uint64_t *to);
+/* The first position whose value is at least `value`; the end if there is none. */
+uint64_t tl_scale_position(const struct tl_scale *scale, uint64_t value);
+
+/* Convert a position to all units. */
+TL_MUST_USE int tl_cut_locate(const struct tl_cut *cut, uint64_t position, struct tl_position *out,
+                              struct tl_fail *fail);
+/* Convert a range of any unit to positions. TL_USAGE: the stream has no time. */
+TL_MUST_USE int tl_cut_resolve(const struct tl_cut *cut, enum tl_range_unit unit, uint64_t from,
+                               uint64_t to, uint64_t *first, uint64_t *end, struct tl_fail *fail);
+
+#endif

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Stored code counts (shard/codecount.h) and call trees (shard/calltree.h) of stored shards, so
+ * that each shard is counted once: when it is built, or if that was not possible, at the first
+ * query. A shard never changes, so they cannot become outdated; they are removed with the shard. A
+ * missing or damaged one is not an error: it can be recomputed from the shard.
+ */
+#ifndef TL_QUERY_KEPT_H
+#define TL_QUERY_KEPT_H
+
+#include "lake/cut.h"
+#include "shard/calltree.h"
+#include "shard/codecount.h"
+
+/* Objects of one thread waiting to be stored together. Zero-initialised: empty. */
+struct tl_kept {
+    struct tl_kept_object *v;
+    size_t n, cap;
+    struct tl_packer *packer; /* NULL: nothing has been packed yet */
+};
+
+/* Add the stored counts of the cut's shard `i`. TL_NOTFOUND: there are none. TL_NOMEM. */
+TL_MUST_USE int tl_kept_counts_get(const struct tl_cut *cut, size_t i, struct tl_codecount *out);
+/* Store counts; waiting objects are written from time to time. TL_NOMEM. */
+TL_MUST_USE int tl_kept_counts_add(struct tl_kept *kept, const struct tl_cut *cut, size_t i,
+                                   const struct tl_codecount *counts);
+/* The same for a call tree, which must be empty on get. */
+TL_MUST_USE int tl_kept_calls_get(const struct tl_cut *cut, size_t i, struct tl_calltree *out);
+TL_MUST_USE int tl_kept_calls_add(struct tl_kept *kept, const struct tl_cut *cut, size_t i,
+                                  const struct tl_calltree *tree);
+/* Write waiting objects, as far as possible, and empty the list. */
+void tl_kept_store(struct tl_kept *kept, const struct tl_cut *cut);
+
+#endif
