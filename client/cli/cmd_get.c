@@ -27,7 +27,7 @@ struct options {
     struct tl_arg_range range;
     const char *region;    /* a name given by 'simpoints --save' */
     struct tl_where where; /* places that delimit the range */
-    const char *form;      /* another format than STF or text: cli/export.h */
+    const char *form;      /* another format than STF or text: out/export.h */
     enum tl_export export;
     uint64_t interval;
 };

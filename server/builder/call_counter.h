@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Counts the calls in a section of a stream into a call tree: of a shard while it is built
- * (build.c), or of a queried range (lake/calltree.h). It is driven by the call stack maintained
+ * (build.c), or of a queried range (query/calltree.h). It is driven by the call stack maintained
  * there. Not thread-safe.
  */
 #ifndef TL_BUILDER_CALL_COUNTER_H

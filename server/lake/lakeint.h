@@ -59,7 +59,7 @@ struct tl_lake {
     struct tl_lease *lease;
     struct tl_catalog *catalog;
     struct tl_spool *spool;
-    struct tl_suspects *suspects; /* ingest/suspect.h; NULL: ends of the server are not noted */
+    struct tl_suspects *suspects; /* decoding/suspect.h; NULL: ends of the server are not noted */
     struct tl_crew *crew;         /* threads that decode ahead and compress */
     /* By the crew; NULL: it has no threads, since there is one processor. */
     struct tl_packing *packing;
