@@ -273,10 +273,10 @@ static uint8_t *put_line(uint8_t *p, const struct tl_item *item)
         p = tl_put_text(p, "O");
         break;
     case TL_ITEM_NOTE:
-        p = tl_put_text(tl_put_text(p, "A "), item->text);
+        p = tl_put_text(tl_put_text(p, "A "), item->text ? item->text : "-");
         break;
     case TL_ITEM_HARDWARE:
-        p = tl_put_text(tl_put_text(p, "H "), item->text);
+        p = tl_put_text(tl_put_text(p, "H "), item->text ? item->text : "-");
         break;
     default:
         return p;

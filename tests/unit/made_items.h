@@ -6,6 +6,7 @@
 #ifndef TL_TESTS_MADE_ITEMS_H
 #define TL_TESTS_MADE_ITEMS_H
 
+#include "flow/hardware.h"
 #include "flow/item.h"
 #include "stf/close.h"
 
@@ -111,6 +112,15 @@ static inline void made_holes(struct made *m)
     }
 }
 
+static inline void made_hardware(struct made *m, struct tl_item *item)
+{
+    static const char *const events[] = {"exception enter 15 systick", "exception exit 15 systick",
+                                         "exception return 0 -", "pc 0000000008001234", "sleep"};
+    const uint64_t offset = item->offset;
+    tl_hardware_parse(events[made_below(m, sizeof events / sizeof *events)], item);
+    item->offset = offset;
+}
+
 static inline void made_other(struct made *m)
 {
     if (made_below(m, 10) == 0) {
@@ -151,6 +161,9 @@ static inline void made_other(struct made *m)
         break;
     case TL_ITEM_NOTE:
         item->text = "transaction start";
+        break;
+    case TL_ITEM_HARDWARE:
+        made_hardware(m, item);
         break;
     default:
         break;
