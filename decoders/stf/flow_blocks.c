@@ -647,11 +647,13 @@ static INLINE void copy_items(struct tl_stf_flow *flow, const struct tl_item *it
             const bool line = comments && item->kind == TL_ITEM_GAP;
             if (!may_pass(flow, &c, item, line))
                 break;
-            uint8_t *p = c.at.p;
-            i +=
-                put_gaps(&p, c.end - BLOCK_ROOM, item, n - i, line ? &flow->gap : NULL, &c.points) -
-                1;
-            c.at.p = p;
+            if (line || tl_item_is_branch(item)) {
+                uint8_t *p = c.at.p;
+                i += put_gaps(&p, c.end - BLOCK_ROOM, item, n - i, line ? &flow->gap : NULL,
+                              &c.points) -
+                     1;
+                c.at.p = p;
+            }
             c.force = true;
             if (tl_item_is_branch(item)) {
                 c.point = &items[i];

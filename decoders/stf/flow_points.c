@@ -5,6 +5,7 @@
  * that is known neither branched nor trapped there, so only FORCE_PC and COMMENT records are used,
  * which say nothing about it.
  */
+#include "base/digits.h"
 #include "stf/flow_map.h"
 #include "stf/flow_parts.h"
 
@@ -26,38 +27,36 @@ int tl_stf_flow_tell_mode(struct tl_stf_flow *flow, struct tl_buf *out)
     return put_text(out, text);
 }
 
-/* Append a name without spaces. */
-static int put_name(struct tl_buf *out, const char *name)
+/* Write a name without spaces. */
+static uint8_t *put_name(uint8_t *p, const char *name)
 {
-    const size_t at = out->n;
-    const int result = tl_buf_add(out, name, strnlen(name, TL_STF_X_NAME));
-    for (size_t i = at; i < out->n; i++) {
-        if (out->p[i] <= ' ' || out->p[i] > '~')
-            out->p[i] = '_';
-    }
-    return result;
+    const size_t n = strnlen(name, TL_STF_X_NAME);
+    for (size_t i = 0; i < n; i++)
+        p[i] = name[i] <= ' ' || name[i] > '~' ? '_' : (uint8_t)name[i];
+    return p + n;
+}
+
+static uint8_t *put_address(uint8_t *p, uint64_t address)
+{
+    for (int shift = 60; shift >= 0; shift -= 4)
+        *p++ = (uint8_t) "0123456789abcdef"[address >> shift & 15];
+    return p;
 }
 
 int tl_stf_flow_tell_exception(struct tl_stf_flow *flow, const struct tl_item *item)
 {
-    struct tl_buf *const text = &flow->scratch;
+    uint8_t text[TL_STF_X_NAME + 64];
     const int number = tl_exception_number(item->sub);
-    tl_buf_reset(text);
-    int result = tl_buf_add(text, "X ", 2);
-    if (result >= 0)
-        result = put_name(text, item->text && *item->text ? item->text : "-");
-    if (result >= 0)
-        result = number < 0 ? tl_buf_add(text, " -", 2) : tl_buf_printf(text, " %d", number);
-    if (result >= 0)
-        result = item->flags & TL_ITEM_HAS_PC
-                     ? tl_buf_printf(text, " %016llx", (unsigned long long)item->pc)
-                     : tl_buf_add(text, " -", 2);
-    if (result >= 0 && item->sub & TL_EXCEPTION_INTERRUPT)
-        result = tl_buf_add(text, " interrupt", 10);
+    uint8_t *p = tl_put_text(text, "X ");
+    p = put_name(p, item->text && *item->text ? item->text : "-");
+    *p++ = ' ';
+    p = number < 0 ? tl_put_text(p, "-") : tl_put_decimal(p, (uint64_t)number);
+    *p++ = ' ';
+    p = item->flags & TL_ITEM_HAS_PC ? put_address(p, item->pc) : tl_put_text(p, "-");
+    if (item->sub & TL_EXCEPTION_INTERRUPT)
+        p = tl_put_text(p, " interrupt");
     flow->front.any = true;
-    return result < 0
-               ? result
-               : tl_stf_flow_put_comment(&flow->front.lead, (struct tl_bytes){text->p, text->n});
+    return tl_stf_flow_put_comment(&flow->front.lead, (struct tl_bytes){text, (size_t)(p - text)});
 }
 
 uint8_t *tl_stf_flow_put_points(uint8_t *p, enum tl_stf_points points)
