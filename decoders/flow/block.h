@@ -177,12 +177,20 @@ void tl_block_cache_free(struct tl_block_cache *cache);
 /* Set the encoder for `coded` of blocks decoded from now on. A new cache has none. */
 void tl_block_cache_code(struct tl_block_cache *cache, tl_block_code *code);
 
+/* The begin of each cache. */
+struct tl_block_cache_size {
+    size_t bytes;
+};
+
 /*
  * Memory in use in bytes, and how to release it. Each entry point into mapped code creates a block,
  * so damaged trace can create very many: the owner checks the size between items and resets the
  * cache, which frees all its blocks, when it exceeds the owner's limit.
  */
-size_t tl_block_cache_bytes(const struct tl_block_cache *cache);
+static inline size_t tl_block_cache_bytes(const struct tl_block_cache *cache)
+{
+    return ((const struct tl_block_cache_size *)cache)->bytes;
+}
 void tl_block_cache_reset(struct tl_block_cache *cache);
 
 /*

@@ -72,6 +72,7 @@ struct mapped {
 };
 
 struct tl_block_cache {
+    struct tl_block_cache_size size; /* must be first */
     const struct tl_image *image;
     struct tl_isa_options options;
     uint64_t view;
@@ -82,7 +83,6 @@ struct tl_block_cache {
     bool plural;          /* there were others: compare a block's place too */
     struct chunk *chunks; /* newest first; allocation continues in the first */
     size_t chunk_used;
-    size_t bytes;
     tl_block_code *code;     /* NULL: none */
     struct tl_buf scratch;   /* its output for the block being decoded */
     struct tl_block nothing; /* returned by tl_block_get() for unmapped memory */
@@ -104,7 +104,7 @@ int tl_block_cache_new(struct tl_block_cache **out, const struct tl_image *image
     cache->options = *options;
     cache->slots = slots;
     cache->mask = FIRST_SLOTS - 1;
-    cache->bytes = FIRST_SLOTS * sizeof *slots;
+    cache->size.bytes = FIRST_SLOTS * sizeof *slots;
     cache->nothing.end = TL_BLOCK_UNMAPPED;
     cache->nothing.function = TL_NO_FUNCTION;
     *out = cache;
@@ -130,18 +130,13 @@ void tl_block_cache_free(struct tl_block_cache *cache)
     free(cache);
 }
 
-size_t tl_block_cache_bytes(const struct tl_block_cache *cache)
-{
-    return cache->bytes;
-}
-
 void tl_block_cache_reset(struct tl_block_cache *cache)
 {
     free_chunks(cache);
     cache->chunk_used = 0;
     memset(cache->slots, 0, ((size_t)cache->mask + 1) * sizeof *cache->slots);
     cache->used = 0;
-    cache->bytes = ((size_t)cache->mask + 1) * sizeof *cache->slots;
+    cache->size.bytes = ((size_t)cache->mask + 1) * sizeof *cache->slots;
 }
 
 /*
@@ -164,7 +159,7 @@ static void *allocate(struct tl_block_cache *cache, size_t n)
 {
     n = (n + CACHE_LINE - 1) & ~(size_t)(CACHE_LINE - 1);
     if (!cache->chunks || n + CACHE_LINE > cache->chunks->size - cache->chunk_used) {
-        const size_t usual = cache->bytes < HUGE_PAGE ? ARENA_CHUNK : HUGE_PAGE;
+        const size_t usual = cache->size.bytes < HUGE_PAGE ? ARENA_CHUNK : HUGE_PAGE;
         const size_t min = sizeof(struct chunk) + n + CACHE_LINE;
         static_assert(sizeof(struct chunk) % CACHE_LINE == 0, "whole lines");
         const size_t size = min > usual ? min : usual;
@@ -175,7 +170,7 @@ static void *allocate(struct tl_block_cache *cache, size_t n)
         chunk->size = size - sizeof *chunk;
         cache->chunks = chunk;
         cache->chunk_used = 0;
-        cache->bytes += size;
+        cache->size.bytes += size;
     }
     void *p = cache->chunks->bytes + cache->chunk_used;
     cache->chunk_used += n;
@@ -232,7 +227,7 @@ static int grow_slots(struct tl_block_cache *cache)
     }
     free(cache->slots);
     cache->slots = slots;
-    cache->bytes += ((size_t)mask - cache->mask) * sizeof *slots;
+    cache->size.bytes += ((size_t)mask - cache->mask) * sizeof *slots;
     cache->mask = mask;
     return TL_OK;
 }

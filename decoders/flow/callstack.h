@@ -131,6 +131,16 @@ void tl_callstack_init(struct tl_callstack *cs, const struct tl_image *image, ui
 /* Process the next items. Returns 0 or what the sink returned. */
 TL_MUST_USE int tl_callstack_push(struct tl_callstack *cs, const struct tl_item *items, size_t n);
 
+/* The same for a GAP that has no address. */
+TL_MUST_USE static inline int tl_callstack_gap(struct tl_callstack *cs, const struct tl_item *item)
+{
+    if (item->sub == TL_GAP_OFF ||
+        (cs->depth > 0 && cs->frames[cs->depth - 1].flags & TL_FRAME_REPORTED))
+        return tl_callstack_push(cs, item, 1);
+    cs->how = TL_LEAVE_LOST;
+    return TL_OK;
+}
+
 /*
  * Split form of tl_callstack_push() for one block, for callers that process very many. First step:
  * execution enters `block` at instruction number `insn`.

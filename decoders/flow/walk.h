@@ -21,7 +21,8 @@ static inline struct tl_block *tl_walk_here(struct tl_walker *w)
 {
     if (w->block)
         return w->block;
-    tl_walker_trim(w); /* one packet may lead through all of the image */
+    if (tl_walker_is_full(w)) /* one packet may lead through all of the image */
+        tl_walker_trim(w);
     struct tl_block *const b = tl_block_get(w->cache, w->space, w->isa, w->pc);
     if (!b) {
         w->failed = true;

@@ -366,6 +366,22 @@ static int measure(struct tl_indexer *ix, const struct tl_item *item, uint64_t p
     return tl_shard_builder_measure(ix->shard, position, &ix->now, item);
 }
 
+/* Count a gap that is no unmapped code, behind what the window has. */
+static int pass_gap(struct tl_indexer *ix, const struct tl_item *item, uint64_t position,
+                    struct window *w)
+{
+    const struct tl_block *const left = w->last ? tl_path_block(w->last) : NULL;
+    if (left && tl_path_taken(w->last) && tl_code_is_direct(left))
+        ix->blocks[left->number % TL_INDEXER_BLOCKS].ran -= 1u << 16; /* to where is unknown */
+    else if (w->insns == 0)
+        tl_code_counter_stop(&ix->shard->coder);
+    w->last = 0;
+    ix->now.offset = item->offset;
+    ix->calls.insns = position;
+    const int r = tl_callstack_gap(&ix->calls, item);
+    return r < 0 ? r : tl_shard_builder_gap(ix->shard, position, item);
+}
+
 /* Does this path continue the path that ends at `end`, so that both can be counted as one? */
 static inline bool continues(const struct tl_indexer *ix, const struct tl_item *item,
                              const uintptr_t *end)
@@ -435,6 +451,13 @@ static int count_quickly(struct tl_indexer *ix, const struct tl_item *items, siz
         begins[0] = begin + w.insns;
         if (is_measurement(item, &shard->coder)) {
             r = measure(ix, item, begins[0]);
+            if (r >= 0 && tl_shard_builder_logged(shard) >= limits->log)
+                r = TL_INDEXED_ITEM;
+            next_item(p);
+            continue;
+        }
+        if (item->kind == TL_ITEM_GAP && !tl_item_is_branch(item)) {
+            r = pass_gap(ix, item, begins[0], &w);
             if (r >= 0 && tl_shard_builder_logged(shard) >= limits->log)
                 r = TL_INDEXED_ITEM;
             next_item(p);

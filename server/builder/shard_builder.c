@@ -357,21 +357,32 @@ static void note_gaps(struct tl_shard_builder *shard, const struct tl_item *item
     tl_shard_stats_items(&shard->counter.stats, item, n);
 }
 
+int tl_shard_builder_gap(struct tl_shard_builder *shard, uint64_t position,
+                         const struct tl_item *item)
+{
+    int r = tl_itemlog_add(&shard->log, position - shard->open.first, item);
+    if (r >= 0)
+        r = note_items(shard, tl_item_kinds(item));
+    if (r < 0)
+        return r;
+    shard->view->index.row.byte_last = item->offset;
+    note_gaps(shard, item, 1);
+    return TL_OK;
+}
+
 int tl_shard_builder_item(struct tl_shard_builder *shard, const struct tl_flow_now *now,
                           const struct tl_item *item)
 {
     struct tl_shard_row *const row = &shard->view->index.row;
     const bool event = tl_item_is_event(item);
+    if (item->kind == TL_ITEM_GAP)
+        return tl_shard_builder_gap(shard, tl_shard_builder_position(shard), item);
     int r = tl_itemlog_add(&shard->log, tl_shard_builder_position(shard) - shard->open.first, item);
     if (r >= 0)
         r = note_items(shard, tl_item_kinds(item));
     if (r < 0)
         return r;
     row->byte_last = item->offset;
-    if (item->kind == TL_ITEM_GAP) {
-        note_gaps(shard, item, 1);
-        return TL_OK;
-    }
     tl_shard_stats_items(&shard->counter.stats, item, 1);
     switch (item->kind) {
     case TL_ITEM_CYCLES: /* by far the most frequent */

@@ -130,6 +130,9 @@ TL_MUST_USE int tl_shard_builder_item(struct tl_shard_builder *shard, const stru
 /* The same for a CYCLES or TIME at `position`, which is preceded by instructions of its bucket. */
 TL_MUST_USE int tl_shard_builder_measure(struct tl_shard_builder *shard, uint64_t position,
                                          const struct tl_flow_now *now, const struct tl_item *item);
+/* The same for a GAP at `position`, which is preceded by instructions of its bucket. */
+TL_MUST_USE int tl_shard_builder_gap(struct tl_shard_builder *shard, uint64_t position,
+                                     const struct tl_item *item);
 /* The same for items[0..*n), up to the first that is not unmapped code, and while the log has less
  * than `most` bytes. `*n` receives their number. */
 TL_MUST_USE int tl_shard_builder_unmapped(struct tl_shard_builder *shard,

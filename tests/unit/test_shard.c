@@ -119,6 +119,43 @@ static void branch_that_strays(void **state)
     made_free(&m);
 }
 
+/* Where a branch in front of a gap leads is unknown, wherever deliveries and shards end. */
+static void branch_before_a_gap(void **state)
+{
+    (void)state;
+    enum { PATHS = 300, STEPS = 3 };
+    const struct run run = {
+        .shard_insns = 1 << 20, .chunk_markers = 1000, .protocol = TL_PROTO_ETM4};
+    struct made m;
+    made_stream(&m, seed_of_day(), 0, 0);
+    struct tl_block loop = *made_of(&m, TL_ISA_A64);
+    loop.number = 1;
+    loop.last_kind = TL_INSN_BRANCH;
+    loop.target = loop.pc;
+    const uintptr_t step = tl_path_step(&loop, true), steps[STEPS] = {step, step, step};
+    for (size_t i = 0; i < PATHS; i++) {
+        *made_add(&m, TL_ITEM_PATH) = (struct tl_item){.kind = TL_ITEM_PATH,
+                                                       .flags = TL_ITEM_HAS_PC,
+                                                       .path = steps,
+                                                       .pc = loop.pc,
+                                                       .n = STEPS,
+                                                       .value = STEPS * loop.n};
+        for (size_t k = 0; k <= i % 2; k++)
+            made_add(&m, TL_ITEM_GAP)->sub = TL_GAP_NO_PATH;
+    }
+    for (uint64_t seed = 0; seed < 4; seed++) {
+        struct shards *s = build(&m, &run, 0, 0, seed);
+        assert_int_equal(s->n, 1);
+        const struct tl_codecount *const c = s->views[0]->counts;
+        assert_non_null(c);
+        assert_int_equal(c->branches.n, 1);
+        assert_int_equal(c->branch_counts[0], PATHS * (STEPS - 1));
+        assert_int_equal(s->views[0]->index.row.gaps, PATHS + PATHS / 2);
+        shards_free(s);
+    }
+    made_free(&m);
+}
+
 /* Times between blocks; the image changes at one of them. */
 static void program_that_changes_in_time(void **state)
 {
@@ -446,11 +483,17 @@ static void damage_is_noticed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(text_comes_back),    cmocka_unit_test(resumed_shards_are_the_same),
-        cmocka_unit_test(ranges_join),        cmocka_unit_test(snapshots_grow),
-        cmocka_unit_test(stored_shards_open), cmocka_unit_test(damage_is_noticed),
-        cmocka_unit_test(saved_in_a_shard),   cmocka_unit_test(full_within_a_path),
-        cmocka_unit_test(branch_that_strays), cmocka_unit_test(program_that_changes_in_time),
+        cmocka_unit_test(text_comes_back),
+        cmocka_unit_test(resumed_shards_are_the_same),
+        cmocka_unit_test(ranges_join),
+        cmocka_unit_test(snapshots_grow),
+        cmocka_unit_test(stored_shards_open),
+        cmocka_unit_test(damage_is_noticed),
+        cmocka_unit_test(saved_in_a_shard),
+        cmocka_unit_test(full_within_a_path),
+        cmocka_unit_test(branch_that_strays),
+        cmocka_unit_test(branch_before_a_gap),
+        cmocka_unit_test(program_that_changes_in_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
