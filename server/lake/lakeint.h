@@ -104,7 +104,7 @@ struct tl_lake {
     unsigned slots, busy, n_threads, n_idle;
     struct tl_turn *turns, **last_turn;
     int64_t served_ns; /* how long the suspended job that was resumed last had had turns */
-    bool resumed; /* the last slot was given to a suspended one */
+    bool resumed;      /* the last slot was given to a suspended one */
 
     pthread_mutex_t reading; /* serialises reading traces into the table */
 
@@ -253,7 +253,8 @@ TL_MUST_USE int tl_image_describe(const char *name, struct tl_bytes content,
 void tl_image_key(char out[static 96], const char *hash);
 /* Hash of a stored image, named by its hash or as "build-id:<hex>". TL_NOTFOUND. */
 TL_MUST_USE int tl_lake_image_hash(struct tl_lake *lake, const char *name, char out[static 72]);
-/* Is the stored content the one with this hash? Reads it. Have traces been decoded with it (catalog)? */
+/* Is the stored content the one with this hash? Reads it. Have traces been decoded with it
+ * (catalog)? */
 bool tl_image_is_intact(struct tl_lake *lake, const char *hash);
 TL_MUST_USE int tl_image_is_announced(struct tl_lake *lake, const char *hash, bool *is,
                                       struct tl_fail *fail);
