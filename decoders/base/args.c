@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Strict parsers of values: the whole text must be the value, in the one notation that help texts
+ * show. A setter returns what would have been right, so that every caller, whatever named the
+ * value, reports a mistake in the same words.
+ */
 #include "base/args.h"
 
 #include <ctype.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The thread's cancellation is a thread-local pointer that is replaced and restored as a unit.
+ * Loops deep in a decoder can therefore ask for it without a parameter in every function between.
+ */
 #include "base/cancel.h"
 
 #include <stddef.h>

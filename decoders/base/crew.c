@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Threads start with the first work offered, so that a process that never splits work has none.
+ * They count calls instead of remembering one, and poll for a while before they sleep: pieces
+ * follow one another faster than a thread can be woken, and no call between two looks is missed.
+ */
 #include "base/crew.h"
 
 #include "base/buf.h"

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Failures keep errno as it was, since formatting may change it and callers may still report it.
+ * Names are looked up within bounds, so that a positive result or an unknown code has one too.
+ */
 #include "base/err.h"
 
 #include <errno.h>

@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * A line is built in a fixed buffer and written at once, so that lines of different threads never
+ * mix and no allocation can fail. Values come from clients: they are escaped and cut, otherwise one
+ * of them could forge a line or hide the rest of its own.
+ */
 #include "base/journal.h"
 
 #include "base/now.h"
 #include "base/utf8.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -13,7 +19,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define TAIL 8 /* reserved for the end of a line: "…\"}\n" */
+#define TAIL 8 /* reserved for the quotes of a value that is cut, and for the end of a line */
+static_assert(sizeof "\"…\"}\n" - 1 <= TAIL, "all of it fits");
 
 static struct {
     int fd;

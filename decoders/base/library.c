@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The address of a library's last function is set only when all others are, so it alone says
+ * whether the library is loaded. All loads share one lock, since several threads may need it first.
+ */
 #include "base/library.h"
 
 #include <dlfcn.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * A limit is written in the largest unit that divides it, so that parsing the text gives the same
+ * limit again.
+ */
 #include "base/lifetime.h"
 
 #include "base/err.h"

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Slots hold numbers plus 1, so that zeroed memory is an empty table. Keys are in an array of their
+ * own, in order of their numbers, so that growing does not change any number.
+ */
 #include "base/numbers.h"
 
 #include <stdlib.h>

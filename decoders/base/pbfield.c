@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Fields are views of the message, and every length is checked against what is left of it: messages
+ * come from the network. A field that was not asked for is reported, so that a caller can leave
+ * unusual messages to a complete parser.
+ */
 #include "base/pbfield.h"
 
 static bool take_varint(struct tl_bytes *in, uint64_t *out)

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * A histogram counts each value in one bucket only and adds them up when it is read, since values
+ * are added by many threads far more often than they are read. A sample may therefore lack a value
+ * that is being added, which the next one has.
+ */
 #include "base/prometheus.h"
 
 #include <inttypes.h>

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The second byte of a character is checked as well as its length: overlong forms and surrogates
+ * are no UTF-8, and receivers reject the whole message with them. An invalid byte becomes one
+ * character, so that cleaning needs no space.
+ */
 #include "base/utf8.h"
 
 #include <stdbool.h>

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Passes each call on to the container's decoder, and does itself what is the same for all: arrival
+ * times, limits on reading again, the check that a saved state was read to its end. So containers
+ * cannot differ in these.
+ */
 #include "decode/decode.h"
 
 #include "decode/kept.h"

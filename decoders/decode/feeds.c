@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * A source's configuration that cannot be decoded refuses that source alone, since one unknown
+ * trace unit must not cost the trace of all others. State is saved with the sources in order of
+ * appearance, so that streams keep their numbers when it is loaded.
+ */
 #include "decode/feeds.h"
 
 #include <stdio.h>

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Items lie in one half of a room and the steps of their paths in the other, so that each is one
+ * array and a delivery needs no assembly. They are written past the cache, because the processor
+ * that reads them is another one.
+ */
 #include "decode/kept.h"
 
 #include <stdlib.h>

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The run that contains a byte is found by bisection, since a part may begin at any byte of many
+ * short runs. Places are pointers only once everything is gathered: until then their buffer may
+ * move.
+ */
 #include "decode/split_input.h"
 
 #include <stdlib.h>

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Every delivery ends in tl_give_way(), since few bytes of trace may stand for many items. The sink
+ * of a decoder has only the functions that the container's sink has, so that decoders do no work
+ * that nobody asked for.
+ */
 #include "decode/stream_out.h"
 
 #include "base/cancel.h"

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Registers that a source lacks have the values of a common trace unit, because many captures come
+ * without them and every packet needs the field widths. Data trace is refused: its P0 elements
+ * cannot be followed in the instruction stream alone.
+ */
 #include "etm4/config.h"
 
 #include <ctype.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * A ring, since elements are committed at its old end and cancelled at its new one. Cancelling
+ * moves the elements that stay only once, so that no input can make it quadratic.
+ */
 #include "etm4/element.h"
 
 #include <stdlib.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Each kind of element is one function that moves the walker. An exception or a Q element first
+ * executes what lies before its address, since atoms report nothing for code without a branch.
+ */
 #include "etm4/flow_walk.h"
 
 #include "etm4/element.h"

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Fixed fields come from the parser itself, called for each header once, so that the fast paths
+ * that use the tables cannot disagree with it. Only lengths are stated here.
+ */
 #include "etm4/forms.h"
 
 #include "etm4/headers.h"

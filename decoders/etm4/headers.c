@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Header bytes are listed as ranges per feature, since which of them are legal depends on the
+ * version and configuration of the trace unit. A header of a feature that is off is told from one
+ * that is reserved, because the first points at a wrong configuration.
+ */
 #include "etm4/headers.h"
 
 #include <string.h>

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Names follow from the header byte where the packet type is not enough, since the reference
+ * decoder names the formats of a packet and listings are compared with its. Lines go to a fixed
+ * buffer: their fields are bounded.
+ */
 #include "etm4/packet_text.h"
 
 #include "base/err.h"

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * A-Sync is found by counting zeros from byte to byte, and the offsets of the last ones are kept,
+ * because other sources' bytes lie between those of this one. Packets that reach the end of a push
+ * wait in a buffer; all others are parsed in place.
+ */
 #include "etm4/packetizer.h"
 
 #include "base/bytes.h"

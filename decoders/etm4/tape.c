@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Builds packets from a tape's columns. Frequent types are built without a branch on the type,
+ * which is unpredictable in a trace; the rest are parsed from their bytes again.
+ */
 #include "etm4/tape_parts.h"
 
 #include "base/bytes.h"

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The kernels by vector level and unroll factor, and the address forms that all of them use. Each
+ * level is compiled in a file of its own and chosen at run time, since one program serves
+ * processors with and without it.
+ */
 #include "etm4/unrolled.h"
 
 #include "etm4/unrolled_parts.h"
@@ -38,11 +43,10 @@ static const struct tl_etm4_kernel kernels[] = {
     {TL_CPU_AVX2, 1, tl_etm4_avx2_1},       {TL_CPU_AVX2, 2, tl_etm4_avx2_2},
     {TL_CPU_AVX2, 4, tl_etm4_avx2_4},       {TL_CPU_AVX2, 8, tl_etm4_avx2_8},
     {TL_CPU_AVX2, 16, tl_etm4_avx2_16},     {TL_CPU_AVX2, 32, tl_etm4_avx2_32},
-    {TL_CPU_AVX2, 64, tl_etm4_avx2_64},
-    {TL_CPU_AVX512, 1, tl_etm4_avx512_1},   {TL_CPU_AVX512, 2, tl_etm4_avx512_2},
-    {TL_CPU_AVX512, 4, tl_etm4_avx512_4},   {TL_CPU_AVX512, 8, tl_etm4_avx512_8},
-    {TL_CPU_AVX512, 16, tl_etm4_avx512_16}, {TL_CPU_AVX512, 32, tl_etm4_avx512_32},
-    {TL_CPU_AVX512, 64, tl_etm4_avx512_64},
+    {TL_CPU_AVX2, 64, tl_etm4_avx2_64},     {TL_CPU_AVX512, 1, tl_etm4_avx512_1},
+    {TL_CPU_AVX512, 2, tl_etm4_avx512_2},   {TL_CPU_AVX512, 4, tl_etm4_avx512_4},
+    {TL_CPU_AVX512, 8, tl_etm4_avx512_8},   {TL_CPU_AVX512, 16, tl_etm4_avx512_16},
+    {TL_CPU_AVX512, 32, tl_etm4_avx512_32}, {TL_CPU_AVX512, 64, tl_etm4_avx512_64},
 };
 #define N_KERNELS (sizeof kernels / sizeof kernels[0])
 

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * A block stores properties of its last instruction only, since no other can change the flow. The
+ * few questions about instructions inside it are answered by decoding its code again, which keeps
+ * blocks small: they are the data of the hottest loops.
+ */
 #include "flow/block.h"
 
 static enum tl_leave leave_by(const struct tl_insn *last)

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Nearly all text is lines of executed instructions, so those have fast paths: fixed-width digits
+ * from a table, or lines prepared once per block and copied. All other items are written one by one
+ * with bounds checked once per item.
+ */
 #include "flow/item.h"
 
 #include "base/digits.h"

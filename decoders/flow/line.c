@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * One table says what follows each letter, so that every reader of flow text has the same names for
+ * its fields. A field "-" is left out: it is not known, which differs from 0.
+ */
 #include "flow/line.h"
 
 #include "flow/hardware.h"

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * State of the walk and what all kinds of traces need: place, mode, return stack, straight-line
+ * code; and the walks with an outcome bit for each waypoint. Whatever the trace says is checked
+ * against the program, and where they disagree there is a gap instead of a guess.
+ */
 #include "flow/walk.h"
 #include "flow/walker_routes.h"
 

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Records routes and follows them. A route is recorded when it is asked for a second time, since
+ * most sequences of outcomes occur once and recording costs more than the walk.
+ */
 #include "flow/walker_routes.h"
 
 void tl_walker_routes_forget(struct tl_walker *w)

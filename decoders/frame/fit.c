@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The bytes go through the real frame decoder, so that a trial aligns what a decode would. What is
+ * counted needs no configuration: runs of zeros or ones that end a synchronisation packet, which
+ * hardly occur by chance.
+ */
 #include "frame/fit.h"
 
 #include <stdlib.h>

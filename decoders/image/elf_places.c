@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Each lookup goes through a file's tables from the beginning, since a file is asked only a few
+ * times. Whatever libelf returns may be missing in a damaged file, and then so is the answer.
+ */
 #include "image/elf_places.h"
 
 #include <fcntl.h>

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Code that several processes map is kept once, and identical dumps are dropped, since a trace of a
+ * whole system names the same files hundreds of times. Sorting waits for tl_image_freeze(), so that
+ * adding needs no order.
+ */
 #include "image/image.h"
 
 #include "base/buf.h"

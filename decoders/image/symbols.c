@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Symbols of the image by address: sorted once, one per address and space, others as aliases. A
+ * lookup examines a bounded number of symbols before the address, because a file may nest any
+ * number of them.
+ */
 #include "base/buf.h"
 #include "image/demangle.h"
 #include "image/image_parts.h"

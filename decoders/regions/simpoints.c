@@ -4,10 +4,13 @@
 #include "base/hash.h"
 #include "regions/cluster.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 
 #define DIMS (2 * (size_t)TL_SIMPOINT_DIMS)
+
+static_assert(DIMS * sizeof(double) + 2 * sizeof(uint64_t) == 256, "as the header says");
 
 void tl_simpoints_init(struct tl_simpoints *points)
 {

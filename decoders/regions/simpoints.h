@@ -9,7 +9,7 @@
  *     tl_simpoints_choose(&points, 30, &chosen);
  *
  * Vectors are projected immediately to 15 dimensions, and to 15 more for memory if the trace has
- * accesses, so that an interval needs 240 bytes. Not thread-safe.
+ * accesses, so that an interval needs 256 bytes. Not thread-safe.
  */
 #ifndef TL_REGIONS_SIMPOINTS_H
 #define TL_REGIONS_SIMPOINTS_H

@@ -4,7 +4,7 @@
  * space. No I/O, not thread-safe. Private to the library.
  *
  * Memory: about 3 MiB at most. If walks exceed TL_STF_WALKS_MAX bytes, the most recent ones are
- * kept: 12,000 pages of Sv39, which still fit into a group of records.
+ * kept: about 15,000 pages of Sv39, which still fit into a group of records.
  */
 #ifndef TL_STF_WALKS_H
 #define TL_STF_WALKS_H
