@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * A capture is a list of pieces, parts of files or bytes in memory, so that importers can insert
+ * records without copying gigabytes of trace. Standard input that must be examined is copied to an
+ * unnamed file first: bytes read from a pipe would be missing from the capture.
+ */
 #include "import/bundle.h"
 
 #include "frame/tpiu.h"

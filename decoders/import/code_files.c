@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Places are tried from the most certain to the least: files given explicitly, perf's cache by
+ * build ID, then names. The kernel, and modules without a path, are taken by name alone only below
+ * the folder of the traced machine, since this machine's are rarely the traced ones.
+ */
 #include "import/code_files.h"
 
 #include "image/elf_places.h"

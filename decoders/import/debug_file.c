@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The joined file is the program's bytes with the debug file's sections behind them: offsets of
+ * code stay as they are, so that mappings fit both. Its section numbers are those of the debug
+ * file, since symbols refer to sections by number.
+ */
 #include "import/debug_file.h"
 
 #include <elfutils/libdwelf.h>

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Records are read as far as they are complete, and the caller's position moves with them, since
+ * the compiler still appends to the file. Sizes are compared with the bytes there before anything
+ * is read.
+ */
 #include "import/jitdump.h"
 
 #include "perf/attr.h"

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The code becomes a real ELF file, so that it reaches the server, its store of images and symbol
+ * lookup in the same way as any other. Symbols have the piece's file offset as their address, since
+ * each piece may be mapped anywhere.
+ */
 #include "import/made_code.h"
 
 #include <elf.h>

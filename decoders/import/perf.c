@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Ties the parts of the import to a reader of the file and makes sources of what it learns. A
+ * source that the user configured is left as it is: what a file says of itself must not override
+ * what its user knows.
+ */
 #include "import/perf.h"
 
 #include "import/perf_parts.h"

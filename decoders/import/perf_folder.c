@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The records of the other files are inserted behind those of the first, and the offsets of its
+ * features are moved accordingly, so that all that follows sees one ordinary file. Files are named
+ * as pieces instead of copied, because their size may exceed the memory.
+ */
 #include "import/perf_folder.h"
 
 #include "perf/reader.h"

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Files are described by the records that perf would have written, since clocks, order and
+ * synchronisation of several Intel PT streams are then solved by the one container that knows them.
+ * A ring is written from its head to its end and then from its start, which is the order of time.
+ */
 #include "import/sources.h"
 
 #include "perf/reader.h"

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * One entry point for all instruction sets, so that everything above it is independent of them. An
+ * instruction set without a decoder has a result of its own, since its bytes may well be sound.
+ */
 #include "isa/isa.h"
 
 #include "base/err.h"

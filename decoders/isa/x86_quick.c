@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Lengths of the most frequent x86 instructions that do not change the flow, by one table and
+ * without a branch on the opcode. The next instruction cannot be found before the length of this
+ * one is known, so that this sets the speed of decoding; what is unusual is left to the complete
+ * decoder.
+ */
 #include "isa/x86.h"
 
 #include "base/bytes.h"

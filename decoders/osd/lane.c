@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Usual events of a module whose format is known are converted straight from the packet's words,
+ * branch-free, since modules alternate unpredictably; all others go through the complete reader. An
+ * event of core trace contains both ends of a jump, so no program has to be followed.
+ */
 #include "osd/lane.h"
 
 #include "base/cancel.h"

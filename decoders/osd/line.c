@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * A packet of Open SoC Debug as one line of a listing. The words of packets that are not
+ * interpreted are printed in full, so that a listing loses nothing.
+ */
 #include "osd/reader.h"
 
 #include <inttypes.h>

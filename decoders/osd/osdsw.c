@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * A doubtful event is held back until the module's next one, because only that tells a system trace
+ * event from a memory transfer. Lines are those of osd-sw to the byte, so that logs can be compared
+ * with diff.
+ */
 #include "osd/osdsw.h"
 
 #include <inttypes.h>

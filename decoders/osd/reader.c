@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * What is known for certain of a module, by the setup or by register reads, is kept apart from what
+ * was inferred: only the latter is dropped when events do not fit. Inference waits for a second
+ * event where one alone could be a memory transfer.
+ */
 #include "osd/reader.h"
 
 #include <stdlib.h>

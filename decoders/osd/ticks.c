@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The number of wraps is computed, not counted: a module may be silent for any time between two
+ * events. The reference moves only to an event with a lower latency, or after a long silence, so
+ * that delays in buffers are not mistaken for time.
+ */
 #include "osd/ticks.h"
 
 #define HALF       ((int64_t)1 << 31)

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Attributes are found by event ID with a hash, since each record asks and a file may have millions
+ * of IDs. Members beyond the size that a file states are taken as 0, as the kernel does for older
+ * versions of the structure.
+ */
 #include "perf/attr.h"
 
 #include <stdlib.h>

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Trace is held until the records that apply to it are final, because a file has its records CPU by
+ * CPU and mappings may change in the midst of an area. Without ends of rounds a limit on held bytes
+ * forces progress; it is checked at fixed counts of bytes, so that chunking changes nothing.
+ */
 #include "perf/container.h"
 
 #include "base/cancel.h"

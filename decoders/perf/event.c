@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Entries wait in a heap by time, since records of different CPUs arrive out of order. Their number
+ * and the bytes of their texts are bounded: a file without ends of rounds would otherwise be held
+ * in memory as a whole.
+ */
 #include "perf/event.h"
 
 #include "perf/container.h"

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Each format's parameters become registers by their architectural names, so that stream decoders
+ * do not know perf. Numbers of words are taken from the record and checked against its size, since
+ * each version of perf appends to it.
+ */
 #include "perf/info.h"
 
 #include <inttypes.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Runs the packetizer and the clock only, far ahead of the decoder. Following the program would
+ * need the images, and which of them are in force is what the positions are to tell.
+ */
 #include "perf/pt_scout.h"
 
 #include <stdlib.h>

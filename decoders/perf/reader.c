@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * A state machine that parses records in place wherever they are complete, and collects only those
+ * cut off by the end of a push. What follows a bad record is searched instead of given up, since a
+ * single damaged page would otherwise cost the rest of the file.
+ */
 #include "perf/reader.h"
 
 #include "base/cancel.h"

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Members are taken from the body one by one, with an error that sticks: a record that is too short
+ * for its fields is recognised once, at its end. The trailer is read from the end of the record,
+ * because the kernel's versions differ in the members before it.
+ */
 #include "perf/record.h"
 
 /* The unread part of a record's body. */

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Members before the raw bytes and the trace are skipped by their sizes, which only the attribute
+ * tells. A mistake in one of them would misplace all that follow, so each is checked against the
+ * bytes left.
+ */
 #include "perf/sample.h"
 
 struct rest {

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * A header alone is too weak a sign, since eight bytes of trace often look like one; the chain of
+ * sizes that must lead from record to record is not met by chance. A record whose size does not
+ * lead to the next one decides by its fields, or rules the place out.
+ */
 #include "perf/search.h"
 
 #include "perf/reader.h"

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Records wait in a heap by time and become answers in that order, so that the result does not
+ * depend on the order of CPUs in the file. Answers are arrays sorted by time, since questions
+ * concern any time, not only the latest.
+ */
 #include "perf/sideband.h"
 
 #include <ctype.h>

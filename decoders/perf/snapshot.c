@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Dumps are compared by bytes, with bounded numbers of positions: a TSC names the place at once,
+ * and without one, equal bytes that are too many for coincidence do. What two dumps share is
+ * decoded once, otherwise the program would seem to have run twice.
+ */
 #include "perf/snapshot.h"
 
 #include "pt/packet.h"

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Which errata a processor has follows from its family and model, as groups of models with the same
+ * core. For an unknown model none are assumed: a correction applied to a sound processor damages a
+ * correct trace.
+ */
 #include "pt/config.h"
 
 #include "setup/setup.h"

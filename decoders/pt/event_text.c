@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Text is appended with bounds in one place, so that the fields of each event can be written one by
+ * one. Its wording is exactly the reference's, since listings are compared line by line.
+ */
 #include "pt/event_text.h"
 
 #include <inttypes.h>

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Columns are used as long as no event is pending, since most packets are outcomes and targets; the
+ * rest goes through the event decoder, which may need packets that have not arrived. Then the bytes
+ * are held and the decoder works on a copy, so that it can begin again when they come.
+ */
 #include "pt/flow.h"
 
 #include "flow/walker_routes.h"

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Decodes each instruction from the image again and keeps no blocks, because events may bind to any
+ * instruction. Speed does not matter here, but the order of the reference decoder does: the fast
+ * one is tested against it.
+ */
 #include "pt/insn.h"
 
 #include "pt/binding.h"

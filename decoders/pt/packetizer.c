@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The last bytes of a push are kept with those before them, and the first bytes of the next one are
+ * processed together with them, so that only a few bytes are ever copied. The bytes before are
+ * needed because a bad packet may have consumed the beginning of the PSB that ends the loss.
+ */
 #include "pt/packetizer.h"
 
 /* Bytes of a push that are processed together with those of previous pushes. */

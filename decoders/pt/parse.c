@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Intel PT packets from bytes to fields, one at a time, and the search for PSBs. The parser has no
+ * state but the configuration, since the same packet is parsed by the tape, by listings and again
+ * by the event decoder.
+ */
 #include "pt/packet.h"
 
 #include <string.h>

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Keeps the reference's state of time and calibration beside the packets, because its listing
+ * prints them with the packet that changes them. Errors stop a listing at the packet where the
+ * reference stops, and it goes on at the next PSB.
+ */
 #include "pt/ptdump.h"
 
 #include "pt/error.h"

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Prints what the instruction flow (pt/insn.h) delivers, without interpreting it, so that a listing
+ * shows the decoder's own order of instructions and events. An error is printed with the IP that
+ * the reference prints, which may be that of an instruction not reached.
+ */
 #include "pt/ptxed.h"
 
 #include "image/elf_places.h"

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Packets that the vector kernels leave are added one by one, with the same parser as everywhere. A
+ * fill ends at the reach of 16-bit positions, and outcomes before that end become an entry of their
+ * own: they must not wait for bytes that may never come.
+ */
 #include "pt/tape_parts.h"
 
 void tl_pt_tape_reset(struct tl_pt_tape *tape)

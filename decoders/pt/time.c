@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Two parts with the same packets as input: the time, and the length of a cycle. They are separate
+ * because a lost packet makes the first inexact at once, whereas the second remains usable until
+ * the frequency changes.
+ */
 #include "pt/time.h"
 
 #include "flow/item.h"

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Values have the syntax of the reference's tools, where it differs from that of other options, so
+ * that their command lines work unchanged. What is no range of a file is left as part of its name,
+ * since names may contain colons.
+ */
 #include "pt/tool_options.h"
 
 #include <errno.h>

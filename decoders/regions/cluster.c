@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * k-means runs several times for each k, from different seeds, because it only finds a local
+ * optimum. Variance has a lower bound: without it, the criterion would reward splitting phases that
+ * differ by noise alone.
+ */
 #include "regions/cluster.h"
 
 #include "base/cancel.h"

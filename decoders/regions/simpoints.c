@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The projection's elements are hashes of key and dimension, so that no matrix is stored and parts
+ * of a trace analysed on different machines can be joined. A shorter interval, as at the end of the
+ * trace, represents a phase only if there is no other.
+ */
 #include "regions/simpoints.h"
 
 #include "base/hash.h"

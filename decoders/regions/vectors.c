@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Counts are kept in arrays by the number of the block, and only those met in an interval are
+ * delivered and reset: an interval executes few of a program's blocks. Parts are sorted by number,
+ * so that sums over them are the same on every machine.
+ */
 #include "regions/vectors.h"
 
 #include "base/numbers.h"

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Bytes are collected in a buffer that holds a whole window, and a frame is delivered only from a
+ * place at which all of the window fits. A single frame proves nothing: almost any byte is the
+ * header of one.
+ */
 #include "riscv/etrace_deframe.h"
 
 static const char NO_FRAME[] = "bytes are no E-Trace packets";

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * One function per envelope reads a frame from its first byte and tells its size, or that more
+ * bytes are needed. Fields of the standard's envelope do not end at bytes, so that payloads are
+ * shifted into a buffer of the frame's own.
+ */
 #include "riscv/etrace_envelope.h"
 
 #include "riscv/source.h"

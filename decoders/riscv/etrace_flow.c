@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * An address in a packet is where the walk must arrive with the outcomes reported so far; its
+ * differences add up from packet to packet. Where trace and program do not fit, the walk begins
+ * again at the next address, but only if the sum still holds: a lost packet makes it wrong until
+ * the next synchronisation.
+ */
 #include "riscv/etrace_flow.h"
 
 #include "decode/soft.h"

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The encoder counts the branches that its predictor foresaw instead of sending their outcomes, so
+ * the same predictor runs here. It learns from branches in program order, when the walk passes them
+ * and not when a packet arrives: otherwise its state would differ from the encoder's.
+ */
 #include "riscv/etrace_outcomes.h"
 
 #include <stdlib.h>

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The payload is copied to a buffer that is filled up with its last bit, so that fields are read
+ * without asking where it ends. How far it was shortened is told separately: the standard leaves
+ * that to the encoder, and what an encoder never does marks damaged bytes.
+ */
 #include "riscv/etrace_packet.h"
 
 /* All fields of the longest packet, with their largest parameters, and a word. */

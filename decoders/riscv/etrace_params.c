@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * A table of names, defaults and largest values, since a wrong width misplaces every field after it
+ * without any sign in the trace. Defaults differ by trace unit: existing units have fixed
+ * parameters that are not the standard's.
+ */
 #include "riscv/etrace_params.h"
 
 #include "riscv/returns.h"

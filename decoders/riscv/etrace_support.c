@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Options are judged by how many packets fitted the program before and since they changed. Counts
+ * saturate, so that a long good time does not outweigh a change that is true.
+ */
 #include "riscv/etrace_support.h"
 
 enum {

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The standard's function goes instruction by instruction; here only the last one of a block can
+ * decide, so that a walk costs a step per block. The walk stays on an executed instruction, as the
+ * standard has it, because whether it is left by its branch is only told by the next packet.
+ */
 #include "riscv/etrace_walk.h"
 
 #include "base/cancel.h"

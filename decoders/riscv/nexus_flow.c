@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Messages count what was executed, so each is followed before the address it reports is used.
+ * After a misfit, counts are first tried without telling: a message fits a wrong place by chance,
+ * but not with many outcomes.
+ */
 #include "riscv/nexus_flow.h"
 
 #include "riscv/nexus_events.h"

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * A count must end exactly at an instruction of the kind that its message tells, which checks the
+ * trace against the program. Counts without outcomes are limited in length, since a loop without a
+ * conditional branch uses up nothing.
+ */
 #include "riscv/nexus_walk.h"
 
 #include "base/cancel.h"

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * A source of the setup lacks what its user did not care to state: the rest comes from the
+ * container and the image. Register fields may be given alone or within their register, since
+ * captures come with either.
+ */
 #include "riscv/source.h"
 
 #include <limits.h>

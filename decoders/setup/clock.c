@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Products have 128 bits, since ticks of 64 bits times a multiplier of 32 exceed 64. Ticks are
+ * rounded up, so that converting a time to ticks and back never gives an earlier time.
+ */
 #include "setup/clock.h"
 
 typedef __int128 wide;

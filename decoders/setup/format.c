@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The table of formats is linked in, not included, so that a program can have another one and this
+ * file does not depend on decoders.
+ */
 #include "setup/format.h"
 
 #include <stdio.h>

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Lines are split in a copy, in place, without a limit on their length: values may be long paths.
+ * Zero bytes become blanks, since they would hide the rest of a line from whoever reads it as a
+ * text.
+ */
 #include "setup/ini_text.h"
 
 #include <stdlib.h>

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Compares the machine in each image's ELF header with what the sources' formats allow. An image
+ * for another processor decodes to plausible nonsense, which is hard to recognise later; a format
+ * of any processor rules nothing out.
+ */
 #include "setup/machines.h"
 
 #include "image/elf_places.h"

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Compares names by edit distance with those of the format's list, whose patterns stand for
+ * numbered registers. A misspelt register is silently the same as one that is absent, with its
+ * default, so that the decode is wrong without a sign.
+ */
 #include "setup/registers.h"
 
 #include "setup/format.h"

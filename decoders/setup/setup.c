@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Lists grow as needed and are searched from the beginning, since setups are short and built once.
+ * Texts from a capture are made fit for INI text when they are added: a newline in a file's name
+ * would otherwise become a line of the setup.
+ */
 #include "setup/setup.h"
 
 #include <stdio.h>

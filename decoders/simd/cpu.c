@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * A level requires all features that its kernels use, because a virtual machine may have only some
+ * of them. A level that is not supported is ignored instead of trusted: its instructions would end
+ * the program.
+ */
 #include "simd/cpu.h"
 
 #include <stdatomic.h>

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * What items point to is copied to one arena with offsets in place of pointers, which are resolved
+ * when the batch is delivered: the arena moves while it grows. Runs end by size too, so that
+ * straight-line code of any length needs bounded memory.
+ */
 #include "stf/flow_batch.h"
 
 #include "stf/close.h"

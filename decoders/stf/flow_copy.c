@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * One function per instruction set and vector level, from the same inline code: the loop then has
+ * no branches on either and keeps its state in registers.
+ */
 #include "stf/flow_copy.h"
 
 #include "simd/target.h"

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Records are interpreted only as far as conversion needs, and otherwise passed on as bytes: a
+ * trace may contain kinds of records that no flow item can express. What goes into a group is put
+ * where descriptors do not decrease, which readers rely on.
+ */
 #include "stf/flow_groups.h"
 
 #include "flow/item.h"

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * STF knows fewer levels and events than the architectures that it is used for, so each maps to the
+ * nearest one. Interrupts and causes that STF does not know become an external interrupt, which may
+ * come at any instruction.
+ */
 #include "stf/flow_map.h"
 
 uint16_t tl_stf_map_isa(enum tl_isa isa)

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Only the first clock becomes time, since the periods of several clocks of a trace are not known
+ * relative to each other. The listing text is kept as a note because the payload alone loses the
+ * fields that a protocol has.
+ */
 #include "stf/flow_transaction.h"
 
 void tl_stf_transactions_fini(struct tl_stf_transactions *transactions)

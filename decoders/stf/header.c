@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Faults are collected as bits with the offset of the first one, so that a header is read to its
+ * end and whoever checks it names all of them. A header without END_HEADER ends at the first record
+ * that cannot be part of one: it is then the program's.
+ */
 #include "stf/header.h"
 
 #include "stf/stand.h"

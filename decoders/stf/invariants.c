@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * State of the program is compared with itself over time, by key: an opcode may change only after a
+ * store or a fence. Stores are known by page, as exact addresses would need memory in proportion to
+ * the trace.
+ */
 #include "stf/invariants.h"
 
 #include "base/numbers.h"

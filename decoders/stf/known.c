@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Only two kinds of records are decoded, all others are skipped by their size: this runs over a
+ * whole trace to begin an excerpt at its end.
+ */
 #include "stf/known.h"
 
 #include "stf/group.h"

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Records of the usual shapes have fixed sizes and are passed over without being decoded, since
+ * accesses and registers are most of a trace that has them. At the first record of another shape
+ * the general reader takes over.
+ */
 #include "stf/operands.h"
 
 /* Size of the record at `p` if it is a usual one and ends before `end`, else 0. */

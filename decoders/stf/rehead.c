@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Records are written in the order that a header requires, whatever the original's was. All
+ * comments and TRACE_INFOs are kept and one is added, as the format asks of each tool that changes
+ * a trace.
+ */
 #include "stf/rehead.h"
 
 #include "stf/group.h"

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * All records before the range pass through the state, since STF reports a register or a mode only
+ * when it changes. The first group is held until it is complete: the header needs the address of
+ * its instruction, which comes last.
+ */
 #include "stf/slice.h"
 
 #include "stf/flow_map.h"

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Walks are appended and older ones of the same page only marked, with a compaction when the limit
+ * is exceeded twice over, so that each is moved a bounded number of times. A walk whose entries
+ * have changed since is not reported: it would translate to where the page no longer is.
+ */
 #include "stf/walks.h"
 
 #include "base/numbers.h"

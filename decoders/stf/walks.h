@@ -3,8 +3,9 @@
  * Address translation reported by a trace: the last PAGE_TABLE_WALK of each page in each address
  * space. No I/O, not thread-safe. Private to the library.
  *
- * Memory: about 3 MiB at most. If walks exceed TL_STF_WALKS_MAX bytes, the most recent ones are
- * kept: about 15,000 pages of Sv39, which still fit into a group of records.
+ * If walks exceed TL_STF_WALKS_MAX bytes, the most recent ones are kept: about 15,000 pages of
+ * Sv39, which still fit into a group of records. Memory: about 5 MiB with Sv39, 8 MiB at most, and
+ * half as much again while old walks are dropped.
  */
 #ifndef TL_STF_WALKS_H
 #define TL_STF_WALKS_H
