@@ -7,7 +7,11 @@
  */
 #include "flow/callstack_parts.h"
 
+#include <assert.h>
+
 #define SEARCH 64 /* number of frames searched if the innermost one does not match */
+
+static_assert(sizeof(struct tl_callstack) / 1024 == 48, "as the manual says");
 
 void tl_callstack_init(struct tl_callstack *cs, const struct tl_image *image, uint64_t first_insn,
                        tl_frame_sink *sink, void *context)

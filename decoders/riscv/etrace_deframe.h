@@ -3,9 +3,9 @@
  * A capture of enveloped packets to frames, with synchronisation: envelopes carry no mark, so after
  * bytes that make no sense, and where bytes are missing, the first place is searched from which all
  * frames in the next TL_ETRACE_WINDOW bytes make sense. At the start of a capture those in
- * TL_ETRACE_FIRST bytes are sufficient. Null packets in between are
- * skipped; a run of them, which the standard's alignment sequence is, leads to such a place.
- * Any chunking gives the same frames. Not thread-safe.
+ * TL_ETRACE_FIRST bytes are sufficient. Null packets in between are skipped; a run of them, which
+ * the standard's alignment sequence is, leads to such a place. Any chunking gives the same frames.
+ * Not thread-safe.
  */
 #ifndef TL_RISCV_ETRACE_DEFRAME_H
 #define TL_RISCV_ETRACE_DEFRAME_H

@@ -225,8 +225,7 @@ enum counted {
 };
 
 /* Where trace and program did not fit: do they again? Chance may let a message fit, hardly many
- * outcomes. FOLLOWED: there is
- * no doubt left, and the walk is in front of the count. */
+ * outcomes. FOLLOWED: there is no doubt left, and the walk is in front of the count. */
 static enum counted convinces(struct tl_nexus_flow *f, const struct tl_nexus_count *c,
                               uint64_t offset)
 {

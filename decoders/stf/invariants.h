@@ -13,7 +13,7 @@
  *   reg-x0        RISC-V: x0 has a value other than 0
  *   walk-differs  a page table entry has a different value than before, without a store or a fence
  *
- * Part of a check (stf/check.h). Memory: about 40 bytes for each instruction of the program and
+ * Part of a check (stf/check.h). Memory: 40 to 80 bytes for each instruction of the program and
  * each page table entry, at most TL_STF_INVARIANT_KEYS of which are tracked. Not thread-safe.
  */
 #ifndef TL_STF_INVARIANTS_H
