@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Turns names, a range and process numbers into one request for code counts, and runs it. `profile`
+ * and `coverage` share it, so that the same selection always means the same code.
+ */
 #include "cli/codeof.h"
 
 #include "out/outfile.h"

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Scans the text of a setup for image names instead of parsing the setup. So `cp` and `raw` can
+ * copy the images of every format, also of one whose keys they do not know.
+ */
 #include "cli/setupimages.h"
 
 #include "base/buf.h"

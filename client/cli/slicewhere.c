@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Finds a range of an STF file by reading its instructions in order and counting executions. One
+ * pass looks for begin and end together, as a file may be too large to be read twice or kept.
+ */
 #include "cli/slicewhere.h"
 
 #include "cli/cli.h"

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Resolves "from the n-th call of X, for N instructions" to positions by asking the server for
+ * hits. The server skips chunks without a hit, so that only positions travel instead of the trace.
+ */
 #include "cli/where.h"
 
 #include <inttypes.h>

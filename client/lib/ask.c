@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Frames the messages of a call, waits for answers, and maps every way in which a call can end to
+ * one result. A call that is safe to repeat is made again elsewhere, since a server that restarts
+ * or leaves ends connections that callers need not know of.
+ */
 #include "ask.h"
 
 #include <stdio.h>

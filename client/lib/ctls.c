@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * TLS over a BIO of our own that sends with MSG_NOSIGNAL. OpenSSL's socket BIO would raise SIGPIPE
+ * in a program that only uses this library and never chose how to handle it.
+ */
 #include "ctls.h"
 
 #include <arpa/inet.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Maps gRPC statuses and internal errors to the results of the public header, with a text. All
+ * calls report through here, so that a failure has the same result whichever call meets it.
+ */
 #include "error.h"
 
 #include <assert.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Runs nghttp2 without a thread: each step writes what is queued and reads what has arrived. A
+ * library that starts threads would impose locks and signal handling on the programs that use it.
+ */
 #include "mux.h"
 
 #include "base/digits.h"

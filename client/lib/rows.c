@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Copies protocol messages to public structs, whose strings are owned by the caller. Messages are
+ * freed with the reply, and their layout changes with the protocol, unlike that of the library.
+ */
 #include "rows.h"
 
 #include <stdlib.h>

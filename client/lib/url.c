@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Splits server URLs into scheme, host and port, and refuses anything else that a URL may contain.
+ * A path or a user name would be ignored silently, and the request would go somewhere unintended.
+ */
 #include "url.h"
 
 #include "base/buf.h"

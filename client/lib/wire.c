@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Connects to one of several addresses and moves bytes without blocking. Every wait polls the wake
+ * descriptor, too, so that another thread can end a call whatever it is waiting for.
+ */
 #include "wire.h"
 
 #include "ctls.h"

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Appends assembly, function and source line to flow text, line by line as it arrives. It follows
+ * modes in the text, because the same bytes are other instructions in another instruction set.
+ */
 #include "out/annotate.h"
 
 #include "out/linewise.h"

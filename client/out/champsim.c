@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Fills ChampSim's record of an instruction. ChampSim derives the kind of a branch from the
+ * registers, so those that mark the kind are added even if the instruction does not name them.
+ */
 #include "out/champsim.h"
 
 #include "stf/operands.h"

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Formats instructions with disassemblers that are created on first use, one per instruction set.
+ * LLVM is thus loaded only by output that contains code, and a trace needs one or two of the
+ * instruction sets.
+ */
 #include "out/codetext.h"
 
 #include "base/args.h"

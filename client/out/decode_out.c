@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Writes decoded streams as text or files while all of them are being decoded at once. Text of all
+ * streams but the first is held back in temporary files, so that the output is one stream after
+ * another whatever the order in which threads decode.
+ */
 #include "out/decode_out.h"
 
 #include "base/crew.h"

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Reads STF by push and writes it in the form of another tool, instruction by instruction. Output
+ * is written as input arrives, so that a trace larger than memory can be exported.
+ */
 #include "out/export.h"
 
 #include "out/champsim.h"

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Collects each stream's lines with their offset in temporary files and merges them at the end.
+ * Decoders of different streams report at different times, so the order by offset is known only
+ * then.
+ */
 #include "out/interleave.h"
 
 #include "frame/run.h"

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Splits the text forms of elements, packets and records into JSON members. Texts have a single
+ * grammar, so a new kind of packet or record needs no code here.
+ */
 #include "out/itemjson.h"
 
 #include "decode/point.h"

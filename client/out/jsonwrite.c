@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Builds objects with cJSON and remembers whether any addition failed. cJSON omits what it has no
+ * memory for, and an object with a member missing looks complete to its reader.
+ */
 #include "out/jsonwrite.h"
 
 #include "base/utf8.h"

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Puts characters of software trace together to lines, separately by source and channel. Cores
+ * print concurrently, a few bytes per packet, so that lines in trace order would be shuffled.
+ */
 #include "out/lines.h"
 
 #include "out/linewise.h"

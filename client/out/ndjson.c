@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Takes the elements out of a range's JSON document and gives each the name of its stream. The
+ * document has one element per line, so that nothing needs to be parsed or held.
+ */
 #include "out/ndjson.h"
 
 /* Elements are on lines of their own, separate from the document's begin and end. */

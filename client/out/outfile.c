@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Writes under a temporary name beside the destination and renames it when it is complete. The
+ * folder is the same, since only within a file system does a rename replace a file at once.
+ */
 #include "out/outfile.h"
 
 #include "terminal/args.h"

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Counts the bytes of a live stream's part that were printed before the connection broke. After a
+ * repeated request the parts may begin elsewhere, so that only positions and bytes tell what is
+ * new.
+ */
 #include "out/parts.h"
 
 void tl_parts_again(struct tl_parts *parts)

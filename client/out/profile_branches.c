@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Prints taken branches as samples of a branch record buffer. Consecutive samples share a branch,
+ * because a reader counts only the runs between two branches of the same sample.
+ */
 #include "out/profile_branches.h"
 
 #include <inttypes.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Prints code counts and call stacks in the formats of profile tools. Names are escaped, since
+ * these formats separate frames and counts by characters that names of C++ and Rust contain.
+ */
 #include "out/profile_out.h"
 #include "out/jsonread.h"
 

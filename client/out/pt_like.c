@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Runs the Intel PT decoder and prints in the manner of libipt's ptdump and ptxed. Scripts parse
+ * and compare the text of these tools, so that nothing in it may differ.
+ */
 #include "out/pt_like.h"
 
 #include "pt/ptdump.h"

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Writes the files of a set of regions, and a description with their weights and hashes. A
+ * simulator's result depends on weights and files that belong together, which the hashes make
+ * checkable.
+ */
 #include "out/regionset.h"
 
 #include "terminal/filehash.h"

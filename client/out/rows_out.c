@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Prints traces as a table, in full or as JSON. JSON has the names and types of the HTTP interface,
+ * so that a script reads both with the same code.
+ */
 #include "out/rows_out.h"
 
 #include "setup/format.h"

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Finds source lines of instructions in several ELF files, each at its load address. Separate from
+ * symbols, so that output without lines does not read any debug information.
+ */
 #include "out/sources.h"
 
 #include "dwarf/dwarf.h"

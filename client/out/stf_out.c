@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Writes an STF file whose chunks are compressed by a pool of threads. Chunks finish in any order,
+ * so each is written when all before it were, and markers are kept until the index is written.
+ */
 #include "out/stf_out.h"
 
 #include "out/outfile.h"

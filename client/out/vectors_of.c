@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Feeds instructions of STF to basic-block vectors, with their memory accesses. The instruction set
+ * is derived from modes and sizes, because only 2-byte encodings tell T32 from A32 in STF.
+ */
 #include "out/vectors_of.h"
 
 #include "stf/flow_map.h"

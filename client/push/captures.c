@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Opens input files as captures and gives each buffer of a snapshot a name of its own. Names become
+ * traces on the server, where equal ones would be taken for one capture.
+ */
 #include "push/captures.h"
 
 #include "terminal/args.h"

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Reads a live input in a thread of its own, ahead of the server. A rig's pipe does not wait for a
+ * network: what is not read in time is lost at the source.
+ */
 #include "push/feed.h"
 
 #include "base/now.h"

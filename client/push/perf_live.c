@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Follows the records of a perf.data stream while it is sent, and updates the trace's setup with
+ * the code they map. Files are uploaded from here because only this machine has them.
+ */
 #include "push/perf_live.h"
 
 #include "base/now.h"

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Sends a capture, comparing first what the server already has of it. A name can denote another
+ * capture, and continuing that would join the bytes of two executions.
+ */
 #include "push/sender.h"
 
 #include "base/now.h"

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Waits for the decode of a sent capture and reports what came of it. A capture with a wrong setup
+ * is stored as readily as any other, so what yields nothing is reported while the rig can still be
+ * changed.
+ */
 #include "push/sent.h"
 
 #include "flow/item.h"

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Keeps the state of a spooled capture in a small file that is replaced durably. A push may be
+ * killed at any time, and the next one must know which bytes are whose without asking anybody.
+ */
 #include "push/spooldir.h"
 
 #include "base/args.h"

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Uploads the image files of a setup and names them by content hash. The server cannot read this
+ * machine's files, and a path may have other contents by the time the trace is decoded.
+ */
 #include "push/upload.h"
 
 #include "terminal/progress.h"

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Parses the options of a command by its table. Completion asks for the table instead of having a
+ * list of its own, so that it cannot lack an option.
+ */
 #include "terminal/args.h"
 
 #include "terminal/say.h"

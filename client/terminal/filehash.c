@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Hashes a file piece by piece, as an image may be larger than memory. */
 #include "terminal/filehash.h"
 
 #include <openssl/evp.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Prints untrusted text with control characters escaped. Names and notes come from traces, whose
+ * bytes could otherwise change the terminal's state or forge lines of output.
+ */
 #include "terminal/plain.h"
 
 #include <stdbool.h>

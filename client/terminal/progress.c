@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Draws a progress line on standard error, overwritten in place. It appears only after a second and
+ * only on a terminal, so that short commands and logs stay free of it.
+ */
 #include "terminal/progress.h"
 
 #include "base/now.h"

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Connects to a server by options and environment, and turns its errors into exit statuses. Options
+ * that choose whom to trust are taken as a group, since a mix of both sources would trust another
+ * server than either.
+ */
 #include "terminal/remote.h"
 
 #include "base/spelling.h"
