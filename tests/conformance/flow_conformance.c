@@ -28,11 +28,13 @@ static const struct collection collections[] = {{"snapshots", "%.200s/flow/%s%s.
 
 /*
  * Captures of which the reference's text lacks something: it gives cycles per packet, not per
- * instruction, does not convert Gray-coded timestamps, and loses counts of PTM. The captures that
- * were made have the truth instead.
+ * instruction, does not convert Gray-coded timestamps, loses counts of PTM, and has an ITM's global
+ * timestamps in lines of their own kind. The captures that were made have the truth instead.
  */
 static const char *classes_of(const char *name)
 {
+    if (strncmp(name, "itm_only", 8) == 0)
+        return "IXRY";
     return strcmp(name, "TC2") == 0 ? "IXRT" : strcmp(name, "Snowball") == 0 ? "IXR" : CLASSES;
 }
 

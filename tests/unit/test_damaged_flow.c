@@ -21,6 +21,7 @@ enum {
     MUCH = 4000000 /* instructions: damage may claim 2^32 branches, which are not all listened to */
 };
 
+static const char *const formats[] = {"etm", "etm3", "mtb", "tpiu", "pt", "n-trace", "e-trace"};
 static const char *only; /* this format */
 
 /* ---- what is told -------------------------------------------------------------------------------
@@ -343,5 +344,12 @@ int main(int argc, char **argv)
         cmocka_unit_test(etrace), cmocka_unit_test(etrace_behind_holes),
     };
     only = argc > 1 ? argv[1] : NULL;
+    size_t i = 0;
+    while (only && i < sizeof formats / sizeof *formats && strcmp(only, formats[i]) != 0)
+        i++;
+    if (i == sizeof formats / sizeof *formats) {
+        fprintf(stderr, "no format '%s'\n", only);
+        return 2;
+    }
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
