@@ -20,6 +20,7 @@ struct options {
     const char *as, *out, *build_id;
     uint64_t bias, size;
     enum tl_profile_form form;
+    bool demangle; /* pprof: names beside those of the files */
 };
 
 static int out_of_memory(void)
@@ -114,7 +115,9 @@ static int write_stacks(const struct options *o, struct tracelake *lake, const s
         free(json);
     }
     if (status == TL_CLI_DONE)
-        status = written(o, tl_profile_write_stacks(o->form, nodes, file));
+        status = written(o, o->form == TL_PROFILE_PPROF
+                                ? tl_profile_write_pprof(nodes, o->demangle, file)
+                                : tl_profile_write_stacks(o->form, nodes, file));
     cJSON_Delete(nodes);
     return status;
 }
@@ -227,6 +230,10 @@ int tl_cmd_profile(int argc, char **argv)
                             "--as %s: it is autofdo, llvm-profgen, bolt, perf-branches, folded, "
                             "speedscope, pprof or json",
                             o.as);
+    if (o.form == TL_PROFILE_PPROF) { /* it has both names */
+        o.demangle = !o.remote.mangled;
+        o.remote.mangled = true;
+    }
     if ((o.of.contexts || o.of.image) && !tl_profile_of_code(o.form))
         return tl_cli_usage("profile", "--context and --image are for autofdo, llvm-profgen, bolt");
     return tl_codeof_run("profile", &o.of, &o.remote, o.out, argv + first, argc - first, run, &o);

@@ -205,8 +205,6 @@ bool tl_profile_write_stacks(enum tl_profile_form form, const cJSON *nodes, FILE
 {
     if (form == TL_PROFILE_FOLDED)
         return write_folded(nodes, file);
-    if (form == TL_PROFILE_PPROF)
-        return tl_profile_write_pprof(nodes, file);
     cJSON *const tree = speedscope(nodes);
     char *const text = tree ? cJSON_PrintUnformatted(tree) : NULL;
     cJSON_Delete(tree);

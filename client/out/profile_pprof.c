@@ -3,6 +3,7 @@
 #include "base/buf.h"
 #include "base/hash.h"
 #include "base/numbers.h"
+#include "image/demangle.h"
 #include "out/jsonread.h"
 #include "out/profile_out.h"
 #include "pprof/profile.pb-c.h"
@@ -30,12 +31,20 @@ struct sample {
 };
 
 struct pprof {
+    bool demangle;
     struct tl_numbers names; /* functions by hash */
-    char **texts;
+    char **texts;            /* from TEXTS on, two of each function: its name, and as in the file */
     struct function **functions;
     struct sample **samples;
     size_t n_samples, cap_texts, cap_functions, cap_samples;
 };
+
+/* A name as it is read; NULL: out of memory. */
+static char *readable(const struct pprof *p, const char *name)
+{
+    char out[TL_DEMANGLED];
+    return strdup(p->demangle && tl_demangle(name, out) ? out : name);
+}
 
 /* Get the number of a function, from 0. */
 static bool number_of(struct pprof *p, const char *name, uint32_t *out)
@@ -45,25 +54,28 @@ static bool number_of(struct pprof *p, const char *name, uint32_t *out)
     if (*out != TL_NO_NUMBER)
         return true;
     const size_t n = p->names.n;
-    if (tl_grow(&p->texts, &p->cap_texts, TEXTS + n + 1, sizeof *p->texts) < 0 ||
+    if (tl_grow(&p->texts, &p->cap_texts, TEXTS + 2 * n + 2, sizeof *p->texts) < 0 ||
         tl_grow(&p->functions, &p->cap_functions, n + 1, sizeof *p->functions) < 0)
         return false;
     struct function *const f = calloc(1, sizeof *f);
-    char *const text = strdup(name);
-    if (!f || !text || tl_numbers_add(&p->names, key) < 0) {
+    char *const text = readable(p, name), *const raw = strdup(name);
+    if (!f || !text || !raw || tl_numbers_add(&p->names, key) < 0) {
         free(f);
         free(text);
+        free(raw);
         return false;
     }
     perftools__profiles__function__init(&f->function);
     perftools__profiles__line__init(&f->line);
     perftools__profiles__location__init(&f->location);
     f->function.id = f->line.function_id = f->location.id = n + 1;
-    f->function.name = f->function.system_name = (int64_t)(TEXTS + n);
+    f->function.name = (int64_t)(TEXTS + 2 * n);
+    f->function.system_name = f->function.name + 1;
     f->lines[0] = &f->line;
     f->location.line = f->lines;
     f->location.n_line = 1;
-    p->texts[TEXTS + n] = text;
+    p->texts[TEXTS + 2 * n] = text;
+    p->texts[TEXTS + 2 * n + 1] = raw;
     p->functions[n] = f;
     *out = (uint32_t)n;
     return true;
@@ -141,7 +153,7 @@ static bool pack(struct pprof *p, FILE *file)
     profile.function = functions;
     profile.n_location = profile.n_function = n;
     profile.string_table = p->texts;
-    profile.n_string_table = TEXTS + n;
+    profile.n_string_table = TEXTS + 2 * n;
     uint8_t *const bytes =
         ok ? malloc(perftools__profiles__profile__get_packed_size(&profile)) : NULL;
     const size_t size = bytes ? perftools__profiles__profile__pack(&profile, bytes) : 0;
@@ -158,12 +170,13 @@ static bool pack(struct pprof *p, FILE *file)
     return ok;
 }
 
-bool tl_profile_write_pprof(const cJSON *nodes, FILE *file)
+bool tl_profile_write_pprof(const cJSON *nodes, bool demangle, FILE *file)
 {
-    struct pprof p = {0};
+    struct pprof p = {.demangle = demangle};
     const bool ok = add_stacks(&p, nodes) && pack(&p, file);
     for (size_t i = 0; i < p.names.n; i++) {
-        free(p.texts[TEXTS + i]);
+        free(p.texts[TEXTS + 2 * i]);
+        free(p.texts[TEXTS + 2 * i + 1]);
         free(p.functions[i]);
     }
     for (size_t i = 0; i < p.n_samples; i++) {

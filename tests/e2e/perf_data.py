@@ -99,10 +99,21 @@ def small_elf(path, names):
         f.write(raw)
 
 
+def python_package(lab):
+    """Ours; None where what it needs is not installed."""
+    sys.path.insert(0, os.path.join(lab.build, 'python'))
+    try:
+        import tracelake
+    except ImportError:
+        return None
+    return tracelake
+
+
 @test
 def names_of_functions(lab):
     """C++ and Rust names are demangled everywhere, found by either spelling; several functions of one name."""
     mangled = ['_ZN3app5firstEi', '_RNvC3app6second', '_ZN3geo6helperIiEEvT_']
+    package = python_package(lab)
     plain = ['app::first(int)', 'app::second', 'void geo::helper<int>(int)']
     path = os.path.join(lab.dir, 'two.data')
     with open(os.path.join(os.path.dirname(HERE), 'fuzz', 'corpus', 'perf', 'two-threads.data'), 'rb') as f:
@@ -129,6 +140,14 @@ def names_of_functions(lab):
             check(found['functions'] == 1 and found['total'] > 0 and found['what'] == first, asked, found['what'])
         folded = lab.run('profile', stream, '--as', 'folded', *option).text()
         check(folded == '%s 24\n%s;%s 24\n' % (first, first, helper), folded)
+        lab.run('profile', stream, '--as', 'pprof', '-o', lab.path('names.pb.gz'), *option)
+        with gzip.open(lab.path('names.pb.gz')) as f:
+            packed = f.read()
+        said = [name for name in plain + mangled if name.encode() in packed]
+        check(said == [names[0], names[2]] + ([] if option else [mangled[0], mangled[2]]), 'pprof', said)
+        if package:
+            with package.connect(lab.url, mangled=bool(option)) as lake:
+                check(set(lake.profile('cpp', 'thread.77.two')) == {(first,), (first, helper)}, 'Python')
         for command, count in ('stats', 'insns'), ('coverage', 'executed'):
             said = lab.run(command, stream, '--json', *option).text()
             known = {f['name'] for f in json.loads(said)['functions'] if f[count]}

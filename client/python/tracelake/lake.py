@@ -59,15 +59,17 @@ Coverage = collections.namedtuple('Coverage', 'files functions lines branches tr
 Instruction = collections.namedtuple('Instruction', 'at pc encoding time mode context vmid')
 
 
-def connect(url='http://127.0.0.1:7070', token=None, cafile=None, fingerprint=None, timeout=60):
+def connect(url='http://127.0.0.1:7070', token=None, cafile=None, fingerprint=None, timeout=60,
+            mangled=False):
     """Connect to http://HOST[:PORT] or https://HOST[:PORT], or to several with commas between them:
     servers of one lake, of which the next is taken where one goes away.
 
     `token` is the token itself; `cafile` certificates to trust; `fingerprint` the SHA-256 of the
     server's certificate, which is then trusted as it is; `timeout` seconds for each call that is
-    answered by one message.
+    answered by one message; `mangled`: C++ and Rust functions are named as in their files, not
+    demangled.
     """
-    return Lake(url, token, cafile, fingerprint, timeout)
+    return Lake(url, token, cafile, fingerprint, timeout, mangled)
 
 
 def _pinned(host, port, fingerprint):
@@ -143,9 +145,11 @@ class _Servers:
 class Lake:
     """A connection. Made by connect(); may be used as a context manager."""
 
-    def __init__(self, url, token=None, cafile=None, fingerprint=None, timeout=60):
+    def __init__(self, url, token=None, cafile=None, fingerprint=None, timeout=60, mangled=False):
         self._servers = _Servers(url, cafile, fingerprint)
         self._metadata = [('authorization', 'Bearer ' + token)] if token else []
+        if mangled:
+            self._metadata.append(('tracelake-names', 'mangled'))
         self._timeout = timeout
 
     def close(self):
