@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Counts executions of whole blocks and resolves them to runs and branches when the shard ends.
+ * Blocks repeat so often that work for each executed branch would slow down decoding.
+ */
 #include "builder/code_counter.h"
 
 #include <stdlib.h>

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Rebuilds a shard's index and logs from what is intact of its redundant parts. What it builds on
+ * must match its checksum, as an index made from damaged bytes would answer wrongly instead of
+ * failing.
+ */
 #include "builder/mend.h"
 
 #include "base/crc32c.h"

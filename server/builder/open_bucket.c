@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Counts instructions of the open timeline bucket by place, and sums them up by function and page
+ * when it ends. A place is one increment per block, where two frequency tables would have to be
+ * searched each time.
+ */
 #include "builder/open_bucket.h"
 
 #include <limits.h>

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Collects a shard's index, logs and frames while the flow arrives, and makes snapshots of them. A
+ * snapshot leaves no trace in the shard, so that its bytes do not depend on who reads it while it
+ * grows.
+ */
 #include "builder/shard_builder.h"
 
 #include "shard/stackmark.h"

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Opens the catalog that suits the backend: its own one, or SQLite at the place that it names. A
+ * cluster has no files for SQLite, and a folder has no transactions of its own.
+ */
 #include "catalog/catalog_sql.h"
 
 int tl_catalog_open(struct tl_catalog **out, struct tl_backend *backend, struct tl_fail *fail)

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Opens, migrates and checks the SQLite catalog, and runs its statements and transactions. A commit
+ * is refused if the lease was lost meanwhile, because another server may then write the same rows.
+ */
 #include "catalog/catalog_sql.h"
 
 #include "base/cancel.h"

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Keeps the lower convex hull of (timestamp, arrival) pairs and takes the clock relation from one
+ * of its edges. Delays only ever make pairs later, so that an average of all pairs would follow the
+ * load of the network.
+ */
 #include "catalog/clockfit.h"
 
 #include <math.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Disassembles with whichever version of LLVM is installed, found by dlopen() when it is first
+ * needed. Targets of branches are computed here, because LLVM prints displacements.
+ */
 #include "disasm/disasm.h"
 
 #include "isa/x86.h"

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Packs complete raw segments in the background and replaces each log by its packed object. It
+ * gives way to pushes, since a capture that is not taken in time is lost and packing can wait.
+ */
 #include "ingest/repack.h"
 
 #include "base/cancel.h"

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Starts, wakes and ends the lake's background threads. A wake-up is a flag under the lake's lock,
+ * so that one that comes while the thread works is not lost.
+ */
 #include "lake/chore.h"
 
 #include "lake/lakeint.h"

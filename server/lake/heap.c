@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Reads how much memory malloc() holds and returns it to the system when much of it is free. It
+ * remembers the size that the last trim reached, as trimming again would take time and free
+ * nothing.
+ */
 #include "lake/heap.h"
 
 #include "lake.h"

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Adds up the lake's metrics from the catalog's totals and the traces in the table. Traces in the
+ * table replace what the catalog counts for them, so that a scrape does not read all rows.
+ */
 #include "base/prometheus.h"
 #include "lake/heap.h"
 #include "lake/lakeint.h"

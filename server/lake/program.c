@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Loads the images of a setup once and shares them by the hashes of their sources. Loading is done
+ * without the lock, since one trace with large images would otherwise delay all others.
+ */
 #include "lake/program.h"
 
 #include "lake/lakeint.h"

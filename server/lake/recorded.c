@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Makes a setup from the mappings that the capture's own bytes record. Files of this machine are
+ * not looked at: a path means another file here than on the traced one.
+ */
 #include "lake/recorded.h"
 
 #include "import/perf.h"

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Makes the points between which positions and time are interpolated. Where trace is missing, time
+ * jumps instead, because interpolation across a gap would give every instruction around it a time
+ * that it did not have.
+ */
 #include "lake/scale.h"
 
 #include "shard/itemlog.h"

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Keeps rows of shards on the heap, and many of them in a mapped scratch file. The file's blocks
+ * are allocated before they are mapped, so that a full disk is an error and not a signal.
+ */
 #include "lake/shardrows.h"
 
 #include "base/buf.h"

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Remembers which frames of stored shards had their checksum, in a table of fixed size. Forgetting
+ * all of them only advances a counter, because it is part of what entries are compared with.
+ */
 #include "lake/verified.h"
 
 #include "base/hash.h"

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Parses and prints socket addresses, and tells which are local. A Host is compared as text and not
+ * resolved: any name can be made to resolve to this machine, which is how a foreign page would
+ * reach the server (DNS rebinding).
+ */
 #include "net/address.h"
 
 #include "net/net.h"

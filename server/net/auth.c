@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Looks up the grant of a token, a login or a certificate's name by digest. All digests are
+ * compared, each in constant time, so that the time taken reveals nothing of a token.
+ */
 #include "net/auth.h"
 
 #include <openssl/crypto.h>

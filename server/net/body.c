@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Keeps a request's body within the limits of its route, its client and the server. Bytes are
+ * counted as they arrive, so that an announced length costs nothing.
+ */
 #include "net/body.h"
 
 #include "net/http.h"

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Holds who is at the other end of a connection, and the account of the token used last. Requests
+ * of one connection nearly always have the same token, which is then looked up once.
+ */
 #include "net/caller.h"
 
 #include "net/address.h"

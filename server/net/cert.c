@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Creates a key and a self-signed certificate. The key is written first, and both are made anew
+ * unless both exist, so that an interruption leaves no certificate without its key.
+ */
 #include "net/tls.h"
 
 #include <errno.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Runs a connection from its first bytes to its last, plain or TLS. It closes by reading on for a
+ * while: a socket with unread bytes is reset, and the peer would lose what was sent last.
+ */
 #include "net/conn.h"
 
 #include "net/tlsio.h"

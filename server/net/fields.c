@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Stores names and values in one text, with offsets instead of pointers. The text moves when it
+ * grows, and a request has so few fields that a linear search suffices.
+ */
 #include "net/fields.h"
 
 #include "base/digits.h"

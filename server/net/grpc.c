@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Turns streams of HTTP/2 into calls with messages, and results into statuses. A message in two
+ * parts and mapped files go out without a copy, as ranges of trace are far larger than anything
+ * else.
+ */
 #include "net/grpc.h"
 
 #include "base/cancel.h"

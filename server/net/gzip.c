@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Compresses and decompresses whole buffers with zlib. One byte beyond the limit is asked for when
+ * decompressing, which tells a message of exactly the limit from one that is too large.
+ */
 #include "net/gzip.h"
 
 #include <limits.h>

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Drives nghttp2 on a connection's loop and passes its streams to calls and requests. Frames that
+ * cost work but carry nothing are rationed, because a client can send them faster than they can be
+ * answered.
+ */
 #include "net/h2.h"
 
 #include "net/auth.h"

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Routes requests, checks them, runs handlers, and completes their responses. Whatever all routes
+ * need (errors, ETag, gzip, security headers) is done here, so that no handler can forget it.
+ */
 #include "net/http.h"
 
 #include "base/args.h"

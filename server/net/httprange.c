@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Cuts the requested part out of a complete response. A body in pieces is produced twice, first to
+ * know its length, as a 206 must tell the total before its first byte.
+ */
 #include "net/httprange.h"
 
 #include <stdlib.h>

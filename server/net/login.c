@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Signs cookies that carry a token's digest and an expiry, and verifies them. The server keeps no
+ * list of logins, so that no number of them takes memory.
+ */
 #include "net/login.h"
 
 #include <openssl/crypto.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Runs an event loop in a thread, and the tasks that other threads post to it. Tasks that the loop
+ * posts to itself run at the end of its turn, without the system call that wakes a thread.
+ */
 #include "net/loop.h"
 
 #include <stddef.h>

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Starts and ends the parts of the network layer in order, and replaces its files and limits while
+ * it runs. A reload reads all files before it uses any, since a certificate and a key of another
+ * one would serve nobody.
+ */
 #include "net/net.h"
 
 #include "base/processors.h"

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Queues references to the bytes to be sent, and forgets them as the socket takes them. Blocks are
+ * reused and shared, so that sending a range does not allocate for each frame.
+ */
 #include "net/outq.h"
 
 #include <stdlib.h>

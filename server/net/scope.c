@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Parses the restrictions of a token and matches rigs and labels with them. A scope is one
+ * immutable object with a count, because requests keep it after the tokens file was read anew.
+ */
 #include "net/scope.h"
 
 #include "base/buf.h"

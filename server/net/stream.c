@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Connects a loop that must not block with a worker that may. Each side has its functions under one
+ * lock, and a worker is woken only when there is enough to do, because switching threads costs as
+ * much as sending a frame.
+ */
 #include "net/stream.h"
 
 #include "net/grpc.h"

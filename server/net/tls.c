@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Sets up OpenSSL's server context and reads what a session negotiated. Suites that HTTP/2 forbids
+ * are excluded, since a client may end a connection that uses one.
+ */
 #include "net/tls.h"
 
 #include <openssl/err.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Encrypts queued bytes into a buffer shared by the connections of a loop and sends it at once.
+ * OpenSSL alone would make a system call and an allocation for each record.
+ */
 #include "net/tlsio.h"
 
 #include <errno.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Parses the tokens file line by line, and reports the line that is wrong. A file that others can
+ * read or write is refused, since it grants what the server permits.
+ */
 #include "net/tokens.h"
 
 #include "base/digits.h"

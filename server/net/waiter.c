@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Sleeps on a condition variable with a flag for news and one for the end. The flags stay set until
+ * they are seen, so that a poke between two waits is not lost.
+ */
 #include "net/waiter.h"
 
 void tl_waiter_init(struct tl_waiter *waiter)

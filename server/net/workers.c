@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Divides threads into pools by role and duration of calls. Threads start on demand and never serve
+ * another pool, so that no number of readers can keep a rig from pushing.
+ */
 #include "net/workers.h"
 
 #include "base/processors.h"
