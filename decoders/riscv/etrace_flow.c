@@ -24,12 +24,12 @@ struct tl_etrace_flow {
     struct tl_soft soft; /* must be first: losses, listing, and the items on their way out */
     struct tl_etrace_params params;
     struct tl_etrace_walk walk;
-    bool synced;   /* `address` is known */
-    bool stopped;  /* the trace ended: the next synchronisation packet begins it anew */
-    bool trapped;  /* the next synchronisation packet is at the trap's handler */
-    bool misfit;   /* the program cannot be followed since it does not fit the trace */
-    bool inferred; /* the last packet's address was reached, but perhaps only in passing */
-    bool stood;    /* … and it is that of the packet in front of it */
+    bool synced;  /* `address` is known */
+    bool stopped; /* the trace ended: the next synchronisation packet begins it anew */
+    bool trapped; /* the next synchronisation packet is at the trap's handler */
+    bool misfit;  /* the program cannot be followed since it does not fit the trace */
+    /* How the last packet's address was reached; where that is not sure, the next one decides. */
+    enum tl_etrace_end end;
     bool irreport; /* what that packet said of returns */
     uint32_t irdepth;
     uint8_t privilege;
@@ -76,7 +76,8 @@ static void forget_place(struct tl_etrace_flow *f, bool can_resume)
 {
     const unsigned memory =
         TL_ETRACE_IMPLICIT_RETURN | TL_ETRACE_TARGET_CACHE | TL_ETRACE_PREDICTION;
-    f->inferred = f->trapped = false;
+    f->end = TL_ETRACE_END_REACHED;
+    f->trapped = false;
     if (!can_resume || f->walk.options & memory)
         f->synced = false;
 }
@@ -85,7 +86,8 @@ void tl_etrace_flow_lost(struct tl_etrace_flow *f, enum tl_gap gap, uint64_t off
 {
     if (f->synced || f->walk.placed)
         tl_etrace_walk_lose(&f->walk, gap, offset);
-    f->synced = f->misfit = f->inferred = f->trapped = false;
+    f->end = TL_ETRACE_END_REACHED;
+    f->synced = f->misfit = f->trapped = false;
 }
 
 /* Count a packet that says nothing; `why`: TL_LOSS_NOT_SYNC, or the fault. */
@@ -150,6 +152,52 @@ static void take_time(struct tl_etrace_flow *f, uint64_t ticks, unsigned width, 
         tl_etrace_walk_refresh(&f->walk);
 }
 
+/* ---- walks ------------------------------------------------------------------------------ */
+
+static void report_unbelieved(struct tl_etrace_flow *f)
+{
+    struct tl_etrace_support *const s = &f->support;
+    if (f->soft.rc >= 0)
+        f->soft.rc = f->soft.sink.loss(f->soft.sink.context, UNBELIEVED, s->at, s->size);
+    s->size = 0;
+}
+
+/* Trace and program do not fit: perhaps because of a support packet. */
+static void note_misfit(struct tl_etrace_flow *f)
+{
+    if (tl_etrace_support_misfits(&f->support, &f->walk.options))
+        report_unbelieved(f);
+}
+
+/* Follow the program to where a packet of formats 0 to 2 says. */
+static void follow(struct tl_etrace_flow *f, const struct tl_etrace_goal *goal, uint64_t offset)
+{
+    struct tl_etrace_walk *const w = &f->walk;
+    f->end = tl_etrace_walk_to(w, goal, offset);
+    if (f->end == TL_ETRACE_END_JUMPED)
+        remember_target(f, f->address);
+    if (f->end != TL_ETRACE_END_LOST) {
+        tl_etrace_support_fits(&f->support);
+        return;
+    }
+    forget_place(f, w->unmapped);
+    f->misfit = !w->unmapped;
+    if (f->misfit || w->given) /* where the program leads to missing code, that says nothing */
+        note_misfit(f);
+}
+
+/*
+ * The last packet reported where the walk stood. Encoders do so where the trace ends, to tell its
+ * last instruction; it has gone on, so execution came to that address once more.
+ */
+static void follow_again(struct tl_etrace_flow *f, uint64_t offset)
+{
+    const struct tl_etrace_goal goal = {
+        .address = f->walk.pc, .irreport = f->irreport, .irdepth = f->irdepth};
+    if (f->walk.placed && f->end == TL_ETRACE_END_STOOD)
+        follow(f, &goal, offset);
+}
+
 /* ---- packets of format 3 ---------------------------------------------------------------- */
 
 /* Begin at the reported address; `continues`: the walk is there. */
@@ -157,7 +205,8 @@ static void begin(struct tl_etrace_flow *f, const struct tl_etrace_packet *k, bo
                   uint64_t offset)
 {
     struct tl_etrace_walk *const w = &f->walk;
-    f->stopped = f->misfit = f->trapped = f->inferred = false;
+    f->end = TL_ETRACE_END_REACHED;
+    f->stopped = f->misfit = f->trapped = false;
     f->synced = true;
     f->address = k->address & mask(f);
     tl_etrace_outcomes_clear(&w->outcomes);
@@ -185,7 +234,7 @@ static bool go_round(struct tl_etrace_flow *f, uint64_t offset)
 {
     const struct tl_etrace_goal goal = {
         .address = f->walk.pc, .only_jump = true, .irreport = f->irreport, .irdepth = f->irdepth};
-    f->inferred = false;
+    f->end = TL_ETRACE_END_REACHED;
     if (tl_etrace_walk_to(&f->walk, &goal, offset) == TL_ETRACE_END_LOST)
         return false;
     remember_target(f, f->address);
@@ -198,7 +247,8 @@ static void on_start(struct tl_etrace_flow *f, const struct tl_etrace_packet *k,
     const uint64_t address = k->address & mask(f);
     report_loss(f);
     /* An address that was reached in passing is reported right in front of this packet only. */
-    if (w->placed && f->inferred && (f->stood || !tl_etrace_walk_leads_to(w, address, mask(f))))
+    if (w->placed && f->end == TL_ETRACE_END_INFERRED &&
+        !tl_etrace_walk_leads_to(w, address, mask(f)))
         (void)go_round(f, offset);
     f->address = address;
     if (w->placed) {
@@ -249,8 +299,6 @@ static void on_trap(struct tl_etrace_flow *f, const struct tl_etrace_packet *k, 
 {
     uint64_t epc = 0;
     report_loss(f);
-    if (f->walk.placed && f->inferred && f->stood)
-        (void)go_round(f, offset);
     const bool known = take_epc(f, k, &epc);
     tl_etrace_walk_leave(&f->walk);
     struct tl_item *const item = tl_item_batch_add(&f->soft.out, TL_ITEM_EXCEPTION, offset);
@@ -259,7 +307,8 @@ static void on_trap(struct tl_etrace_flow *f, const struct tl_etrace_packet *k, 
     item->pc = epc;
     item->flags = known ? TL_ITEM_HAS_PC : 0;
     f->address = k->address & mask(f);
-    f->stopped = f->misfit = f->inferred = false;
+    f->end = TL_ETRACE_END_REACHED;
+    f->stopped = f->misfit = false;
     f->synced = f->trapped = true;
     if (k->thaddr)
         take_mode(f, k, offset);
@@ -276,7 +325,7 @@ static void on_trap(struct tl_etrace_flow *f, const struct tl_etrace_packet *k, 
 static void take_status(struct tl_etrace_flow *f, uint8_t status, uint64_t offset)
 {
     struct tl_etrace_walk *const w = &f->walk;
-    if (status == TL_ETRACE_ENDED_NTR && f->inferred && w->placed) {
+    if (status == TL_ETRACE_ENDED_NTR && f->end >= TL_ETRACE_END_INFERRED && w->placed) {
         const struct tl_etrace_goal goal = {
             .address = w->pc, .only_jump = true, .irreport = f->irreport, .irdepth = f->irdepth};
         (void)tl_etrace_walk_to(w, &goal, offset);
@@ -286,17 +335,10 @@ static void take_status(struct tl_etrace_flow *f, uint8_t status, uint64_t offse
     const bool lost = status == TL_ETRACE_LOST;
     tl_etrace_walk_lose(w, lost ? TL_GAP_OVERFLOW : TL_GAP_OFF, offset);
     f->stopped = true;
-    f->synced = f->misfit = f->inferred = f->trapped = false;
+    f->end = TL_ETRACE_END_REACHED;
+    f->synced = f->misfit = f->trapped = false;
     if (lost && f->soft.rc >= 0)
         f->soft.rc = f->soft.sink.loss(f->soft.sink.context, TL_LOSS_OVERFLOW, offset, 0);
-}
-
-static void report_unbelieved(struct tl_etrace_flow *f)
-{
-    struct tl_etrace_support *const s = &f->support;
-    if (f->soft.rc >= 0)
-        f->soft.rc = f->soft.sink.loss(f->soft.sink.context, UNBELIEVED, s->at, s->size);
-    s->size = 0;
 }
 
 /* A packet follows the support packet that waits; NULL: the trace ends. */
@@ -311,13 +353,6 @@ static void settle_support(struct tl_etrace_flow *f, const struct tl_bytes *next
         take_status(f, status, at);
     f->walk.options = options; /* for what follows */
     if (verdict.is_contradicted)
-        report_unbelieved(f);
-}
-
-/* Trace and program do not fit: perhaps because of a support packet. */
-static void note_misfit(struct tl_etrace_flow *f)
-{
-    if (tl_etrace_support_misfits(&f->support, &f->walk.options))
         report_unbelieved(f);
 }
 
@@ -364,7 +399,7 @@ static void on_flow(struct tl_etrace_flow *f, const struct tl_etrace_packet *k, 
         forget_place(f, false);
         return;
     }
-    if (was_placed && f->inferred && !go_round(f, offset)) {
+    if (was_placed && f->end == TL_ETRACE_END_INFERRED && !go_round(f, offset)) {
         forget_place(f, false);
         return;
     }
@@ -387,21 +422,12 @@ static void on_flow(struct tl_etrace_flow *f, const struct tl_etrace_packet *k, 
                                         .notify = k->notify,
                                         .irreport = k->irreport,
                                         .irdepth = k->irdepth};
-    const enum tl_etrace_end end = tl_etrace_walk_to(w, &goal, offset);
-    if (end == TL_ETRACE_END_JUMPED)
-        remember_target(f, f->address);
-    f->stood = end == TL_ETRACE_END_STOOD;
-    f->inferred = end == TL_ETRACE_END_INFERRED || f->stood;
     f->irreport = k->irreport;
     f->irdepth = k->irdepth;
-    if (end != TL_ETRACE_END_LOST) {
-        tl_etrace_support_fits(&f->support);
-        return;
-    }
-    forget_place(f, w->unmapped);
-    f->misfit = !w->unmapped;
-    if (f->misfit || w->given) /* where the program leads to missing code, that says nothing */
-        note_misfit(f);
+    if (tl_etrace_walk_stands_at(w, &goal))
+        f->end = TL_ETRACE_END_STOOD;
+    else
+        follow(f, &goal, offset);
 }
 
 /* ---- packets ---------------------------------------------------------------------------- */
@@ -451,6 +477,8 @@ int tl_etrace_flow_packet(struct tl_etrace_flow *f, const struct tl_etrace_frame
     const int rc = tl_etrace_parse(&k, &f->params, w->options, frame->payload);
     list(f, rc < 0 ? NULL : &k, frame);
     tl_item_batch_pause(&f->soft.out);
+    if (rc >= 0 && (k.kind != TL_ETRACE_SUPPORT || k.qual_status == TL_ETRACE_NO_CHANGE))
+        follow_again(f, offset);
     f->is_between |= rc >= 0 && tl_etrace_length_of(&k, frame->payload) == TL_ETRACE_BETWEEN;
     if (rc < 0) {
         tl_etrace_walk_leave(w);
@@ -517,14 +545,15 @@ static void state(struct tl_stream_decoder *decoder, struct tl_state *s)
 {
     struct tl_etrace_flow *const f = (struct tl_etrace_flow *)decoder;
     static const char *const reasons[] = {TL_LOSS_NOT_SYNC, BAD_PACKET, MISFIT};
+    uint8_t end = (uint8_t)f->end;
     tl_soft_state(&f->soft, s, reasons, sizeof reasons / sizeof *reasons);
     tl_item_batch_state(&f->soft.out, s);
     tl_state_bool(s, &f->synced);
     tl_state_bool(s, &f->stopped);
     tl_state_bool(s, &f->misfit);
     tl_state_bool(s, &f->trapped);
-    tl_state_bool(s, &f->inferred);
-    tl_state_bool(s, &f->stood);
+    tl_state_u8(s, &end, TL_ETRACE_END_STOOD);
+    f->end = (enum tl_etrace_end)end;
     tl_state_bool(s, &f->irreport);
     tl_state_u32(s, &f->irdepth);
     tl_state_u8(s, &f->privilege, UINT8_MAX);

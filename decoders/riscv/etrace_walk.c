@@ -457,11 +457,11 @@ static bool is_circle(struct circle *c, struct tl_etrace_walk *w, bool used)
     return c->place == w->start && c->depth == w->returns.n && w->returns.min == c->depth;
 }
 
-/* Is the walk at the goal before its first step? A jump may lead to the same address once more. */
-static bool stands_there(struct tl_etrace_walk *w, const struct tl_etrace_goal *goal)
+bool tl_etrace_walk_stands_at(struct tl_etrace_walk *w, const struct tl_etrace_goal *goal)
 {
     return !goal->last_branch && !goal->by_jump && !goal->only_jump && !goal->sync &&
-           !goal->notify && !goal->irreport && w->pc == goal->address &&
+           !goal->notify && (!goal->irreport || depth_is(w, goal->irdepth)) &&
+           w->pc == goal->address &&
            tl_etrace_outcomes_waiting(&w->outcomes) <= tl_etrace_walk_at_branch(w);
 }
 
@@ -471,8 +471,6 @@ enum tl_etrace_end tl_etrace_walk_to(struct tl_etrace_walk *w, const struct tl_e
     struct circle circle = {0};
     enum arrival a = GO_ON;
     bool used = true;
-    if (stands_there(w, goal))
-        return TL_ETRACE_END_STOOD;
     (void)is_circle(&circle, w, true);
     for (uint32_t i = 0; a == GO_ON; i++) {
         if (tl_walker_is_full(&w->walker)) {

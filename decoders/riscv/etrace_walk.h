@@ -63,8 +63,7 @@ enum tl_etrace_end {
     TL_ETRACE_END_REACHED,  /* there, for sure */
     TL_ETRACE_END_INFERRED, /* there, if the next packet does not say that the trace came round
                                again */
-    TL_ETRACE_END_STOOD     /* there before the first step; an instruction is reported a second time
-                               only     where the trace ends, else it came round again */
+    TL_ETRACE_END_STOOD     /* not of a walk: there before the first step */
 };
 
 TL_MUST_USE int tl_etrace_walk_init(struct tl_etrace_walk *walk,
@@ -104,8 +103,10 @@ bool tl_etrace_walk_begin(struct tl_etrace_walk *walk, uint64_t pc, uint64_t off
 void tl_etrace_walk_split(struct tl_etrace_walk *walk);
 bool tl_etrace_walk_again(struct tl_etrace_walk *walk, uint64_t offset);
 
-/* Follow the program to the goal. The place must be known. Standing there already, with no outcome
- * left to use up, may be what the packet means. */
+/* Is the walk at the goal before its first step? The place must be known. */
+bool tl_etrace_walk_stands_at(struct tl_etrace_walk *walk, const struct tl_etrace_goal *goal);
+
+/* Follow the program to the goal, by at least one step. The place must be known. */
 enum tl_etrace_end tl_etrace_walk_to(struct tl_etrace_walk *walk, const struct tl_etrace_goal *goal,
                                      uint64_t offset);
 

@@ -304,7 +304,7 @@ static void nexus(void **state)
     rounds("n-trace", hurt_nexus);
 }
 
-/* A place that an indirect jump reaches twice in turn, in front of a trap. */
+/* A place that was reported and is reached once more, by a direct jump, in front of a trap. */
 static void etrace_round_to_trap(void **state)
 {
     struct round r = {.seed = 0x15ca621ca3d015b8};
@@ -338,10 +338,15 @@ static void etrace(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(etm),    cmocka_unit_test(etm3),
-        cmocka_unit_test(mtb),    cmocka_unit_test(frames),
-        cmocka_unit_test(pt),     cmocka_unit_test(nexus),
-        cmocka_unit_test(etrace), cmocka_unit_test(etrace_behind_holes),
+        cmocka_unit_test(etm),
+        cmocka_unit_test(etm3),
+        cmocka_unit_test(mtb),
+        cmocka_unit_test(frames),
+        cmocka_unit_test(pt),
+        cmocka_unit_test(nexus),
+        cmocka_unit_test(etrace),
+        cmocka_unit_test(etrace_round_to_trap),
+        cmocka_unit_test(etrace_behind_holes),
     };
     only = argc > 1 ? argv[1] : NULL;
     size_t i = 0;
