@@ -149,6 +149,7 @@ static int64_t begin(struct tl_stf_flow *flow, const struct tl_block *block, con
         return result;
     shift_walks(flow, groups, at);
     result = remember(flow, block, stf, size);
+    flow->points = TL_STF_POINTS_ALONE;
     flow->markers++;
     return result < 0 ? result : (int64_t)size;
 }
@@ -203,6 +204,7 @@ int tl_stf_flow_groups(struct tl_stf_flow *flow, const struct tl_item *item, uin
     if (result < 0)
         return result;
     shift_walks(flow, groups, at);
+    flow->points = TL_STF_POINTS_ALONE;
     flow->markers += count;
     *done += (uint32_t)count;
     flow->track = pc.next;

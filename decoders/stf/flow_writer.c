@@ -256,6 +256,7 @@ static int put_closing(struct tl_stf_flow *flow, bool write, uint64_t target)
 {
     struct tl_buf *const out = &flow->out;
     flow->open = false;
+    flow->points = TL_STF_POINTS_ALONE;
     flow->markers++;
     if (flow->dry)
         return TL_OK;
