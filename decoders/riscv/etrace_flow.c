@@ -28,8 +28,8 @@ struct tl_etrace_flow {
     bool stopped; /* the trace ended: the next synchronisation packet begins it anew */
     bool trapped; /* the next synchronisation packet is at the trap's handler */
     bool misfit;  /* the program cannot be followed since it does not fit the trace */
-    /* How the last packet's address was reached; where that is not sure, the next one decides. */
-    enum tl_etrace_end end;
+    /* enum tl_etrace_end: of the last packet's address; where it is not sure, the next decides */
+    uint8_t end;
     bool irreport; /* what that packet said of returns */
     uint32_t irdepth;
     uint8_t privilege;
@@ -173,7 +173,7 @@ static void note_misfit(struct tl_etrace_flow *f)
 static void follow(struct tl_etrace_flow *f, const struct tl_etrace_goal *goal, uint64_t offset)
 {
     struct tl_etrace_walk *const w = &f->walk;
-    f->end = tl_etrace_walk_to(w, goal, offset);
+    f->end = (uint8_t)tl_etrace_walk_to(w, goal, offset);
     if (f->end == TL_ETRACE_END_JUMPED)
         remember_target(f, f->address);
     if (f->end != TL_ETRACE_END_LOST) {
@@ -325,11 +325,8 @@ static void on_trap(struct tl_etrace_flow *f, const struct tl_etrace_packet *k, 
 static void take_status(struct tl_etrace_flow *f, uint8_t status, uint64_t offset)
 {
     struct tl_etrace_walk *const w = &f->walk;
-    if (status == TL_ETRACE_ENDED_NTR && f->end >= TL_ETRACE_END_INFERRED && w->placed) {
-        const struct tl_etrace_goal goal = {
-            .address = w->pc, .only_jump = true, .irreport = f->irreport, .irdepth = f->irdepth};
-        (void)tl_etrace_walk_to(w, &goal, offset);
-    }
+    if (status == TL_ETRACE_ENDED_NTR && f->end >= TL_ETRACE_END_INFERRED && w->placed)
+        (void)go_round(f, offset);
     if (status == TL_ETRACE_NO_CHANGE || f->stopped)
         return;
     const bool lost = status == TL_ETRACE_LOST;
@@ -545,15 +542,13 @@ static void state(struct tl_stream_decoder *decoder, struct tl_state *s)
 {
     struct tl_etrace_flow *const f = (struct tl_etrace_flow *)decoder;
     static const char *const reasons[] = {TL_LOSS_NOT_SYNC, BAD_PACKET, MISFIT};
-    uint8_t end = (uint8_t)f->end;
     tl_soft_state(&f->soft, s, reasons, sizeof reasons / sizeof *reasons);
     tl_item_batch_state(&f->soft.out, s);
     tl_state_bool(s, &f->synced);
     tl_state_bool(s, &f->stopped);
     tl_state_bool(s, &f->misfit);
     tl_state_bool(s, &f->trapped);
-    tl_state_u8(s, &end, TL_ETRACE_END_STOOD);
-    f->end = (enum tl_etrace_end)end;
+    tl_state_u8(s, &f->end, TL_ETRACE_END_STOOD);
     tl_state_bool(s, &f->irreport);
     tl_state_u32(s, &f->irdepth);
     tl_state_u8(s, &f->privilege, UINT8_MAX);
