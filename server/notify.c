@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Sends datagrams to the socket that the service manager names. The protocol is a few lines, so
+ * that no library is needed that a server without systemd would lack.
+ */
 #include "notify.h"
 
 #include "base/args.h"

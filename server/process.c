@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Reads the process's metrics from /proc. Prometheus' dashboards and alerts expect them under the
+ * names that its own client libraries use.
+ */
 #include "process.h"
 
 #include <dirent.h>

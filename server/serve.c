@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Starts the parts of the server in order, waits for signals, and stops them. Signals are blocked
+ * in all threads and waited for by one, so that a handler never interrupts code that holds a lock.
+ */
 #include "serve.h"
 
 #include "net/tls.h"

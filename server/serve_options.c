@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Checks the server's options and derives from them what the parts need. A listener that others can
+ * reach without TLS or tokens is refused, since its owner would not notice that it is open.
+ */
 #include "serve_options.h"
 
 #include "base/lifetime.h"

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Steps through the register accesses that start and stop the debug modules of a subnet. One access
+ * is in flight at a time and repeated if unanswered, because an answer does not name the register
+ * and packets may be lost.
+ */
 #include "osdhost/bringup.h"
 
 #include "setup/setup.h"

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Hands a device's bytes to a trace and keeps them until they are durable. A device does not send
+ * again, so that a failing disk must not cost what it has already sent.
+ */
 #include "osdhost/capture.h"
 
 #include "osdhost/bringup.h"

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Routes messages between gateways and host modules and answers their requests. Everything that a
+ * peer sends is checked and anything repeatable is logged ever more rarely, as the protocol has no
+ * authentication.
+ */
 #include "osdhost/controller.h"
 
 #include <stdarg.h>

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Runs one connection to a device: reads trace, sends requests, and ends by deactivating modules.
+ * Deactivation has a deadline, since a device that hangs would otherwise keep the server from
+ * stopping.
+ */
 #include "osdhost/dial.h"
 
 #include "net/waiter.h"

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Finds answers to register accesses in a byte stream by their complete header. Searching at every
+ * position finds them even if a word was lost and datagram lengths are out of step.
+ */
 #include "osdhost/glip.h"
 
 #include <string.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Runs the controller on a ROUTER socket in one thread, and a capture for each gateway. Queues are
+ * bounded in both directions, so that a peer that sends without reading costs no memory.
+ */
 #include "osdhost/host.h"
 
 #include "base/prometheus.h"

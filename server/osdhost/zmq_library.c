@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Loads libzmq's functions by name into a table. Only servers with a host controller need the
+ * library, and it would slow down the start of every command.
+ */
 #include "osdhost/zmq_library.h"
 
 #include "base/library.h"

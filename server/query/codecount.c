@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Adds up code counts of shards, from stored counts or by walking, in parallel. A branch belongs to
+ * its source, so that each piece looks at what follows it and the sum does not depend on how the
+ * range is divided.
+ */
 #include "query/codecount.h"
 
 #include "base/cancel.h"

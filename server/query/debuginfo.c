@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Loads debug information once per image and keeps it up to a limit; entries in use are never
+ * evicted. It is keyed by content, so that traces of the same program share it.
+ */
 #include "query/debuginfo.h"
 
 #include <stdio.h>

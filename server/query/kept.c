@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Reads and writes stored results of shards. Writing needs the trace's lease, because another
+ * server may decode the trace again and these results would then describe shards that are gone.
+ */
 #include "query/kept.h"
 #include "share/share.h"
 

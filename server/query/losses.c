@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Measures gaps by the timestamps around them. Only chunks with gaps are read: of others the first
+ * and last timestamps in the index suffice.
+ */
 #include "query/losses.h"
 
 #include "base/cancel.h"

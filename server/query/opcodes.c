@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Matches instructions by mnemonic or encoding, and remembers results by encoding and block.
+ * Disassembly takes far longer than following the flow, and a program executes the same few
+ * instructions again and again.
+ */
 #include "query/opcodes.h"
 
 #include "base/hash.h"

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Iterates over instructions of blocks and names functions and items. Queries share it, so that the
+ * same place has the same name in every answer.
+ */
 #include "query/query.h"
 
 #include "image/names.h"

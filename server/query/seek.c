@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Decides by the index which chunks can have a hit, and walks only these. Backward it searches
+ * growing windows from the chunk's end, as the last hit is wanted first and a walk goes forward
+ * only.
+ */
 #include "query/seek.h"
 
 #include "base/pattern.h"

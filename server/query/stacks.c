@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Finds the stack at a position from the one stored at the chunk's begin, and where a frame ends.
+ * The end is sought in growing steps, then by bisection over chunk begins, because most calls are
+ * short and some last for the whole trace.
+ */
 #include "query/stacks.h"
 
 #include "shard/itemlog.h"

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Reads a stream as steps with keys that are hashes of function name and offset. Two builds or
+ * loads of a program have other addresses, so that only names make their executions comparable.
+ */
 #include "query/steps.h"
 
 #include "base/cancel.h"

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Distributes pieces of work to the calling thread and idle threads of the crew. The caller takes
+ * part, so that a query proceeds when decoding uses all other threads.
+ */
 #include "query/sweep.h"
 
 #include "base/cancel.h"

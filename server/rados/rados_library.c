@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Loads librados' functions by name into a table, which tests can replace. The table is the only
+ * way to the cluster, so that tests without one run the same code above it.
+ */
 #include "rados/rados_library.h"
 
 #include "base/library.h"

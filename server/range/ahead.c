@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Lets the crew regenerate the next virtual shard while the reader uses the current one. Work that
+ * the crew has not begun is done by the reader, as waiting for a busy crew could last longer than
+ * the work.
+ */
 #include "range/ahead.h"
 #include "base/cancel.h"
 

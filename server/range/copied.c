@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Makes a range of frames copied from shards and of a few new records at both ends. Copied frames
+ * can stay compressed, so that a range costs little more than reading it.
+ */
 #include "range/copied.h"
 
 #include "builder/build.h"

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Writes a range's items again with an STF writer that begins with the state at its first position.
+ * It is the slower way, for places where a shard's own groups say more or less than the range must.
+ */
 #include "range/rewritten.h"
 
 #include "stf/known.h"

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Writes and reads packed segments, frame by frame. Each frame has a head with offsets and checksum
+ * beside the index at the end, so that damage costs one frame and not the segment.
+ */
 #include "raw/packed.h"
 
 #include "base/cancel.h"

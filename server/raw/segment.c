@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Names segments, encodes and checks block heads, and scans logs. After damage it looks for the
+ * next head with a valid checksum at every byte, because a broken length leaves no other way to
+ * find it.
+ */
 #include "raw/segment.h"
 
 #include "base/cancel.h"

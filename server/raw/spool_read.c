@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Reads a capture's bytes from logs and packed segments while both change. A segment can be packed
+ * and its log removed between finding and reading it, so that a failed read is tried again in the
+ * other form.
+ */
 #include "raw/packed.h"
 #include "raw/segment.h"
 #include "raw/spool.h"

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Queues received bytes by reference, or copied together if they are few. A rig may send some bytes
+ * at a time, and each would otherwise hold the whole block that it arrived in.
+ */
 #include "raw/waiting.h"
 
 #include "base/crc32c.h"

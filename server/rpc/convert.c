@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Converts rows of traces to messages that borrow their strings, as many as fit a reply. Texts are
+ * made valid UTF-8 first, since a client rejects the whole message for one bad byte.
+ */
 #include "rpc/convert.h"
 #include "rpc/scoped.h"
 

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Turns a line of flow text into a JSON object by the fields that flow/line.h finds. Text and JSON
+ * thus have one grammar, and an element cannot differ between them.
+ */
 #include "rpc/flowjson.h"
 
 #include "flow/line.h"

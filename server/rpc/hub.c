@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Pokes all waiting calls when the lake changes. The lake has one listener instead of one for each
+ * call, so that a change costs its thread little.
+ */
 #include "rpc/hub.h"
 
 static void on_change(void *context)

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Parses the one message whose data must not be copied, and leaves every unusual encoding to
+ * protobuf-c. A general parser copies bytes fields, and no other call has as many bytes as a push.
+ */
 #include "rpc/pushchunk.h"
 
 #include "base/pbfield.h"

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Produces a range's file piece by piece, also as JSON. Each piece is converted when it is taken,
+ * so that a range of any length takes the memory of one piece.
+ */
 #include "rpc/rangefile.h"
 
 #include "rpc/flowjson.h"

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Answers RPC calls with the JSON that HTTP gives for the same query. Both are written by the same
+ * functions, so that one interface cannot disagree with the other.
+ */
 #include "rpc/rangejson.h"
 
 #include "rpc/scoped.h"

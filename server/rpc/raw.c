@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Accepts and dials raw TCP connections, one thread and one capture for each. A thread that waits
+ * for the disk stops reading, and TCP then tells the rig to wait without any protocol.
+ */
 #include "rpc/raw.h"
 
 #include "net/address.h"

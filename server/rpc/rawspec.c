@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Parses the specifications of raw listeners and sources, and stores the images that they name.
+ * Everything is checked when the server starts, since a rig that connects later cannot be told what
+ * is wrong.
+ */
 #include "base/args.h"
 #include "base/journal.h"
 #include "osdhost/bringup.h"

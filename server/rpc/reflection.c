@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Indexes the compiled-in descriptors by file and symbol with a small parser of the wire format.
+ * protobuf-c has no descriptors at run time, and reflection hands them out as bytes anyway.
+ */
 #include "rpc/reflection.h"
 
 #include "base/buf.h"

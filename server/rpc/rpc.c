@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Joins the tables of methods and routes into one app, with what all of them share. Waiting for
+ * changes has a minimum period, so that a lake that changes all the time does not keep its
+ * listeners busy.
+ */
 #include "rpc/rpc.h"
 
 #include "rpc/reflection.h"

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Filters what a caller sees of the lake by its token's scope. Traces outside appear not to exist,
+ * because an error that tells them apart would reveal their names.
+ */
 #include "rpc/scoped.h"
 
 #include <stdio.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Keeps encoded tiles in a hash table and a list by last use. Tiles are reference-counted, so that
+ * one can be sent without a copy while it is evicted.
+ */
 #include "rpc/tilecache.h"
 
 #include "base/hash.h"

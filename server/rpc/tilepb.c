@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Points a message at the columns of a tile. Columns have the same types in both, so that none is
+ * copied.
+ */
 #include "rpc/tilepb.h"
 
 /* Generated messages have no const. */

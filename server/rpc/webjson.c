@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Builds the JSON of the HTTP interface, one function for each kind of answer. Numbers from 2^53 on
+ * are strings, because readers with doubles would silently change them.
+ */
 #include "rpc/webjson.h"
 
 #include "base/utf8.h"

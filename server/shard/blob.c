@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Holds bytes of a shard, which are packed by whichever thread comes first. Decoding does not wait
+ * for compression, and its output is the same whoever does it.
+ */
 #include "shard/blob.h"
 
 #include "base/crew.h"

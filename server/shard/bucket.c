@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Counts, merges and encodes tile buckets. Space-saving counters have a fixed size whatever the
+ * number of functions, so that each level of the pyramid can be made from the one below.
+ */
 #include "shard/bucket.h"
 
 #include <stdlib.h>

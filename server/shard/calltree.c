@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Stores paths of calls as nodes with a parent, found by a hash table, and merges trees. Beyond the
+ * maximum, calls count for their callers, so that deep recursion costs accuracy and not memory.
+ */
 #include "shard/calltree.h"
 
 #include <stdlib.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Counts runs and branches in hash tables, and stores them sorted in columns of differences.
+ * Neighbours in such a column are nearly equal, so that it compresses better than records.
+ */
 #include "shard/codecount.h"
 
 #include "shard/shard.h"

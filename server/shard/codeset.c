@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Keeps executed addresses as bits in pages, and turns them into edges of code. Setting a few bits
+ * per block is cheap, where a list of ranges would have to be searched and joined.
+ */
 #include "shard/codeset.h"
 
 #include "base/bytes.h"

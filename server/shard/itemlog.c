@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Encodes items with short forms for the few kinds that make up most of a log. Items close to the
+ * previous one take a difference and no other field, as with cycle counts nearly every packet
+ * yields one.
+ */
 #include "shard/itemlog.h"
 
 #include "shard/varint.h"

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Writes what stands for positions that cannot be regenerated. Positions keep their numbers, so
+ * that everything after the damage is found where it was.
+ */
 #include "shard/missing.h"
 
 #include "shard/itemlog.h"

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Compresses shard data with zstd, given the repeats that the writer knows. Hardly anything is then
+ * searched byte by byte, which is the slow part of compression.
+ */
 #include "shard/pack.h"
 
 #include "base/bytes.h"

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Splits runs of instructions into blocks as a decoder delivers them, and remembers the blocks of
+ * each run. An indexer thus gets from a shard what it got from the decoder.
+ */
 #include "shard/runs.h"
 
 #include <stdlib.h>

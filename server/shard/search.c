@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Finds repeats between the writer's marks, with variants for different processors. All variants
+ * give the same sequences, since the bytes of a shard must not depend on the machine.
+ */
 #include "shard/search.h"
 
 #include "simd/target.h"

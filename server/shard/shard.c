@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Encodes and decodes a shard's private index, and answers look-ups in it. Lists are written and
+ * read by the same functions, so that both sides agree on every field.
+ */
 #include "shard/shard.h"
 
 #include "base/crc32c.h"

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Counts statistics by block and mode while a shard is built, and encodes them. The kinds of a
+ * block's instructions are determined once, as a block is executed many times.
+ */
 #include "shard/shard_stats.h"
 
 #include "stf/record.h"

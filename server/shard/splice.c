@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Rewrites the first group of a shard as it would be within a longer trace. Only that group repeats
+ * the state of the trace, so that all other frames are copied as they are.
+ */
 #include "shard/splice.h"
 
 #include "base/cancel.h"

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Encodes a call stack with the index chunk that begins with it. Innermost frames come first,
+ * because their instruction numbers are close to each other and to the chunk.
+ */
 #include "shard/stackmark.h"
 
 #include "shard/varint.h"

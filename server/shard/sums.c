@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Writes and finds the checksums of all blocks of a shard apart from the index. If the index is
+ * damaged they still tell where each block is and whether it is intact.
+ */
 #include "shard/sums.h"
 
 #include "base/crc32c.h"

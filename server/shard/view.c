@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Reads the parts of a shard from memory, the store, a mapped file or the raw bytes, whichever has
+ * them. Readers need not know which, so that a trace can be read while it is decoded, sealed or
+ * made virtual.
+ */
 #include "shard/view.h"
 
 #include "base/cancel.h"

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Reads instructions of a frame and items of its log in order, and joins them to blocks. Nearly all
+ * groups are only their closing record, and skipping these quickly decides the speed of a walk.
+ */
 #include "shard/walk.h"
 
 #include "isa/x86.h"

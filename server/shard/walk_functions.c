@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Gives the blocks of a walk their functions. Looked up by address in a small cache, which changes
+ * of mode, context or program memory invalidate, since an address can then be other code.
+ */
 #include "shard/walk.h"
 
 /* Blocks are executed repeatedly: the function at the begin of a block is cached by address, as

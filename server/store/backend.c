@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Checks keys, and builds common operations from those of a backend. Keys become paths, so that
+ * none may leave the store's folder or name a hidden file.
+ */
 #include "store/backend.h"
 
 #include <stdlib.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Encodes and decodes the state of decoding with a checksum and whom it is for. State of another
+ * program, setup or image would be accepted silently and give a wrong flow.
+ */
 #include "store/checkpoint.h"
 
 #include "base/crc32c.h"

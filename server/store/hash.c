@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Computes and prints SHA-256 hashes as names of contents. Equal contents have equal names
+ * everywhere, so that nothing is stored or sent twice.
+ */
 #include "store/hash.h"
 
 #include <openssl/evp.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Keeps files of recently read objects open in a few slots. Before each use the number of its links
+ * is checked, as another process may have removed or replaced the file.
+ */
 #include "store/openfiles.h"
 
 #include "base/hash.h"

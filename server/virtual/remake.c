@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Decodes raw bytes again from a mark and keeps the parts that were asked for. Decoders are kept
+ * for the next request, because readers go forward and most of the work is in reaching the first
+ * part.
+ */
 #include "virtual/remake.h"
 
 #include "base/cancel.h"
