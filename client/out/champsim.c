@@ -7,6 +7,7 @@
 
 #include "stf/operands.h"
 
+#include <assert.h>
 #include <string.h>
 
 enum { STACK_POINTER = 6, FLAGS = 25, INSTRUCTION_POINTER = 26 };
@@ -15,6 +16,9 @@ enum { DESTINATIONS = 2, SOURCES = 4, WRITES = 2, READS = 4 };
 
 /* Offsets of the fields. */
 enum { IS_BRANCH = 8, TAKEN = 9, DESTINATION = 10, SOURCE = 12, WRITTEN = 16, READ = 32 };
+static_assert((int)DESTINATION + DESTINATIONS == SOURCE && (int)SOURCE + SOURCES == WRITTEN &&
+                  (int)WRITTEN + 8 * WRITES == READ && (int)READ + 8 * READS == TL_CHAMPSIM_BYTES,
+              "the fields follow each other and fill a record");
 
 /* Add a register to a list of `most`, once, if there is space. */
 static void add_register(uint8_t *list, int most, uint8_t number)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Keeps the state of a spooled capture in a small file that is replaced durably. A push may be
- * killed at any time, and the next one must know which bytes are whose without asking anybody.
+ * killed at any time, and the next one must find in the folder which capture its bytes belong to.
  */
 #include "push/spooldir.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Indexes the compiled-in descriptors by file and symbol with a small parser of the wire format.
- * protobuf-c has no descriptors at run time, and reflection hands them out as bytes anyway.
+ * Clients ask for the descriptors of protoc, which protobuf-c does not keep, and get them as bytes.
  */
 #include "rpc/reflection.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Counts, merges and encodes tile buckets. Space-saving counters have a fixed size whatever the
- * number of functions, so that each level of the pyramid can be made from the one below.
+ * number of functions, so that a bucket takes the same memory on each level of the pyramid.
  */
 #include "shard/bucket.h"
 
