@@ -549,9 +549,14 @@ static void encode(struct encoder *e)
             continue;
         }
         take_retired(e, i, first, ends);
+        const bool repeats =
+            ends && e->o->repeats && e->since_sync == 1; /* only format 3 told it */
+        if (repeats)
+            send_report(e, i,
+                        &(struct report){.irreport = e->o->options & TL_ETRACE_IMPLICIT_RETURN});
         retire(e, i);
         if (ends) {
-            end_trace(e, jumped && e->sent);
+            end_trace(e, jumped && e->sent && !repeats);
             off = OFF;
         }
     }

@@ -30,6 +30,7 @@ struct tl_sim_etrace_options {
     uint32_t notify;   /* instructions between notifications; 0: none */
     bool precise;      /* a change of context is a synchronisation packet */
     uint32_t off_each; /* instructions after which trace is off for a while; 0: never */
+    bool repeats;      /* the last instruction of a trace is reported again behind format 3 */
     bool plain;        /* no packets but those of the standard; not with implicit returns */
     uint8_t lengths;   /* enum tl_sim_etrace_lengths */
     uint32_t bogus;    /* packets between support packets that the encoder did not send; 0: none */

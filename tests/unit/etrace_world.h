@@ -167,6 +167,7 @@ static inline void etrace_world_init_bogus(struct etrace_world *w, unsigned roun
     w->encoder.off_each = tl_sim_below(&rng, 2) ? 0 : 200 + tl_sim_below(&rng, 900);
     if (round % 10 == 9)
         etrace_choose_old(w);
+    w->encoder.repeats = round / 2 % 2;
     w->encoder.plain = round % 2 && !(w->encoder.options & TL_ETRACE_IMPLICIT_RETURN);
     w->encoder.lengths = (uint8_t)tl_sim_below(&rng, 4);
     assert_int_equal(tl_sim_riscv_run(&w->run, &w->program), TL_OK);
