@@ -117,7 +117,7 @@ static uint64_t area_key(int32_t cpu, int32_t tid, uint32_t idx)
     return owner << 31 ^ idx;
 }
 
-int tl_perf_area_of(struct tl_perf_decode *d, int32_t cpu, int32_t tid, uint32_t idx,
+int tl_perf_area_of(struct tl_perf_decode *d, int32_t cpu, int32_t tid, uint32_t idx, uint64_t max,
                     struct tl_perf_area_state **out)
 {
     const uint64_t key = area_key(cpu, tid, idx);
@@ -125,7 +125,7 @@ int tl_perf_area_of(struct tl_perf_decode *d, int32_t cpu, int32_t tid, uint32_t
     *out = i >= 0 ? d->areas[i] : NULL;
     if (i >= 0)
         return TL_OK;
-    if (d->n_areas >= TL_PERF_AREAS_MAX)
+    if (d->n_areas >= max)
         return TL_LIMIT;
     if (tl_grow(&d->areas, &d->cap_areas, d->n_areas + 1, sizeof(void *)) < 0)
         return TL_NOMEM;
@@ -243,19 +243,28 @@ static int fill(struct tl_perf_area_state *a, struct tl_bytes bytes, bool whole)
     return rc;
 }
 
+/* An area beyond the limit is passed over; the first one is reported. */
+static int pass_area(struct tl_perf_decode *d, uint64_t max, uint64_t offset, uint64_t size)
+{
+    char reason[160];
+    if (d->left_out)
+        return TL_OK;
+    d->left_out = true;
+    snprintf(reason, sizeof reason,
+             "there are more than %llu AUX areas in the first %llu bytes of the file: the bytes of "
+             "others are left out",
+             (unsigned long long)max, (unsigned long long)offset);
+    return tl_perf_report_loss(d, NULL, reason, offset, size, true);
+}
+
 static int begin_piece(struct tl_perf_decode *d, const struct tl_perf_area *area, uint64_t offset)
 {
     struct tl_perf_area_state *a;
-    const int rc = tl_perf_area_of(d, area->cpu, area->tid, area->idx, &a);
+    const uint64_t max = tl_perf_areas_max(offset);
+    const int rc = tl_perf_area_of(d, area->cpu, area->tid, area->idx, max, &a);
     d->passes = rc == TL_LIMIT;
-    if (rc == TL_LIMIT && !d->left_out) {
-        d->left_out = true;
-        return tl_perf_report_loss(
-            d, NULL, "there are more than 4096 AUX areas: the bytes of others are left out", offset,
-            area->size, true);
-    }
     if (rc < 0)
-        return rc == TL_LIMIT ? TL_OK : rc;
+        return d->passes ? pass_area(d, max, offset, area->size) : rc;
     if (a->n_pieces > 0) {
         const struct tl_perf_piece *const before = &a->pieces[a->n_pieces - 1];
         a->is_mixed |=

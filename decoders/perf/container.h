@@ -21,8 +21,17 @@
 #include "perf/sideband.h"
 #include "perf/snapshot.h"
 
-#define TL_PERF_HELD_MAX  ((size_t)256 << 20) /* limit of area bytes waiting for records */
-#define TL_PERF_AREAS_MAX 4096                /* limit of buffers: of CPUs, or threads */
+#define TL_PERF_HELD_MAX ((size_t)256 << 20) /* limit of area bytes waiting for records */
+
+/*
+ * Limit of buffers, of CPUs or threads, up to file offset `offset`: each costs memory even if it
+ * has no trace, so that there may be more only after more bytes: one for each page, the smallest
+ * buffer of the kernel. The offset counts, not the file's size: a pipe gives the same result.
+ */
+static inline uint64_t tl_perf_areas_max(uint64_t offset)
+{
+    return 4096 + offset / 4096;
+}
 
 struct tl_perf_decode;
 
@@ -153,9 +162,9 @@ TL_MUST_USE int tl_perf_report_loss(struct tl_perf_decode *d, const struct tl_pe
                                     const char *reason, uint64_t offset, uint64_t bytes,
                                     bool fault);
 
-/* Get or create the area of this CPU or thread. TL_LIMIT: there are too many; TL_NOMEM. */
+/* Get or create the area of this CPU or thread. TL_LIMIT: there are `max` others; TL_NOMEM. */
 TL_MUST_USE int tl_perf_area_of(struct tl_perf_decode *d, int32_t cpu, int32_t tid, uint32_t idx,
-                                struct tl_perf_area_state **out);
+                                uint64_t max, struct tl_perf_area_state **out);
 
 /* The clock of TIME items. */
 struct tl_clock tl_perf_axis(const struct tl_perf_decode *d);

@@ -249,8 +249,7 @@ static void area_state(struct tl_perf_decode *d, size_t i, struct tl_state *s)
     if (s->rc < 0)
         return;
     if (!a) {
-        const int rc = tl_perf_area_of(d, cpu, tid, idx, &a);
-        tl_state_fail(s, rc == TL_LIMIT ? TL_BAD : rc);
+        tl_state_fail(s, tl_perf_area_of(d, cpu, tid, idx, UINT64_MAX, &a));
         tl_state_check(s, d->n_areas == i + 1);
     }
     if (s->rc < 0)
