@@ -79,19 +79,25 @@ int tl_feeds_flush(struct tl_feeds *l)
     return rc;
 }
 
+static int restart(struct tl_feeds *l, struct tl_feed *feed, uint64_t offset)
+{
+    struct tl_stream_decoder *const last = feed->decoder;
+    int rc = last->ops->finish(last);
+    feed->decoder = NULL;
+    if (rc == TL_OK)
+        rc = make_decoder(l, feed, offset);
+    if (feed->decoder && last->ops->resume)
+        last->ops->resume(feed->decoder, last);
+    last->ops->destroy(last);
+    return rc;
+}
+
 int tl_feeds_restart(struct tl_feeds *l, uint64_t offset)
 {
     int rc = TL_OK;
-    for (uint32_t i = 0; rc == TL_OK && i < l->n; i++) {
-        struct tl_feed *const feed = l->v[i];
-        if (!feed->decoder)
-            continue;
-        rc = feed->decoder->ops->finish(feed->decoder);
-        feed->decoder->ops->destroy(feed->decoder);
-        feed->decoder = NULL;
-        if (rc == TL_OK)
-            rc = make_decoder(l, feed, offset);
-    }
+    for (uint32_t i = 0; rc == TL_OK && i < l->n; i++)
+        if (l->v[i]->decoder)
+            rc = restart(l, l->v[i], offset);
     return rc;
 }
 

@@ -65,7 +65,8 @@ static inline void tl_feed_skip(struct tl_feed *feed, size_t n)
 }
 
 TL_MUST_USE int tl_feeds_flush(struct tl_feeds *feeds);
-/* End all streams, and start them again with the bytes from `offset` on. */
+/* End all streams, and start them again with the bytes from `offset` on; clocks that only count
+ * differences go on. */
 TL_MUST_USE int tl_feeds_restart(struct tl_feeds *feeds, uint64_t offset);
 /* Report in all streams that bytes of the capture are missing. */
 TL_MUST_USE int tl_feeds_gap(struct tl_feeds *feeds, uint64_t offset);

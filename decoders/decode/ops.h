@@ -121,6 +121,9 @@ struct tl_stream_ops {
     int (*push)(struct tl_stream_decoder *decoder, const struct tl_run *run);
     int (*finish)(struct tl_stream_decoder *decoder);
     void (*destroy)(struct tl_stream_decoder *decoder); /* accepts NULL */
+    /* Bytes are missing between those of `last`, which is finished, and those of `decoder`, which is
+     * new: take over what the trace tells by differences only. NULL: there is nothing such. */
+    void (*resume)(struct tl_stream_decoder *decoder, const struct tl_stream_decoder *last);
     /* Deliver pending items, at the end of the container's push. NULL: none are ever pending. */
     int (*flush)(struct tl_stream_decoder *decoder);
     /* Save the state, or restore it if nothing has been pushed yet. Called between pushes of the

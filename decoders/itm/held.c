@@ -82,6 +82,13 @@ void tl_itm_break(struct tl_itm_held *held)
     held->clock.has_next = false;
 }
 
+void tl_itm_resume(struct tl_itm_held *held, const struct tl_itm_held *last)
+{
+    held->timing = last->timing;
+    held->clock = last->clock;
+    tl_itm_break(held);
+}
+
 /* ---- time ------------------------------------------------------------------------------------ */
 
 /* Times are estimates, and do not go back. */

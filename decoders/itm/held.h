@@ -66,6 +66,9 @@ void tl_itm_release(struct tl_itm_held *held);
 /* What is held may have lost its timestamp. */
 void tl_itm_break(struct tl_itm_held *held);
 
+/* Go on with the clock of `last`, with which nothing is held any more, behind missing bytes. */
+void tl_itm_resume(struct tl_itm_held *held, const struct tl_itm_held *last);
+
 /* A local timestamp of `delta` units, and a complete global one; `changed`: its clock has another
  * rate than before. */
 void tl_itm_local_time(struct tl_itm_held *held, uint64_t delta, uint64_t offset);

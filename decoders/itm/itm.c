@@ -440,6 +440,14 @@ static int finish(struct tl_stream_decoder *decoder)
     return tl_soft_flush(&d->soft);
 }
 
+static void resume(struct tl_stream_decoder *decoder, const struct tl_stream_decoder *last)
+{
+    struct itm *const d = (struct itm *)decoder;
+    const struct itm *const l = (const struct itm *)last;
+    tl_itm_resume(&d->held, &l->held);
+    d->soft.stamp = l->soft.stamp;
+}
+
 static int create(struct tl_stream_decoder **out, const struct tl_source *source,
                   const struct tl_image *image, const struct tl_stream_sink *sink,
                   struct tl_fail *fail)
@@ -504,5 +512,6 @@ const struct tl_stream_ops tl_itm_ops = {
     .push = push,
     .finish = finish,
     .destroy = tl_soft_destroy,
+    .resume = resume,
     .state = state,
 };

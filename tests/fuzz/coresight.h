@@ -52,13 +52,16 @@ static const char sources[] =
 
 static void setup_of(struct tl_setup *setup, uint8_t choice)
 {
-    static const char *const formats[] = {
+    enum { SINGLE = 4, SINGLE_END = 6, FORMATS = 7 };
+    static const char *const formats[FORMATS] = {
         "tpiu",         "tpiu,sync=fsync", "tpiu,sync=hsync", "tpiu,sync=dstream",
-        "etm4,id=0x10", "ete,id=0x11"};
+        "etm4,id=0x10", "ete,id=0x11",     "orbflow"};
+    const unsigned format = choice % FORMATS;
+    const bool single = format >= SINGLE && format < SINGLE_END;
     struct tl_fail fail = {0};
     tl_setup_init(setup);
-    require(tl_setup_format(setup, formats[choice % 6], &fail) == 0);
-    require(choice % 6 > 3 || tl_setup_parse(setup, sources, sizeof sources - 1, &fail) == 0);
+    require(tl_setup_format(setup, formats[format], &fail) == 0);
+    require(single || tl_setup_parse(setup, sources, sizeof sources - 1, &fail) == 0);
 }
 
 #endif

@@ -7,6 +7,7 @@
  * refused.
  */
 #include "import/bundle.h"
+#include "sim/orbflow.h"
 #include "unit/data.h"
 #include "unit/etm3_world.h"
 #include "unit/etrace_world.h"
@@ -137,6 +138,50 @@ static void several_sources(void **state)
         struct run run = {
             .setup = &w.setup, .image = w.image, .in = {w.trace.p, w.trace.n}, .paths = true};
         assert_true(compare(&run, 2000, &rng) > 0);
+        world_fini(&w);
+    }
+}
+
+/* A core, an ITM and an STM by orbuculum's connections. */
+static void frame_world(struct world *w, unsigned round, struct tl_sim_rng *rng)
+{
+    static const uint8_t ids[] = {0x10, 0x20, 0x30};
+    struct tl_buf out = {0};
+    uint8_t bytes[64];
+    const struct tl_sim_program_options shape = {.seed = round, .extra = 40};
+    const struct tl_sim_core_options options = random_options(rng);
+    world_init(w, &shape, &options, 20000, 8);
+    w->setup.cap_sources = 1;
+    add_source(&w->setup, TL_PROTO_ITM, ids[1]);
+    add_source(&w->setup, TL_PROTO_STM, ids[2]);
+    w->setup.container = TL_CONTAINER_ORBFLOW;
+    for (size_t at = 0; at < w->trace.n;) {
+        const size_t left = w->trace.n - at, n = 1 + tl_sim_below(rng, 400);
+        const size_t part = n < left ? n : left;
+        assert_int_equal(tl_sim_orbflow_add(&out, ids[0], w->trace.p + at, part), TL_OK);
+        at += part;
+        for (unsigned i = 1; i < sizeof ids; i++) {
+            const size_t m = some_software(rng, i == 2, bytes);
+            if (m)
+                assert_int_equal(tl_sim_orbflow_add(&out, ids[i], bytes, m), TL_OK);
+        }
+    }
+    tl_buf_fini(&w->trace);
+    w->trace = out;
+    if (round % 3 == 2)
+        damage(&w->trace, rng);
+}
+
+static void orbflow(void **state)
+{
+    (void)state;
+    struct tl_sim_rng rng = {16};
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        struct world w;
+        frame_world(&w, round, &rng);
+        struct run run = {
+            .setup = &w.setup, .image = w.image, .in = {w.trace.p, w.trace.n}, .paths = round % 2};
+        assert_true(compare(&run, round % 3 ? 300 : 2000, &rng) > 0);
         world_fini(&w);
     }
 }
@@ -324,10 +369,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(simulated_streams), cmocka_unit_test(code_that_changes),
-        cmocka_unit_test(several_sources),   cmocka_unit_test(older_etm),
-        cmocka_unit_test(branch_buffer),     cmocka_unit_test(n_trace),
-        cmocka_unit_test(e_trace),           cmocka_unit_test(no_state),
-        cmocka_unit_test(real_captures),
+        cmocka_unit_test(several_sources),   cmocka_unit_test(orbflow),
+        cmocka_unit_test(older_etm),         cmocka_unit_test(branch_buffer),
+        cmocka_unit_test(n_trace),           cmocka_unit_test(e_trace),
+        cmocka_unit_test(no_state),          cmocka_unit_test(real_captures),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
