@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The vector table of an M-profile program, and what it calls its interrupts: trace has numbers
- * only. The table is data, which an image does not map, so its words are copied from the file.
+ * The vector table of an M-profile program, and what it calls its interrupts: trace has numbers, or
+ * addresses of handlers, only. The table of an ELF file is data, which an image does not map, so
+ * its words are copied from the file; other tables are in memory, where their length is not known.
  */
 #include "image/vectors.h"
 
@@ -133,6 +134,45 @@ int tl_elf_vectors(const struct tl_elf_load *load, Elf *elf)
     image->n_vectors = n;
     image->vectors_bias = load->bias;
     return TL_OK;
+}
+
+/* ---- handlers ----------------------------------------------------------------------------------
+ */
+
+/* The table ends at the latest where the code of a handler begins, since most linkers put that
+ * behind it. */
+static int find_in_memory(const struct tl_image *image, unsigned space, uint32_t table,
+                          uint32_t handler)
+{
+    int found = 0;
+    uint32_t end = table + VECTORS_MAX * WORD;
+    for (uint32_t n = 1, at = table + WORD; n < VECTORS_MAX && at < end; n++, at += WORD) {
+        const struct tl_bytes entry = tl_image_at(image, space, at);
+        if (entry.n < WORD)
+            break;
+        const uint32_t to = tl_le32(entry.p) & ~1u;
+        if (to > table && to < end)
+            end = to;
+        if (to && to == handler)
+            found = found ? TL_VECTOR_SHARED : (int)n;
+    }
+    return found;
+}
+
+static int find_in_file(const struct tl_image *image, uint32_t handler)
+{
+    for (unsigned n = 1; handler && n < image->n_vectors; n++)
+        if (tl_image_handler(image, n) == handler)
+            return image->vectors[n] & SHARED ? TL_VECTOR_SHARED : (int)n;
+    return 0;
+}
+
+int tl_image_vector(const struct tl_image *image, unsigned space, uint32_t table, uint32_t handler)
+{
+    if (!image)
+        return 0;
+    const int found = find_in_memory(image, space, table, handler);
+    return found ? found : find_in_file(image, handler);
 }
 
 /* ---- names ----------------------------------------------------------------------------------- */

@@ -9,8 +9,16 @@
 
 #include "image/image.h"
 
+#define TL_VECTOR_SHARED (-1)
+
 /* Address of the handler of exception `number`; 0: unknown. */
 uint64_t tl_image_handler(const struct tl_image *image, unsigned number);
+
+/*
+ * The exception whose handler is at `handler`, by the vector table at `table` in memory, else by
+ * that of an ELF file. TL_VECTOR_SHARED: it is that of several exceptions; 0: of none.
+ */
+int tl_image_vector(const struct tl_image *image, unsigned space, uint32_t table, uint32_t handler);
 
 /*
  * Write the name of an exception by its handler: "UART1" for a vector to UART1_IRQHandler. False,

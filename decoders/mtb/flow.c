@@ -6,7 +6,7 @@
 #include "mtb/flow.h"
 
 #include "flow/m_exception.h"
-#include "mtb/vectors.h"
+#include "image/vectors.h"
 
 #define STRAIGHT_MAX ((uint32_t)64 << 10) /* bytes between two records of one program */
 
@@ -124,8 +124,9 @@ static void go_to(struct tl_mtb_flow *f, uint32_t address, uint64_t offset)
 
 static bool find_vector(const struct tl_mtb_flow *f, uint32_t handler, unsigned *number)
 {
-    *number = TL_EXCEPTION_UNKNOWN;
-    return f->image && tl_find_vector(f->image, f->walker.space, f->config.table, handler, number);
+    const int found = tl_image_vector(f->image, f->walker.space, f->config.table, handler);
+    *number = found > 0 ? (unsigned)found : TL_EXCEPTION_UNKNOWN;
+    return found != 0;
 }
 
 static void enter(struct tl_mtb_flow *f, const struct tl_mtb_record *r, bool has_pc)
