@@ -78,6 +78,8 @@ int tl_cli_captures(const struct tl_cli_captures *what,
     }
     if (!found)
         status = no_buffer(what, &bundle);
+    if (bundle.limited && status == TL_CLI_DONE)
+        status = TL_CLI_BAD;
     tl_bundle_fini(&bundle);
     return status;
 }

@@ -135,7 +135,7 @@ static bool is_marked(const struct tl_bundle_capture *capture)
 
 /* Import the contents of a perf.data file to the setup. */
 static int import_perf(struct tl_bundle_capture *capture, const struct tl_bundle_request *request,
-                       struct tl_fail *fail)
+                       bool *limited, struct tl_fail *fail)
 {
     struct tl_perf_import *import = NULL;
     struct tl_code_places places = request->places;
@@ -170,6 +170,7 @@ static int import_perf(struct tl_bundle_capture *capture, const struct tl_bundle
                     rc == TL_IO ? strerror(errno) : tl_err_name(rc));
     if (opened)
         tl_bundle_close(&in);
+    *limited = import && tl_perf_import_is_limited(import);
     tl_perf_import_free(import);
     free(bytes);
     return rc;
@@ -214,7 +215,7 @@ static int fill_capture(struct tl_bundle *out, const struct tl_bundle_request *r
     if (rc == TL_OK && capture->setup.container == TL_CONTAINER_PERF &&
         (out->copy > 0 || strcmp(input, "-") != 0)) {
         *where = request->input;
-        rc = import_perf(capture, request, fail);
+        rc = import_perf(capture, request, &out->limited, fail);
         *where = rc < 0 ? *where : NULL;
     }
     for (size_t i = 0; rc == TL_OK && i < request->n_images; i++)

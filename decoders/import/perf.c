@@ -189,6 +189,11 @@ bool tl_perf_import_begun(const struct tl_perf_import *im)
     return im->begun;
 }
 
+bool tl_perf_import_is_limited(const struct tl_perf_import *im)
+{
+    return im->limits != 0;
+}
+
 uint64_t tl_perf_import_number(const struct tl_perf_import *im)
 {
     return im->number;

@@ -31,6 +31,8 @@ TL_MUST_USE int tl_perf_import_finish(struct tl_perf_import *import);
 
 /* Has a trace begun? Everything that existed before it is then known. */
 bool tl_perf_import_begun(const struct tl_perf_import *import);
+/* Was a limit met, so that names or code are left out? */
+bool tl_perf_import_is_limited(const struct tl_perf_import *import);
 /* Increases with each file mapped. */
 uint64_t tl_perf_import_number(const struct tl_perf_import *import);
 

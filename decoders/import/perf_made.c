@@ -17,6 +17,15 @@
 
 enum { OF_BPF = 1, UNREGISTERED = 1 }; /* kind and flags of a KSYMBOL */
 
+/* More than SYMBOLS_MAX of them: say so once. */
+static void report_symbols(struct tl_perf_import *im, enum tl_perf_limits limit, const char *what)
+{
+    if (!(im->limits & limit))
+        tl_perf_import_report(im, "it has more than %d %s; the rest is left out", SYMBOLS_MAX,
+                              what);
+    im->limits |= limit;
+}
+
 static int add_ksymbol(struct tl_perf_import *im, const char *name, uint64_t address, bool is_bpf)
 {
     char *const copy = strdup(name);
@@ -42,8 +51,10 @@ int tl_perf_import_ksymbol(struct tl_perf_import *im, const struct tl_perf_recor
         .dso = TL_PERF_NO_FILE,
         .symbol = im->n_ksymbols,
     };
-    if (im->n_ksymbols >= SYMBOLS_MAX)
+    if (im->n_ksymbols >= SYMBOLS_MAX) {
+        report_symbols(im, TL_PERF_LIMIT_SYMBOLS, "symbols of generated kernel code");
         return TL_OK;
+    }
     const int rc = add_ksymbol(im, r->symbol.name, r->symbol.address, r->symbol.kind == OF_BPF);
     im->number += rc == TL_OK && r->symbol.kind == OF_BPF;
     return rc < 0 ? rc : tl_perf_import_event(im, e);
@@ -85,6 +96,7 @@ int tl_perf_import_poke(struct tl_perf_import *im, const struct tl_perf_record *
     const bool first = tl_perf_map_get(&im->poked, r->poke.address) < 0;
     int rc = TL_OK;
     if (im->n_pokes++ >= POKES_MAX) {
+        im->limits |= TL_PERF_LIMIT_POKES;
         if (im->n_pokes == POKES_MAX + 1)
             tl_perf_import_report(im,
                                   "the kernel changed its code more than %d times; what it "
@@ -170,9 +182,12 @@ static int take_program(struct tl_perf_import *im, struct tl_bytes info, struct 
         /* All zeros: the kernel did not disclose it. */
         const struct tl_bytes one = {code + at, (size_t)length};
         at += length;
-        if (length > 0 && address != 0 && im->n_bpf < SYMBOLS_MAX &&
-            (one.p[0] || memcmp(one.p, one.p + 1, one.n - 1) != 0))
+        const bool is_code =
+            length > 0 && address != 0 && (one.p[0] || memcmp(one.p, one.p + 1, one.n - 1) != 0);
+        if (is_code && im->n_bpf < SYMBOLS_MAX)
             rc = add_bpf(im, info, address, one);
+        else if (is_code)
+            report_symbols(im, TL_PERF_LIMIT_BPF, "functions of BPF programs");
     }
     return rc;
 }
@@ -262,8 +277,14 @@ int tl_perf_import_jitted(struct tl_perf_import *im)
             continue;
         if (d->found == 1)
             rc = tl_perf_import_find(im, d);
-        if (d->found == TL_OK &&
-            tl_buf_read_file(&bytes, d->file->path, JITTED_MAX, NULL) == TL_OK) {
+        const int there =
+            d->found == TL_OK ? tl_buf_read_file(&bytes, d->file->path, JITTED_MAX, NULL) : TL_IO;
+        if (there == TL_LIMIT) {
+            im->limits |= TL_PERF_LIMIT_FILE;
+            tl_perf_import_report(im, "%s: has more than %zu bytes; its code is left out",
+                                  d->file->path, JITTED_MAX);
+        }
+        if (there == TL_OK) {
             struct jitted j = {im, {bytes.p, bytes.n}, false};
             rc = tl_jitdump_read(j.file, &d->reported, &j.in_ticks, on_jitted, &j);
         }

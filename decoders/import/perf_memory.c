@@ -338,10 +338,11 @@ static int add_made(const struct tl_perf_import *im, struct tl_setup *setup)
 }
 
 /* What is left out beyond the limit of the maps is only code that is not followed. */
-static int report_limit(const struct tl_perf_import *im, int rc)
+static int report_limit(struct tl_perf_import *im, int rc)
 {
     if (rc != TL_LIMIT)
         return rc;
+    im->limits |= TL_PERF_LIMIT_MAPS;
     tl_perf_import_report(im,
                           "its records map more than %zu pieces of code, counted again for each "
                           "process and thread; the rest is left out",

@@ -100,8 +100,17 @@ struct tl_perf_import {
     struct tl_clock axis; /* clock of the images' times */
     bool timed;           /* that clock is the trace's timestamps */
     bool begun;           /* there was trace data */
+    unsigned limits;      /* enum tl_perf_limits that were met, and reported */
     bool reported_guests; /* records of virtual machines were reported */
     uint64_t number;      /* number of changes to the information */
+};
+
+enum tl_perf_limits {
+    TL_PERF_LIMIT_POKES = 1,
+    TL_PERF_LIMIT_SYMBOLS = 2,
+    TL_PERF_LIMIT_BPF = 4,
+    TL_PERF_LIMIT_MAPS = 8,
+    TL_PERF_LIMIT_FILE = 16
 };
 
 void tl_perf_import_report(const struct tl_perf_import *im, const char *format, ...)

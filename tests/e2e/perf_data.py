@@ -110,6 +110,21 @@ def python_package(lab):
 
 
 @test
+def limit_of_names(lab):
+    """More names of the kernel's generated code than are kept: said once, with status 1."""
+    with open(os.path.join(os.path.dirname(HERE), 'fuzz', 'corpus', 'perf', 'two-threads.data'), 'rb') as f:
+        capture = f.read()[1:]
+    for n, status in (16384, 0), (16385, 1), (16390, 1):
+        records = [perffile.ksymbol(0xffffffff00000000 + 64 * i, 64, b'bpf_prog_%d' % i, 0, 0) for i in range(n)]
+        path = lab.path('names%d.data' % n)
+        with open(path, 'wb') as f:
+            f.write(perffile.with_records(capture, records))
+        done = lab.run('decode', '--text', path, status=status)
+        said = done.err.decode()
+        check(said.count('more than 16384 symbols') == status, n, said)
+
+
+@test
 def names_of_functions(lab):
     """C++ and Rust names are demangled everywhere, found by either spelling; several functions of one name."""
     mangled = ['_ZN3app5firstEi', '_RNvC3app6second', '_ZN3geo6helperIiEEvT_']
