@@ -4,6 +4,7 @@
 import base64
 import json
 import os
+import re
 import urllib.request
 import zlib
 
@@ -191,6 +192,25 @@ def itm_hardware(lab):
     check(profile['sampled'] and profile['insns'] == 40 and profile['asleep'] == 0, profile)
     found = lab.run('find', 'h/cs.00', '--event', 'hardware', '--limit', '0').text().split('\n')
     check(len([line for line in found if ' hardware exception enter 15 SysTick' in line]) == 20, found[:5])
+
+
+@test
+def cortex_m_manual(lab):
+    """The setup and the commands of docs/cortex-m.md do what it says."""
+    source = os.path.join(os.path.dirname(__file__), '..', '..')
+    with open(os.path.join(source, 'docs', 'cortex-m.md')) as manual:
+        text = manual.read()
+    config = file(lab, 'board.ini', re.search(r'(?s)```ini\n(.*?)```', text).group(1))
+    turn = '0e0f10' 'c00a' '1710020008' '0e0f20' 'c005' '0e0030' '1700010008' '0141' '010a' 'c064'
+    swo = file(lab, 'swo.bin', bytes.fromhex(turn) * 20)
+    push = re.search(r'(?m)^    tracelake (push .*)$', text).group(1).replace(' --image app.elf', '')
+    lab.start()
+    lab.run(*push.replace('board.ini', config).replace('swo.bin', swo).split())
+    answers = {a: lab.run(*a.split()).text() for a in re.findall(r'`tracelake ((?:get|profile|find) [^`]*)`', text)}
+    check(len(answers) == 3, answers)
+    for command, wanted in (('get', ' itm 0 A\n'), ('profile', ' '), ('find', 'exception enter 15 SysTick')):
+        found = [answer for ask, answer in answers.items() if ask.startswith(command)]
+        check(len(found) == 1 and wanted in found[0], command, found)
 
 
 def cobs(data):
