@@ -259,6 +259,7 @@ static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame
         stream->next->link = &stream->next;
     h2->streams = stream;
     atomic_fetch_add_explicit(&loop->net->stats.streams, 1, memory_order_relaxed);
+    atomic_fetch_add(&loop->net->stats.streams_open, 1);
     nghttp2_session_set_stream_user_data(session, frame->hd.stream_id, stream);
     return 0;
 }

@@ -20,6 +20,8 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 
+#define IDLE_DRAIN_MS 250 /* for the two steps of GOAWAY, over any usual network */
+
 /* ---- loops ------------------------------------------------------------------------------ */
 
 static void after_tasks(struct tl_loop *loop)
@@ -290,13 +292,21 @@ int tl_net_new(struct tl_net **out, const struct tl_net_options *options, struct
     return rc;
 }
 
-/* Wait until the handlers are done, or the time is over. */
+/*
+ * Wait until the answers are sent, or the time is over. A connection without a request is only
+ * waited for until its client has most likely seen that no more are taken: it may never answer.
+ */
 static void wait_for_calls(struct tl_net *net)
 {
-    const int64_t until = tl_monotonic_ms() + net->options.drain_ms;
-    while (tl_monotonic_ms() < until &&
-           (tl_workers_busy(net->workers) || atomic_load(&net->stats.connections_open)))
+    const struct tl_net_stats *const stats = &net->stats;
+    const int64_t begun = tl_monotonic_ms();
+    int64_t past = 0;
+    while (past < net->options.drain_ms &&
+           (tl_workers_busy(net->workers) || atomic_load(&stats->streams_open) ||
+            (past < IDLE_DRAIN_MS && atomic_load(&stats->connections_open)))) {
         usleep(10000);
+        past = tl_monotonic_ms() - begun;
+    }
 }
 
 void tl_net_free(struct tl_net *net)

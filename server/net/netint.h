@@ -42,6 +42,7 @@ struct tl_net_stats {
     atomic_ullong bytes_in;
     atomic_ullong bytes_out;
     atomic_ullong streams;
+    atomic_ullong streams_open; /* of HTTP/2, whose answers are not all sent */
     atomic_ullong floods;
     atomic_ullong stalled; /* answers that their clients did not take */
     atomic_ullong denied;  /* requests not permitted by their token */

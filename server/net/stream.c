@@ -614,6 +614,7 @@ void tl_stream_detach(struct tl_stream *stream)
         uv_close((uv_handle_t *)&stream->timer, on_deadline_closed);
     stream->has_timer = false;
     stream->h2 = NULL;
+    atomic_fetch_sub(&stream->loop->net->stats.streams_open, 1);
     *stream->link = stream->next;
     if (stream->next)
         stream->next->link = stream->link;

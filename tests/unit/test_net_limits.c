@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What hostile and broken clients must not achieve: occupying connections, sending ambiguous
  * requests, flooding. */
+#include "base/now.h"
 #include "net/tls.h"
 #include "unit/serving.h"
 #include "unit/wire.h"
@@ -497,11 +498,32 @@ static void test_foreign_authority_of_calls(void **state)
     stop_serving(&s);
 }
 
+/* A client that has no request under way, and does not read, does not hold up the end of a server.
+ */
+static void test_idle_clients_do_not_delay_the_end(void **state)
+{
+    static const char preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0";
+    const struct tl_net_options options = {.drain_ms = 600000};
+    struct serving s;
+    (void)state;
+    serve(&s, &options);
+    const int fd = connect_from(s.url, "127.0.0.1");
+    put(fd, preface, sizeof preface - 1);
+    struct h2_client *const c = h2_connect(s.url);
+    assert_non_null(c);
+    const int64_t begun = tl_monotonic_ns();
+    assert_true(tl_monotonic_ns() - begun < (int64_t)options.drain_ms / 2 * 1000000);
+    assert_true(tl_monotonic_ns() - begun < options.drain_ms / 2);
+    h2_free(c);
+    close(fd);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_burst_http1),
         cmocka_unit_test(test_burst_of_600),
+        cmocka_unit_test(test_idle_clients_do_not_delay_the_end),
         cmocka_unit_test(test_idle_connections_of_one_address),
         cmocka_unit_test(test_trickled_heads),
         cmocka_unit_test(test_silence_and_half_preface),
