@@ -28,6 +28,7 @@
 #include <unistd.h>
 
 struct fake {
+    bool bound; /* `listener` has its port */
     int listener;
     char url[64];
     pthread_t thread;
@@ -452,7 +453,8 @@ static void *fake_main(void *context)
     return NULL;
 }
 
-static void fake_start(struct fake *fake)
+/* Take its port, at which nothing listens until it is started. False: it is in use. */
+static bool fake_bind(struct fake *fake)
 {
     struct sockaddr_in address = {.sin_family = AF_INET,
                                   .sin_port = htons((uint16_t)fake->port),
@@ -460,12 +462,20 @@ static void fake_start(struct fake *fake)
                                       htonl(0x7f000000 + (fake->address ? fake->address : 1))};
     socklen_t n = sizeof(address);
     fake->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (bind(fake->listener, (struct sockaddr *)&address, n) || listen(fake->listener, 8) ||
-        getsockname(fake->listener, (struct sockaddr *)&address, &n))
-        abort();
+    fake->bound = bind(fake->listener, (struct sockaddr *)&address, n) == 0 &&
+                  getsockname(fake->listener, (struct sockaddr *)&address, &n) == 0;
+    if (!fake->bound)
+        close(fake->listener);
     fake->port = ntohs(address.sin_port);
     snprintf(fake->url, sizeof(fake->url), "http://127.0.0.%u:%d",
              fake->address ? fake->address : 1, fake->port);
+    return fake->bound;
+}
+
+static void fake_start(struct fake *fake)
+{
+    if (!(fake->bound || fake_bind(fake)) || listen(fake->listener, 8))
+        abort();
     if (pthread_create(&fake->thread, NULL, fake_main, fake))
         abort();
 }

@@ -118,8 +118,13 @@ static void addresses_of_a_name(void **state)
     struct tracelake_error error = {0};
     struct tracelake *lake;
     char url[64];
+    struct fake b = {.n_traces = 3, .address = 2, .refuse_status = UNAVAILABLE};
+    do { /* a port that is free at both addresses */
+        b.port = 0;
+        assert_true(fake_bind(&b));
+        a.port = b.port;
+    } while (!fake_bind(&a));
     fake_start(&a);
-    struct fake b = {.n_traces = 3, .port = a.port, .address = 2, .refuse_status = UNAVAILABLE};
     snprintf(url, sizeof url, "http://lake.test:%d", a.port);
     /* nothing listens at 127.0.0.2 */
     expect(tracelake_connect(&lake, url, NULL, &error), 0, &error);
