@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A trace: references, row, decode job, and catalog operations. */
+/* A trace: references, its row in the catalog, what is due for it. Rows are written from a copy, so
+ * that no lock is held while the catalog is called. */
 #include "lake/lakeint.h"
 #include "lake/mirror.h"
 #include "raw/segment.h"

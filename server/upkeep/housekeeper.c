@@ -2,14 +2,12 @@
 /* The housekeeper's thread: applies retention, retries failed operations of the medium, returns
  * free memory. */
 #include "upkeep/housekeeper.h"
-#include "base/hash.h"
 #include "ingest/session.h"
 #include "lake/heap.h"
 #include "lake/lakeint.h"
 #include "lake/mirror.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -485,6 +485,7 @@ static void fake_stop(struct fake *fake)
     fake->stop = true;
     pthread_join(fake->thread, NULL);
     close(fake->listener);
+    fake->bound = false;
     tl_buf_fini(&fake->received);
     tl_buf_fini(&fake->fetch);
 }

@@ -119,11 +119,14 @@ static void addresses_of_a_name(void **state)
     struct tracelake *lake;
     char url[64];
     struct fake b = {.n_traces = 3, .address = 2, .refuse_status = UNAVAILABLE};
-    do { /* a port that is free at both addresses */
+    /* A port that is free at both addresses. */
+    while (!a.bound) {
         b.port = 0;
         assert_true(fake_bind(&b));
         a.port = b.port;
-    } while (!fake_bind(&a));
+        if (!fake_bind(&a))
+            close(b.listener);
+    }
     fake_start(&a);
     snprintf(url, sizeof url, "http://lake.test:%d", a.port);
     /* nothing listens at 127.0.0.2 */
