@@ -490,7 +490,7 @@ static int give_way(void *context)
         gen->measured_ns = now;
         (void)!tl_decode_memory_check(gen, &gen->failure);
     }
-    return gen->failure.code == TL_LIMIT ? TL_CANCELLED : tl_jobs_give_way(gen->lake, &gen->turn);
+    return gen->failure.code == TL_LIMIT ? TL_CANCELLED : tl_jobs_give_way(gen->lake, &gen->turns);
 }
 
 /* It needs too much memory: it has none from now on. */
@@ -500,15 +500,14 @@ static void give_up(struct tl_gen *gen)
     drop_pending(gen);
 }
 
-int tl_gen_decode(struct tl_gen *gen, uint64_t end, bool last, struct tl_fail *fail)
+int tl_gen_decode(struct tl_gen *gen, struct tl_trace *trace, uint64_t end, bool last,
+                  struct tl_fail *fail)
 {
     const struct tl_cancel cancel = {.asked = is_unwanted, .give_way = give_way, .context = gen};
     const struct tl_cancel *const before = tl_cancel_set(&cancel);
     tl_suspect_enter(gen);
-    gen->turn = (struct tl_turn_time){.begun_ns = tl_monotonic_ns(),
-                                      .unwanted = is_unwanted,
-                                      .changes = change_turn,
-                                      .context = gen};
+    gen->turns = (struct tl_turns_of){
+        .trace = trace, .unwanted = is_unwanted, .changes = change_turn, .context = gen};
     tl_crew_enter(gen->lake->crew);
     int r = decode_some(gen, end, last, fail);
     if (r == TL_CANCELLED && gen->failure.code == TL_LIMIT)

@@ -126,7 +126,7 @@ int64_t tl_edge_run(struct tl_trace *trace)
         return -1;
     struct tl_fail fail = {0};
     int64_t again = -1;
-    int r = tl_gen_decode(gen, end, false, &fail);
+    int r = tl_gen_decode(gen, trace, end, false, &fail);
     if (r == TL_EOF) {
         serve(trace, gen);
         r = let_go_of_stored(gen);

@@ -16,9 +16,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Delay between attempts to store shards: doubled up to about a second. */
+/* Delay between attempts to store shards: doubled up to a quarter of a second, for which a live
+ * trace lags behind once the medium takes writes again. */
 #define RETRY_FIRST_NS INT64_C(8000000)
-#define RETRY_DOUBLED  7
+#define RETRY_DOUBLED  5
 
 static int64_t retry_delay(struct tl_gen *gen)
 {
@@ -260,7 +261,7 @@ static int decode(struct tl_trace *trace, struct tl_gen *gen, uint64_t end, bool
 {
     if (!gen->decode)
         gen->wants_virtual = tl_trace_is_virtual(trace);
-    return tl_gen_decode(gen, end, last, fail);
+    return tl_gen_decode(gen, trace, end, last, fail);
 }
 
 int64_t tl_trace_run_job(struct tl_trace *trace)

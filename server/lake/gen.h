@@ -82,10 +82,9 @@ void tl_lane_note_incomplete(struct tl_lane *lane, uint64_t shard);
 /* Number of positions in the sealed shards. */
 uint64_t tl_lane_sealed_locked(const struct tl_lane *lane);
 
-/* A job's turn (lake/jobs.h). */
-struct tl_turn_time {
-    int64_t begun_ns; /* monotonic */
-    int64_t used_ns;  /* how long it has had turns, on the scale of lake->served_ns */
+/* What a job must be asked, and told, for its turns (lake/jobs.h). */
+struct tl_turns_of {
+    struct tl_trace *trace; /* whose job it is */
     bool (*unwanted)(void *context);
     /* Called without any lock held when the turn ends, and when the next one begins. */
     void (*changes)(void *context, bool begins);
@@ -135,7 +134,7 @@ struct tl_gen {
     size_t waiting;      /* bytes pushed into the decoder since its last flush */
     size_t together;     /* number of bytes after which it is flushed */
     size_t slice;        /* number of bytes per push */
-    struct tl_turn_time turn;
+    struct tl_turns_of turns;
     size_t memory;            /* bytes, as last measured: decoding/decode_memory.h */
     int64_t measured_ns;      /* when that was: monotonic */
     size_t completed;         /* number of shards completed */

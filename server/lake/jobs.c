@@ -5,11 +5,15 @@
  * the next job. So there are as many threads as there are suspended jobs, and slots for those that
  * compute.
  *
- * The slot goes to the suspended job that has had one for the least time: a turn can last much
- * longer than it should, where a job waits for its shards to be stored.
+ * A capture that is being pushed goes before others: somebody watches it, while one that is
+ * complete waits in line. Every fourth slot is for the others, so that they go on, too.
  *
- * A new job goes before suspended ones: nearly all are short, and those of live captures, which
- * somebody watches. Once a suspended one has waited for long, they alternate.
+ * Of equals the slot goes to the suspended job that has had one for the least time: a turn can last
+ * much longer than it should, where a job waits for its shards to be stored. A live capture that
+ * had little lately is a bit ahead, so that what came in the meantime is decoded at once.
+ *
+ * A new job goes before suspended ones: nearly all are short. Once a suspended one has waited for
+ * long, they alternate.
  */
 #include "lake/jobs.h"
 
@@ -22,27 +26,44 @@
 #define TURN_NS     INT64_C(10000000)
 #define PATIENCE_NS INT64_C(100000000) /* a suspended job waits so long for newer ones */
 #define LOOK_NS     INT64_C(200000000) /* between two looks whether it is wanted */
+#define AHEAD_NS    INT64_C(50000000)  /* what a live one may have before others have their turn */
+#define REST        4u                 /* one of so many slots is for those that are not live */
 #define MAX_THREADS 1024u
 
 /* A suspended job, on its thread's stack. */
 struct tl_turn {
     struct tl_turn *next;
     pthread_cond_t cond;
+    const struct tl_trace *trace;
     int64_t since_ns;
-    int64_t used_ns; /* see struct tl_turn_time */
-    bool granted;    /* it has a slot, and has left the list */
+    bool granted; /* it has a slot, and has left the list */
 };
 
 /* ---- queue ---------------------------------------------------------------------------------- */
 
+/* Is somebody tracing at this moment, here or, if it is followed, at another server? */
+static bool is_live(struct tl_trace *trace)
+{
+    pthread_mutex_lock(&trace->lock);
+    const bool live = !trace->complete && (trace->session || trace->edge);
+    pthread_mutex_unlock(&trace->lock);
+    return live;
+}
+
+/* The queue has the live ones first. */
 static void enqueue_locked(struct tl_lake *lake, struct tl_trace *trace)
 {
+    struct tl_trace **p = lake->last_job;
     trace->queued = true;
     if (trace->running)
         return; /* its thread checks `queued` when it is done */
-    trace->next_job = NULL;
-    *lake->last_job = tl_trace_get(trace);
-    lake->last_job = &trace->next_job;
+    trace->live = is_live(trace);
+    for (p = trace->live ? &lake->jobs : p; *p && (*p)->live;)
+        p = &(*p)->next_job;
+    trace->next_job = *p;
+    *p = tl_trace_get(trace);
+    if (!trace->next_job)
+        lake->last_job = &trace->next_job;
     pthread_cond_signal(&lake->work);
 }
 
@@ -102,7 +123,9 @@ static struct tl_trace *take_job_locked(struct tl_lake *lake, int64_t *wait)
         lake->last_job = p;
     trace->queued = false;
     trace->running = true;
+    trace->begun_ns = tl_monotonic_ns();
     lake->busy++;
+    lake->given[trace->live]++;
     lake->resumed = false;
     return trace;
 }
@@ -119,14 +142,40 @@ static void remove_turn_locked(struct tl_lake *lake, const struct tl_turn *turn)
         lake->last_turn = p;
 }
 
-/* The suspended job that is behind the others; of equal ones the one that has waited longest. */
-static struct tl_turn *least_served_locked(const struct tl_lake *lake)
+/* Of the suspended jobs of live captures, or of the others, the one that has had least; of equal
+ * ones the one that has waited longest. NULL: there is none. */
+static struct tl_turn *least_served_locked(const struct tl_lake *lake, bool live)
 {
-    struct tl_turn *least = lake->turns;
-    for (struct tl_turn *t = least; t; t = t->next)
-        if (t->used_ns < least->used_ns)
+    struct tl_turn *least = NULL;
+    for (struct tl_turn *t = lake->turns; t; t = t->next)
+        if (t->trace->live == live && (!least || t->trace->used_ns < least->trace->used_ns))
             least = t;
     return least;
+}
+
+/* Is the next slot one for the live ones, if there are any? */
+static bool is_for_live_locked(const struct tl_lake *lake)
+{
+    return (lake->given[false] + lake->given[true]) % REST != 0;
+}
+
+static struct tl_turn *next_turn_locked(const struct tl_lake *lake)
+{
+    const bool live = is_for_live_locked(lake);
+    struct tl_turn *const turn = least_served_locked(lake, live);
+    return turn ? turn : least_served_locked(lake, !live);
+}
+
+/* Does the first of the new jobs, if any is due and somebody is there to run it, go before this
+ * suspended one? */
+static bool is_new_first_locked(const struct tl_lake *lake, struct tl_trace *const *due,
+                                const struct tl_turn *turn)
+{
+    if (!due || lake->n_idle == 0)
+        return false;
+    if ((*due)->live != turn->trace->live)
+        return (*due)->live == is_for_live_locked(lake);
+    return lake->resumed || tl_monotonic_ns() - lake->turns->since_ns < PATIENCE_NS;
 }
 
 /* A slot may be free: give it to somebody. */
@@ -134,13 +183,13 @@ static void pass_on_locked(struct tl_lake *lake)
 {
     int64_t wait;
     struct tl_turn *turn;
-    while (lake->busy < lake->slots && (turn = least_served_locked(lake))) {
-        const bool patient = tl_monotonic_ns() - lake->turns->since_ns < PATIENCE_NS;
-        if ((patient || lake->resumed) && lake->n_idle > 0 && find_due_locked(lake, &wait))
+    while (lake->busy < lake->slots && (turn = next_turn_locked(lake))) {
+        if (is_new_first_locked(lake, find_due_locked(lake, &wait), turn))
             break;
         remove_turn_locked(lake, turn);
         turn->granted = lake->resumed = true;
-        lake->served_ns = turn->used_ns;
+        lake->served_ns[turn->trace->live] = turn->trace->used_ns;
+        lake->given[turn->trace->live]++;
         lake->busy++;
         pthread_cond_signal(&turn->cond);
     }
@@ -159,26 +208,29 @@ static bool is_wanted_locked(struct tl_lake *lake)
     return lake->turns || served;
 }
 
-/* Count the turn that has ended. One that comes later does not get what others have had before. */
-static void count_turn_locked(struct tl_lake *lake, struct tl_turn_time *time, int64_t now)
+/* Count the turn that ends now. One that comes later does not get what others have had before. */
+static void count_turn_locked(struct tl_lake *lake, struct tl_trace *trace)
 {
-    if (time->used_ns == 0)
-        time->used_ns = lake->served_ns;
-    time->used_ns += now - time->begun_ns;
+    const bool live = is_live(trace);
+    const int64_t served = lake->served_ns[live], least = served - (live ? AHEAD_NS : 0);
+    if (live != trace->live)
+        trace->used_ns = served;
+    else if (trace->used_ns < least)
+        trace->used_ns = least;
+    trace->live = live;
+    trace->used_ns += tl_monotonic_ns() - trace->begun_ns;
 }
 
-static void wait_for_turn_locked(struct tl_lake *lake, struct tl_turn_time *time)
+static void wait_for_turn_locked(struct tl_lake *lake, const struct tl_turns_of *turns)
 {
-    struct tl_turn turn = {.since_ns = tl_monotonic_ns()};
-    count_turn_locked(lake, time, turn.since_ns);
-    turn.used_ns = time->used_ns;
+    struct tl_turn turn = {.trace = turns->trace, .since_ns = tl_monotonic_ns()};
     pthread_cond_init(&turn.cond, NULL);
     *lake->last_turn = &turn;
     lake->last_turn = &turn.next;
     lake->busy--;
     pass_on_locked(lake);
     tl_crew_exit(lake->crew);
-    while (!turn.granted && !time->unwanted(time->context))
+    while (!turn.granted && !turns->unwanted(turns->context))
         (void)tl_cond_wait_until(&turn.cond, &lake->lock, tl_monotonic_ns() + LOOK_NS);
     if (!turn.granted) { /* it only unwinds, for which it needs no slot of its own */
         remove_turn_locked(lake, &turn);
@@ -188,20 +240,22 @@ static void wait_for_turn_locked(struct tl_lake *lake, struct tl_turn_time *time
     pthread_cond_destroy(&turn.cond);
 }
 
-int tl_jobs_give_way(struct tl_lake *lake, struct tl_turn_time *turn)
+int tl_jobs_give_way(struct tl_lake *lake, const struct tl_turns_of *turns)
 {
-    if (turn->unwanted(turn->context))
+    struct tl_trace *const trace = turns->trace;
+    if (turns->unwanted(turns->context))
         return TL_CANCELLED;
-    if (tl_monotonic_ns() - turn->begun_ns < TURN_NS)
+    if (tl_monotonic_ns() - trace->begun_ns < TURN_NS)
         return TL_OK;
-    turn->changes(turn->context, false);
+    turns->changes(turns->context, false);
     pthread_mutex_lock(&lake->lock);
+    count_turn_locked(lake, trace);
     if (is_wanted_locked(lake))
-        wait_for_turn_locked(lake, turn);
+        wait_for_turn_locked(lake, turns);
+    trace->begun_ns = tl_monotonic_ns();
     pthread_mutex_unlock(&lake->lock);
-    turn->changes(turn->context, true);
-    turn->begun_ns = tl_monotonic_ns();
-    return turn->unwanted(turn->context) ? TL_CANCELLED : TL_OK;
+    turns->changes(turns->context, true);
+    return turns->unwanted(turns->context) ? TL_CANCELLED : TL_OK;
 }
 
 /* ---- threads -------------------------------------------------------------------------------- */
@@ -221,6 +275,7 @@ static void run_locked(struct tl_lake *lake, struct tl_trace *trace)
     pthread_mutex_unlock(&lake->lock);
     const int64_t delay = lake->rooms->run_job(trace);
     pthread_mutex_lock(&lake->lock);
+    count_turn_locked(lake, trace);
     trace->running = false;
     lake->busy--;
     if (trace->queued || delay >= 0) {

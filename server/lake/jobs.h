@@ -21,7 +21,7 @@ void tl_jobs_remove_locked(struct tl_lake *lake, struct tl_trace *trace);
  * have theirs, and return when it is this job's turn again. TL_CANCELLED: `unwanted`, which must be
  * cheap and is called with the lake's lock held.
  */
-TL_MUST_USE int tl_jobs_give_way(struct tl_lake *lake, struct tl_turn_time *turn);
+TL_MUST_USE int tl_jobs_give_way(struct tl_lake *lake, const struct tl_turns_of *turns);
 
 /* Wait until no job of it is queued or running. The caller holds the lake's lock, which is released
  * while waiting, and a reference. */

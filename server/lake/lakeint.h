@@ -103,8 +103,10 @@ struct tl_lake {
      * jobs, longest first. */
     unsigned slots, busy, n_threads, n_idle;
     struct tl_turn *turns, **last_turn;
-    int64_t served_ns; /* how long the suspended job that was resumed last had had turns */
-    bool resumed;      /* the last slot was given to a suspended one */
+    int64_t served_ns[2]; /* how long the suspended job that was resumed last had had turns: of
+                             traces that are not being pushed, of those that are */
+    uint64_t given[2];    /* slots given so far, to the same */
+    bool resumed;         /* the last slot was given to a suspended one */
 
     pthread_mutex_t reading; /* serialises reading traces into the table */
 

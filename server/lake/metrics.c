@@ -83,7 +83,7 @@ int tl_lake_metrics(struct tl_lake *lake, struct tl_buf *out)
     struct tl_spool_counters spool;
     struct totals all;
     struct image_totals images = {0};
-    uint64_t queued = 0;
+    uint64_t queued = 0, turns[2];
     const uint64_t left = lake->backend->ops->free_bytes(lake->backend);
     tl_spool_counters(lake->spool, &spool);
     int r = add_all(lake, &all);
@@ -94,6 +94,7 @@ int tl_lake_metrics(struct tl_lake *lake, struct tl_buf *out)
     pthread_mutex_lock(&lake->lock);
     for (const struct tl_trace *t = lake->jobs; t; t = t->next_job)
         queued++;
+    memcpy(turns, lake->given, sizeof turns);
     pthread_mutex_unlock(&lake->lock);
     const struct tl_heap_use heap = tl_heap_use();
     const struct tl_metric metrics[] = {
@@ -129,6 +130,9 @@ int tl_lake_metrics(struct tl_lake *lake, struct tl_buf *out)
          spool.captures},
         {"spool_pending_bytes", "Received raw bytes that wait for the disk.", spool.pending},
         {"decode_queue", "Traces that wait for a thread to decode more of them.", queued},
+        {"decode_turns_live_total", "Turns that captures being pushed had to be decoded.",
+         turns[true]},
+        {"decode_turns_other_total", "Turns that complete captures had.", turns[false]},
         {"program_bytes", "Memory of all loaded programs: images and symbols.",
          tl_programs_bytes(lake)},
         {"images", "Images stored.", images.n},

@@ -178,6 +178,46 @@ static void others_have_their_turn(void **state)
     close_at_once();
 }
 
+/* Traces that are being pushed have three of four turns, however many others wait. */
+static void live_ones_go_first(void **state)
+{
+    enum { OTHERS = 40, JUMPS = 8, AT = 16, JUMP = 7 }; /* bytes: make_zeros() */
+    char name[16], trace[64], hash[72];
+    struct tl_ingest *rig;
+    struct capture c;
+    uint64_t at;
+    (void)state;
+    open_lake(1);
+    for (int i = 0; i < OTHERS; i++) {
+        snprintf(name, sizeof name, "other%d", i);
+        push_zeros(name, 4000);
+    }
+    put_zeros(lake, hash);
+    make_zeros(&c, hash, JUMPS);
+    const struct tl_ingest_request request = {
+        .rig = "rig", .trace = "live", .setup = (const char *)c.setup.p};
+    assert_int_equal(tl_ingest_open(lake, &request, NULL, NULL, &rig, trace, &at, NULL), TL_OK);
+    struct tl_trace *const live = tl_lake_find_trace(lake, "live");
+    for (size_t end = AT; end <= c.bytes.n; end += JUMP) {
+        assert_int_equal(
+            tl_ingest_append(rig, at, (struct tl_bytes){c.bytes.p + at, end - at}, NULL), TL_OK);
+        at = end;
+        for (int64_t since = 0; atomic_load(&live->serving->decoded) < at;)
+            keep_waiting(&since, "what came live is decoded");
+    }
+    pthread_mutex_lock(&lake->lock);
+    const uint64_t others = lake->given[false], lives = lake->given[true];
+    pthread_mutex_unlock(&lake->lock);
+    /* The others began before, one after the other. */
+    if (others > OTHERS + 2 * JUMPS + lives / 2)
+        fail_msg("%llu turns of others, %llu of the live one", (unsigned long long)others,
+                 (unsigned long long)lives);
+    tl_trace_put(live);
+    tl_ingest_close(rig);
+    capture_free(&c);
+    close_at_once();
+}
+
 /* ---- the same result, whatever the turns ----------------------------------------------------- */
 
 static int add_object(void *context, const char *key, uint64_t size)
@@ -568,6 +608,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(shards_are_stored_within_a_push),
         cmocka_unit_test(closing_ends_a_push),
         cmocka_unit_test(others_have_their_turn),
+        cmocka_unit_test(live_ones_go_first),
         cmocka_unit_test(turns_change_nothing),
         cmocka_unit_test(memory_is_limited),
         cmocka_unit_test(what_kills_the_server_is_left),
