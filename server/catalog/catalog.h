@@ -70,7 +70,7 @@ struct tl_catalog_stream {
 struct tl_catalog_shard {
     uint64_t stream;
     struct tl_shard_row row;
-    struct tl_bytes summary; /* encoded buckets at TL_LEVEL_SUMMARY */
+    struct tl_bytes summary; /* tl_shard_summary_encode() */
 };
 
 struct tl_catalog_image {

@@ -88,7 +88,7 @@ static int encode(struct tl_gen *gen, struct sealing *shard, struct tl_fail *fai
         if (shard->calls.n > TL_KEPT_MAX)
             tl_buf_reset(&shard->calls);
     }
-    return r < 0 ? r : tl_buckets_encode_summary(&view->index.buckets, &shard->summary);
+    return r < 0 ? r : tl_shard_summary_encode(&view->index, &shard->summary);
 }
 
 /* Write shards to the store, then to the catalog. */

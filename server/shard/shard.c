@@ -90,6 +90,7 @@ void tl_shard_index_fini(struct tl_shard_index *index)
     free(index->code);
     tl_buckets_fini(&index->buckets);
     tl_shard_stats_fini(&index->stats);
+    tl_time_pyramid_fini(&index->times);
     *index = (struct tl_shard_index){0};
 }
 
@@ -305,7 +306,10 @@ int tl_shard_lists_encode(const struct tl_shard_index *index, struct tl_buf *out
 size_t tl_shard_index_about(const struct tl_shard_index *index)
 {
     enum { BUCKET = 64, EDGE = 2, FUNCTION = 8, REST = 4096 };
-    return ROW_MAX + index->n_chunks * CHUNK_MAX + index->n_frames * FRAME_MAX +
+    size_t timed = 0;
+    for (unsigned i = 0; i < index->times.n; i++)
+        timed += index->times.levels[i].n;
+    return timed * 2 * BUCKET + ROW_MAX + index->n_chunks * CHUNK_MAX + index->n_frames * FRAME_MAX +
            index->buckets.n * BUCKET + index->n_code * EDGE + index->stats.n_functions * FUNCTION +
            REST;
 }
@@ -317,7 +321,15 @@ static int encode_body(const struct tl_shard_index *index, struct tl_buf *out)
         r = tl_buckets_encode(&index->buckets, out);
     if (r >= 0)
         r = put_edges(index->code, index->n_code, out);
-    return r < 0 ? r : tl_shard_stats_encode(&index->stats, out);
+    if (r >= 0)
+        r = tl_shard_stats_encode(&index->stats, out);
+    return r < 0 || index->times.n == 0 ? r : tl_time_pyramid_encode(&index->times, out);
+}
+
+int tl_shard_summary_encode(const struct tl_shard_index *index, struct tl_buf *out)
+{
+    const int r = tl_buckets_encode_summary(&index->buckets, out);
+    return r < 0 ? r : tl_time_pyramid_encode_summary(&index->times, out);
 }
 
 static void write_footer(uint8_t footer[static TL_SHARD_FOOTER], uint32_t version, uint64_t items,
@@ -498,7 +510,9 @@ static int decode_body(struct tl_shard_index *out, struct tl_bytes body)
         return result;
     const uint64_t n_code = tl_varint_get(&r);
     result = n_pages > 0 ? TL_BAD : read_edges(&r, n_code, out);
-    return result < 0 || r.p == r.end ? result : tl_shard_stats_read(&out->stats, &r);
+    if (result >= 0 && r.p != r.end)
+        result = tl_shard_stats_read(&out->stats, &r);
+    return result < 0 || r.p == r.end ? result : tl_time_pyramid_read(&out->times, &r);
 }
 
 int tl_shard_index_decode(struct tl_shard_index *out, struct tl_bytes body,

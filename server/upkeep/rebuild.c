@@ -127,7 +127,7 @@ static int rebuild_shard(struct tl_lake *lake, const struct tl_catalog_trace *t,
     int r = tl_view_open(&view, lake->backend, key, fail);
     if (r < 0)
         return r;
-    r = tl_buckets_encode_summary(&view->index.buckets, &bytes);
+    r = tl_shard_summary_encode(&view->index, &bytes);
     const struct tl_catalog_shard shard = {
         .stream = stream, .row = view->index.row, .summary = {bytes.p, bytes.n}};
     if (r >= 0)

@@ -125,7 +125,7 @@ static int check_row(struct checkup *c, struct tl_lane *lane, const char *key, u
         r = add_line(c, "catalog: the row of %s contradicts it%s", key,
                      c->repair ? "; written anew" : "");
         if (r >= 0 && c->repair)
-            r = tl_buckets_encode_summary(&view->index.buckets, &summary);
+            r = tl_shard_summary_encode(&view->index, &summary);
         if (r >= 0 && c->repair)
             r = mend_row(c, lane, &view->index.row, &summary);
     }
