@@ -367,7 +367,13 @@ TL_MUST_USE int tl_lake_bind_image(struct tl_lake *lake, const char *trace,
 
 /* ---- ranges ----------------------------------------------------------------------------- */
 
-enum tl_range_unit { TL_UNIT_INSN, TL_UNIT_TIME, TL_UNIT_BYTE };
+enum tl_range_unit {
+    TL_UNIT_INSN,
+    TL_UNIT_TIME, /* the stream's unit: ns, or ticks where its clock rate is not known */
+    TL_UNIT_BYTE,
+    TL_UNIT_NS, /* ns; TL_USAGE for a stream whose clock rate is not known */
+    TL_UNITS
+};
 enum tl_range_format {
     TL_FORMAT_ZSTF,
     TL_FORMAT_STF,

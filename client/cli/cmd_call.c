@@ -3,7 +3,7 @@
 #include "cli/cli.h"
 #include "out/jsonread.h"
 #include "terminal/plain.h"
-#include "terminal/remote.h"
+#include "terminal/span.h"
 
 #include <cJSON.h>
 #include <stdio.h>
@@ -66,12 +66,14 @@ static void print_call(const cJSON *o)
         printf("%-12s %.1f\n", "average", tl_json_number(others, "total") / ended);
 }
 
-static int run(struct tracelake *lake, struct tl_remote_name *name, uint64_t insn, uint64_t depth,
-               bool raw)
+static int run(struct tracelake *lake, struct tl_remote_name *name, const struct tl_time_arg *time,
+               uint64_t insn, uint64_t depth, bool raw)
 {
     struct tracelake_error error;
     char *json = NULL;
     int status = tl_remote_one_stream(lake, name);
+    if (status == TL_ARGS_GO && insn == UINT64_MAX)
+        status = tl_span_insn_at(time, lake, name, &insn);
     if (status != TL_ARGS_GO)
         return status;
     if (tracelake_call(lake, name->trace, name->stream, insn,
@@ -92,11 +94,16 @@ int tl_cmd_call(int argc, char **argv)
 {
     struct tl_remote remote = {0};
     uint64_t insn = UINT64_MAX, depth = TRACELAKE_INNERMOST;
+    struct tl_time_arg time = {UINT64_MAX, false};
     bool raw = false;
     const struct tl_arg args[] = {
-        {"insn", 0, TL_ARG_U64, &insn}, {"depth", 0, TL_ARG_U64, &depth},
-        {"json", 0, TL_ARG_FLAG, &raw}, TL_NAMES_ARG(remote),
-        TL_REMOTE_ARGS(remote),         {0},
+        {"insn", 0, TL_ARG_U64, &insn},
+        {"time", 0, TL_ARG_TIME, &time},
+        {"depth", 0, TL_ARG_U64, &depth},
+        {"json", 0, TL_ARG_FLAG, &raw},
+        TL_NAMES_ARG(remote),
+        TL_REMOTE_ARGS(remote),
+        {0},
     };
     int first;
     struct tl_remote_name name;
@@ -104,15 +111,15 @@ int tl_cmd_call(int argc, char **argv)
     int status = tl_args_parse(argc, argv, args, &first);
     if (status == TL_ARGS_GO && argc - first != 1)
         status = tl_cli_usage("call", "give one TRACE/STREAM");
-    if (status == TL_ARGS_GO && insn == UINT64_MAX)
-        status = tl_cli_usage("call", "give the instruction: --insn N");
+    if (status == TL_ARGS_GO && (insn == UINT64_MAX) == (time.value == UINT64_MAX))
+        status = tl_cli_usage("call", "give the place: --insn N, or --time T");
     if (status == TL_ARGS_GO)
         status = tl_remote_name("call", argv[first], &name);
     if (status == TL_ARGS_GO)
         status = tl_remote_connect(&lake, &remote);
     if (status != TL_ARGS_GO)
         return status;
-    status = run(lake, &name, insn, depth, raw);
+    status = run(lake, &name, &time, insn, depth, raw);
     tracelake_close(lake);
     return status;
 }

@@ -230,8 +230,7 @@ int tl_cmd_coverage(int argc, char **argv)
     bool json = false;
     const struct tl_arg args[] = {{"as", 0, TL_ARG_TEXT, &o.as},
                                   {"json", 0, TL_ARG_FLAG, &json},
-                                  {"insn", 0, TL_ARG_RANGE, &o.of.insn},
-                                  {"time", 0, TL_ARG_RANGE, &o.of.time},
+                                  TL_SPAN_ARGS(o.of.span),
                                   {"context", 0, TL_ARG_TEXT, &o.of.contexts},
                                   {"output", 'o', TL_ARG_TEXT, &o.out},
                                   TL_NAMES_ARG(o.remote),

@@ -4,7 +4,7 @@
 #include "out/jsonread.h"
 #include "terminal/plain.h"
 #include "terminal/progress.h"
-#include "terminal/remote.h"
+#include "terminal/span.h"
 
 #include <cJSON.h>
 #include <inttypes.h>
@@ -15,8 +15,20 @@
 /* One of the two runs: "T/S[@A:B]". */
 struct side {
     struct tl_remote_name name;
-    uint64_t from, to;
+    struct tl_span span;
 };
+
+/* Numbers without a unit are instructions. */
+static int parse_range(const char *text, struct tl_span *out)
+{
+    struct tl_time_range time;
+    if (tl_time_range_parse(text, &time) < 0)
+        return TL_USAGE;
+    if (!time.ns)
+        return tl_arg_range_parse(text, &out->insn);
+    out->time = time;
+    return TL_OK;
+}
 
 static int parse_side(const char *text, struct side *out)
 {
@@ -25,15 +37,12 @@ static int parse_side(const char *text, struct side *out)
         return tl_cli_usage("diff", "%.40s…: the name is too long", text);
     strcpy(copy, text);
     char *const at = strchr(copy, '@');
-    out->from = 0;
-    out->to = TRACELAKE_END;
+    out->span = (struct tl_span){0};
     if (at) {
-        struct tl_arg_range range = {0, TRACELAKE_END, false};
         *at = 0;
-        if (tl_arg_range_parse(at + 1, &range) < 0)
-            return tl_cli_usage("diff", "%s: a range is A:B, in instructions", at + 1);
-        out->from = range.from;
-        out->to = range.to;
+        if (parse_range(at + 1, &out->span) < 0)
+            return tl_cli_usage("diff", "%s: a range is A:B, in instructions or times with units",
+                                at + 1);
     }
     return tl_remote_name("diff", copy, &out->name);
 }
@@ -109,10 +118,13 @@ static int run(struct tracelake *lake, struct side *a, struct side *b, const str
         status = tl_remote_one_stream(lake, &b->name);
     if (status != TL_ARGS_GO)
         return status;
-    const struct tracelake_range x = {a->name.trace, a->name.stream, TRACELAKE_INSN, a->from,
-                                      a->to};
-    const struct tracelake_range y = {b->name.trace, b->name.stream, TRACELAKE_INSN, b->from,
-                                      b->to};
+    struct tracelake_range x = {a->name.trace, a->name.stream, TRACELAKE_INSN, 0, TRACELAKE_END};
+    struct tracelake_range y = {b->name.trace, b->name.stream, TRACELAKE_INSN, 0, TRACELAKE_END};
+    status = tl_span_insns(&a->span, lake, &a->name, &x.from, &x.to);
+    if (status == TL_ARGS_GO)
+        status = tl_span_insns(&b->span, lake, &b->name, &y.from, &y.to);
+    if (status != TL_ARGS_GO)
+        return status;
     const uint32_t limit = o->limit < UINT32_MAX ? (uint32_t)o->limit : UINT32_MAX;
     tl_progress_wait(x.trace);
     const int result = tracelake_compare(lake, &x, &y, o->calls, limit, &json, &error);

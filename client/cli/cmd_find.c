@@ -3,7 +3,7 @@
 #include "cli/cli.h"
 #include "terminal/plain.h"
 #include "terminal/progress.h"
-#include "terminal/remote.h"
+#include "terminal/span.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -85,11 +85,13 @@ static void say_more(const struct tracelake_found *found, const struct tracelake
 }
 
 static int run(struct tracelake *lake, struct tl_remote_name *name, struct tracelake_query *query,
-               bool all, bool json)
+               const struct tl_span *span, bool all, bool json)
 {
     struct tracelake_error error;
     struct tracelake_found *found;
-    const int status = all ? TL_ARGS_GO : tl_remote_one_stream(lake, name);
+    int status = all ? TL_ARGS_GO : tl_remote_one_stream(lake, name);
+    if (status == TL_ARGS_GO)
+        status = tl_span_insns(span, lake, name, &query->from, &query->to);
     if (status != TL_ARGS_GO)
         return status;
     query->trace = name->trace;
@@ -177,7 +179,7 @@ int tl_cmd_find(int argc, char **argv)
 {
     struct tl_remote remote = {0};
     struct tracelake_query query = {.to = TRACELAKE_END, .limit = HITS_DEFAULT};
-    struct tl_arg_range insn = {0, TRACELAKE_END, false};
+    struct tl_span span = {0};
     struct find_args a = {0};
     bool json = false;
     const struct tl_arg args[] = {
@@ -191,7 +193,7 @@ int tl_cmd_find(int argc, char **argv)
         {"before", 0, TL_ARG_TEXT, &a.before},
         {"all", 0, TL_ARG_FLAG, &a.all},
         {"count", 0, TL_ARG_FLAG, &query.count},
-        {"insn", 0, TL_ARG_RANGE, &insn},
+        TL_SPAN_ARGS(span),
         {"limit", 0, TL_ARG_U64, &query.limit},
         {"json", 0, TL_ARG_FLAG, &json},
         TL_NAMES_ARG(remote),
@@ -208,19 +210,21 @@ int tl_cmd_find(int argc, char **argv)
     if (status == TL_ARGS_GO)
         status = tl_remote_name("find", argv[first], &name);
     if (status == TL_ARGS_GO)
+        status = tl_span_check("find", &span);
+    if (status == TL_ARGS_GO)
         status = read_args(&a, &query);
     if (status == TL_ARGS_GO && a.all && *name.stream)
         status = tl_cli_usage("find", "--all is of a whole TRACE");
+    if (status == TL_ARGS_GO && a.all && span.time.given)
+        status = tl_cli_usage("find", "--time is of one stream: give TRACE/STREAM");
     if (query.limit == 0)
         query.limit = UINT64_MAX;
-    query.from = insn.from;
-    query.to = insn.to;
     struct tracelake *lake;
     if (status == TL_ARGS_GO)
         status = tl_remote_connect(&lake, &remote);
     if (status != TL_ARGS_GO)
         return status;
-    status = run(lake, &name, &query, a.all, json);
+    status = run(lake, &name, &query, &span, a.all, json);
     tracelake_close(lake);
     return status;
 }

@@ -18,7 +18,8 @@
 
 struct options {
     struct tl_remote remote;
-    struct tl_arg_range insn, time, byte;
+    struct tl_arg_range insn, byte;
+    struct tl_time_range time;
     const char *out;
     bool text, json, lines, ndjson;
     struct tl_annotate_args annotate;
@@ -85,12 +86,15 @@ static int check_arguments(struct options *o)
     if (o->insn.given)
         o->range = o->insn;
     else if (o->time.given)
-        o->range = o->time;
+        o->range = (struct tl_arg_range){o->time.from, o->time.to, true};
     else if (o->byte.given)
         o->range = o->byte;
     if (o->range.given && o->range.from == o->range.to)
         return tl_cli_empty_range("get", o->range.from);
-    o->unit = o->time.given ? TRACELAKE_TIME : o->byte.given ? TRACELAKE_BYTE : TRACELAKE_INSN;
+    o->unit = o->byte.given    ? TRACELAKE_BYTE
+              : !o->time.given ? TRACELAKE_INSN
+              : o->time.ns     ? TRACELAKE_NS
+                               : TRACELAKE_TIME;
     return TL_ARGS_GO;
 }
 
@@ -192,7 +196,7 @@ static bool is_behind(const struct options *o, struct tracelake *lake,
         return after;
     if (o->unit == TRACELAKE_BYTE)
         after = o->range.from >= trace->raw_bytes;
-    for (size_t i = 0; i < trace->n_streams && o->unit == TRACELAKE_TIME; i++)
+    for (size_t i = 0; i < trace->n_streams && o->time.given; i++)
         if (strcmp(trace->streams[i].name, name->stream) == 0)
             after = !trace->streams[i].has_time || o->range.from > trace->streams[i].time_last;
     tracelake_trace_free(trace);
@@ -347,7 +351,7 @@ int tl_cmd_get(int argc, char **argv)
     struct options o = {.interval = 10000000, .where = {.occurrence = 1}};
     const struct tl_arg args[] = {
         {"insn", 0, TL_ARG_RANGE, &o.insn},
-        {"time", 0, TL_ARG_RANGE, &o.time},
+        {"time", 0, TL_ARG_TIMES, &o.time},
         {"byte", 0, TL_ARG_RANGE, &o.byte},
         {"output", 'o', TL_ARG_TEXT, &o.out},
         {"text", 0, TL_ARG_FLAG, &o.text},

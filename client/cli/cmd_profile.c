@@ -77,7 +77,7 @@ static int write_json(const struct options *o, struct tracelake *lake, const str
     for (size_t i = 0; i <= of->request.n_also && status == TL_CLI_DONE; i++) {
         struct tracelake_error error;
         char *json = NULL;
-        const struct tracelake_range range = tl_codeof_range(&o->of, &of->names[i]);
+        const struct tracelake_range range = tl_span_range(&o->of.span, &of->names[i]);
         if (tracelake_profile(lake, &range, false, STACKS, &json, &error) < 0)
             return tl_remote_fail_query(range.trace, &error);
         status = written(o, write_answer(&range, json, file));
@@ -95,7 +95,7 @@ static int write_stacks(const struct options *o, struct tracelake *lake, const s
     for (size_t i = 0; i <= of->request.n_also && status == TL_CLI_DONE; i++) {
         struct tracelake_error error;
         char *json = NULL;
-        const struct tracelake_range range = tl_codeof_range(&o->of, &of->names[i]);
+        const struct tracelake_range range = tl_span_range(&o->of.span, &of->names[i]);
         if (tracelake_profile(lake, &range, false, STACKS, &json, &error) < 0) {
             status = tl_remote_fail_query(range.trace, &error);
             break;
@@ -134,7 +134,7 @@ static int write_stream(const struct options *o, struct tracelake *lake,
                         const struct tl_remote_name *name, FILE *file)
 {
     const struct tl_profile_binary binary = binary_of(o);
-    const struct tracelake_range range = tl_codeof_range(&o->of, name);
+    const struct tracelake_range range = tl_span_range(&o->of.span, name);
     struct tracelake_error error;
     struct tracelake_flow *flow;
     struct tracelake_item item;
@@ -164,7 +164,7 @@ static int write_branches_of(const struct options *o, struct tracelake *lake,
     int status = TL_CLI_DONE;
     if (name->stream[0])
         return write_stream(o, lake, name, file);
-    if (o->of.insn.given)
+    if (o->of.span.insn.given)
         return tl_cli_usage("profile", "a range of several streams is one of time: --time A:B");
     if (tracelake_get_trace(lake, name->trace, &trace, &error) < 0)
         return tl_remote_fail(name->trace, &error);
@@ -204,8 +204,7 @@ int tl_cmd_profile(int argc, char **argv)
     struct options o = {0};
     bool json = false;
     const struct tl_arg args[] = {{"as", 0, TL_ARG_TEXT, &o.as},
-                                  {"insn", 0, TL_ARG_RANGE, &o.of.insn},
-                                  {"time", 0, TL_ARG_RANGE, &o.of.time},
+                                  TL_SPAN_ARGS(o.of.span),
                                   {"context", 0, TL_ARG_TEXT, &o.of.contexts},
                                   {"image", 0, TL_ARG_TEXT, &o.of.image},
                                   {"bias", 0, TL_ARG_U64, &o.bias},

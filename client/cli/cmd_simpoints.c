@@ -8,7 +8,7 @@
 #include "regions/simpoints.h"
 #include "stf/file.h"
 #include "terminal/progress.h"
-#include "terminal/remote.h"
+#include "terminal/span.h"
 
 #include <cJSON.h>
 #include <errno.h>
@@ -21,7 +21,7 @@
 
 struct options {
     struct tl_remote remote;
-    struct tl_arg_range insn;
+    struct tl_span span;
     uint64_t interval, most, warm_up;
     const char *out, *save;
     bool json;
@@ -57,16 +57,16 @@ static int choose_in_file(const struct options *o, struct tl_stf_file *file,
     int r = tl_vectors_new(&vectors, o->interval, to_both, &both);
     if (r < 0)
         return tl_fail_set(fail, (enum tl_err)r, "%s", tl_err_name(r));
-    r = tl_vectors_of_source(&source, o->insn.from, o->insn.to, vectors, fail);
+    r = tl_vectors_of_source(&source, o->span.insn.from, o->span.insn.to, vectors, fail);
     tl_vectors_free(vectors);
     tl_buf_fini(&both.line);
     if (r >= 0)
         r = tl_simpoints_choose(&both.points, (uint32_t)o->most, &chosen, &n);
     for (size_t i = 0; i < n && r >= 0; i++)
-        r = tl_regionset_add(set, o->insn.from + chosen[i].first, chosen[i].insns,
+        r = tl_regionset_add(set, o->span.insn.from + chosen[i].first, chosen[i].insns,
                              chosen[i].interval, chosen[i].intervals, chosen[i].weight);
-    set->from = o->insn.from;
-    set->to = o->insn.from + both.points.total;
+    set->from = o->span.insn.from;
+    set->to = o->span.insn.from + both.points.total;
     set->intervals = both.points.n;
     free(chosen);
     tl_simpoints_fini(&both.points);
@@ -217,8 +217,9 @@ static int run_stream(const struct options *o, struct tl_remote_name *name,
         return status;
     status = tl_remote_one_stream(lake, name);
     struct stream stream = {lake, name};
-    const struct tracelake_range range = {name->trace, name->stream, TRACELAKE_INSN, o->insn.from,
-                                          o->insn.to};
+    struct tracelake_range range = {name->trace, name->stream, TRACELAKE_INSN, 0, TRACELAKE_END};
+    if (status == TL_ARGS_GO)
+        status = tl_span_insns(&o->span, lake, name, &range.from, &range.to);
     if (status == TL_ARGS_GO) {
         tl_progress_wait(name->trace);
         const int r = tracelake_simpoints(lake, &range, o->interval, (uint32_t)o->most,
@@ -279,11 +280,11 @@ static int check_arguments(const struct options *o)
 
 int tl_cmd_simpoints(int argc, char **argv)
 {
-    struct options o = {.interval = 10000000, .most = 30, .insn = {0, UINT64_MAX, false}};
+    struct options o = {.interval = 10000000, .most = 30, .span = {.insn = {0, UINT64_MAX, false}}};
     const struct tl_arg args[] = {{"interval", 0, TL_ARG_COUNT, &o.interval},
                                   {"max", 0, TL_ARG_COUNT, &o.most},
                                   {"warm-up", 0, TL_ARG_COUNT, &o.warm_up},
-                                  {"insn", 0, TL_ARG_RANGE, &o.insn},
+                                  TL_SPAN_ARGS(o.span),
                                   {"output", 'o', TL_ARG_TEXT, &o.out},
                                   {"save", 0, TL_ARG_TEXT, &o.save},
                                   {"json", 0, TL_ARG_FLAG, &o.json},
@@ -297,11 +298,15 @@ int tl_cmd_simpoints(int argc, char **argv)
     if (status == TL_ARGS_GO && argc - first != 1)
         status = tl_cli_usage("simpoints", "give one TRACE/STREAM, or a file");
     if (status == TL_ARGS_GO)
+        status = tl_span_check("simpoints", &o.span);
+    if (status == TL_ARGS_GO)
         status = check_arguments(&o);
     if (status != TL_ARGS_GO)
         return status;
     const char *const what = argv[first];
     const bool file = access(what, F_OK) == 0;
+    if (file && o.span.time.given)
+        return tl_cli_usage("simpoints", "%.80s: a file has no times; give --insn A:B", what);
     status = tl_regionset_begin(&set, o.out, what, o.interval, o.warm_up);
     if (status == TL_ARGS_GO && file)
         status = run_file(&o, what, &set);

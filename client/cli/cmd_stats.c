@@ -4,7 +4,7 @@
 #include "out/jsonread.h"
 #include "terminal/plain.h"
 #include "terminal/progress.h"
-#include "terminal/remote.h"
+#include "terminal/span.h"
 
 #include <cJSON.h>
 #include <stdio.h>
@@ -102,55 +102,73 @@ static int print_tree(const char *json, bool raw)
     return TL_CLI_DONE;
 }
 
-static int ask(struct tracelake *lake, const struct tl_remote_name *name,
-               const struct tl_arg_range *insn, bool tree, bool callers, char **json,
-               struct tracelake_error *error)
+/* What is asked for. */
+struct options {
+    struct tl_remote remote;
+    struct tl_span span;
+    bool raw, tree, callers;
+};
+
+/* Get the answer in JSON. TL_ARGS_GO, or the exit status of a reported error. */
+static int ask(struct tracelake *lake, const struct options *o, const struct tl_remote_name *name,
+               char **json)
 {
-    const struct tracelake_range range = {name->trace, name->stream, TRACELAKE_INSN, insn->from,
-                                          insn->to};
+    struct tracelake_error error;
+    struct tracelake_range range = tl_span_range(&o->span, name);
+    int result;
     tl_progress_wait(name->trace);
-    const int result = tree || callers ? tracelake_profile(lake, &range, callers, 0, json, error)
-                                       : tracelake_stats(lake, name->trace, name->stream,
-                                                         insn->from, insn->to, json, error);
+    if (o->tree || o->callers) {
+        result = tracelake_profile(lake, &range, o->callers, 0, json, &error);
+    } else {
+        const int status = tl_span_insns(&o->span, lake, name, &range.from, &range.to);
+        if (status != TL_ARGS_GO)
+            return status;
+        result =
+            tracelake_stats(lake, name->trace, name->stream, range.from, range.to, json, &error);
+    }
     tl_progress_end();
-    return result;
+    return result < 0 ? tl_remote_fail_query(name->trace, &error) : TL_ARGS_GO;
+}
+
+static int run(struct tracelake *lake, const struct options *o, struct tl_remote_name *name)
+{
+    char *json = NULL;
+    int status = tl_remote_one_stream(lake, name);
+    if (status == TL_ARGS_GO)
+        status = ask(lake, o, name, &json);
+    if (status == TL_ARGS_GO)
+        status = o->tree || o->callers ? print_tree(json, o->raw) : print_stats(json, o->raw);
+    free(json);
+    return status;
 }
 
 int tl_cmd_stats(int argc, char **argv)
 {
-    struct tl_remote remote = {0};
-    struct tl_arg_range insn = {0, TRACELAKE_END, false};
-    bool raw = false, tree = false, callers = false;
+    struct options o = {0};
     const struct tl_arg args[] = {
-        {"tree", 0, TL_ARG_FLAG, &tree},
-        {"callers", 0, TL_ARG_FLAG, &callers},
-        {"insn", 0, TL_ARG_RANGE, &insn},
-        {"json", 0, TL_ARG_FLAG, &raw},
-        TL_NAMES_ARG(remote),
-        TL_REMOTE_ARGS(remote),
+        {"tree", 0, TL_ARG_FLAG, &o.tree},
+        {"callers", 0, TL_ARG_FLAG, &o.callers},
+        TL_SPAN_ARGS(o.span),
+        {"json", 0, TL_ARG_FLAG, &o.raw},
+        TL_NAMES_ARG(o.remote),
+        TL_REMOTE_ARGS(o.remote),
         {0},
     };
     int first;
     struct tl_remote_name name;
     struct tracelake *lake;
-    struct tracelake_error error;
-    char *json = NULL;
     int status = tl_args_parse(argc, argv, args, &first);
     if (status == TL_ARGS_GO && argc - first != 1)
         status = tl_cli_usage("stats", "give one TRACE/STREAM");
     if (status == TL_ARGS_GO)
+        status = tl_span_check("stats", &o.span);
+    if (status == TL_ARGS_GO)
         status = tl_remote_name("stats", argv[first], &name);
     if (status == TL_ARGS_GO)
-        status = tl_remote_connect(&lake, &remote);
+        status = tl_remote_connect(&lake, &o.remote);
     if (status != TL_ARGS_GO)
         return status;
-    status = tl_remote_one_stream(lake, &name);
-    if (status == TL_ARGS_GO)
-        status = ask(lake, &name, &insn, tree, callers, &json, &error) < 0
-                     ? tl_remote_fail_query(argv[first], &error)
-                 : tree || callers ? print_tree(json, raw)
-                                   : print_stats(json, raw);
-    free(json);
+    status = run(lake, &o, &name);
     tracelake_close(lake);
     return status;
 }

@@ -17,15 +17,6 @@ int tl_codeof_fail(const struct tl_codeof *of, const char *command,
     return tl_remote_fail_query(of->request.n_also ? command : of->names[0].trace, error);
 }
 
-struct tracelake_range tl_codeof_range(const struct tl_codeof_options *options,
-                                       const struct tl_remote_name *name)
-{
-    const struct tl_arg_range *const range = options->time.given ? &options->time : &options->insn;
-    return (struct tracelake_range){
-        name->trace, name->stream, options->time.given ? TRACELAKE_TIME : TRACELAKE_INSN,
-        range->given ? range->from : 0, range->given ? range->to : TRACELAKE_END};
-}
-
 /* Parse comma-separated numbers. */
 static int read_contexts(struct tl_codeof *of, const char *command, const char *text)
 {
@@ -54,8 +45,8 @@ static int build(struct tl_codeof *of, const char *command, const struct tl_code
 {
     if (n < 1)
         return tl_cli_usage(command, "name a TRACE[/STREAM]");
-    if (options->insn.given && options->time.given)
-        return tl_cli_usage(command, "say one of --insn, --time");
+    if (tl_span_check(command, &options->span) != TL_ARGS_GO)
+        return TL_CLI_USAGE;
     of->names = calloc((size_t)n, sizeof *of->names);
     of->also = calloc((size_t)n, sizeof *of->also);
     if (!of->names || !of->also)
@@ -67,7 +58,7 @@ static int build(struct tl_codeof *of, const char *command, const struct tl_code
             of->also[i - 1] =
                 (struct tracelake_code_source){of->names[i].trace, of->names[i].stream};
     }
-    of->request.range = tl_codeof_range(options, &of->names[0]);
+    of->request.range = tl_span_range(&options->span, &of->names[0]);
     of->request.also = of->also;
     of->request.n_also = (size_t)n - 1;
     of->request.image = options->image;

@@ -7,12 +7,12 @@
 #define TL_CLI_CODEOF_H
 
 #include "terminal/filehash.h"
-#include "terminal/remote.h"
+#include "terminal/span.h"
 
 #include <stdio.h>
 
 struct tl_codeof_options {
-    struct tl_arg_range insn, time;
+    struct tl_span span;
     const char *contexts; /* "N,N,…"; NULL: all */
     const char *image;    /* a local file, else a name the server knows; NULL: all code */
 };
@@ -40,9 +40,5 @@ int tl_codeof_run(const char *command, const struct tl_codeof_options *options,
  * only one, otherwise with the command's (the error then names the trace). */
 int tl_codeof_fail(const struct tl_codeof *of, const char *command,
                    const struct tracelake_error *error);
-
-/* The range of a single name. */
-struct tracelake_range tl_codeof_range(const struct tl_codeof_options *options,
-                                       const struct tl_remote_name *name);
 
 #endif

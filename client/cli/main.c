@@ -32,8 +32,14 @@
 
 #define RANGE                                                                                      \
     "  --insn A:B          instructions A to B-1 (A: to the end, :B from the start)\n"             \
-    "  --time A:B          the same by time (ns, or ticks where the clock is not known)\n"         \
+    "  --time A:B          the same by time: 1.5ms:2ms, 59.7ms:+200us (us, ns, s), or without\n"   \
+    "                      units in the stream's (ns, or ticks where the clock is not known)\n"    \
     "  --byte A:B          the same by raw byte offset\n"
+
+/* Where a command's usage line names the two ranges. */
+#define SPAN                                                                                       \
+    "  --insn A:B          only instructions A to B-1 (A: to the end, :B from the start)\n"        \
+    "  --time A:B          only this time: 1.5ms:2ms, 59.7ms:+200us, or in the stream's unit\n"
 
 #define FORMATS                                                                                    \
     "  --format FMT        tpiu[,sync=none|fsync|hsync] etm4 ete etm3 ptm mtb itm stm "            \
@@ -335,8 +341,7 @@ static const struct tl_command commands[] = {
      "                      no-image, no-path, discard, off, transport. Several with commas\n"
      "  --mnemonic M        instructions by mnemonic (*, ?); with a space: part of the assembly "
      "text\n"
-     "  --opcode DIGITS     instructions by encoding, as in flow text, x for any digit\n"
-     "  --insn A:B          search only this range\n"
+     "  --opcode DIGITS     instructions by encoding, as in flow text, x for any digit\n" SPAN
      "  --after PLACE       only after instruction PLACE (with --all: STREAM:INSN); PLACE+N:\n"
      "                      after the first N hits there\n"
      "  --before PLACE      … or before it, nearest first\n"
@@ -346,8 +351,8 @@ static const struct tl_command commands[] = {
 #endif
 #ifdef TL_HAVE_STATS
     {"stats", tl_cmd_stats, "instruction mix, hottest functions, events",
-     "usage: tracelake stats TRACE/STREAM [--insn A:B] [--tree | --callers] [--json]\n"
-     "  --tree              instead: the call tree, with instruction counts\n"
+     "usage: tracelake stats TRACE/STREAM [--insn A:B | --time A:B] [--tree | --callers] "
+     "[--json]\n" SPAN "  --tree              instead: the call tree, with instruction counts\n"
      "  --callers           the same bottom-up: under each function its callers\n" NAMES
          CONNECTION},
 #ifdef TL_HAVE_PROFILE
@@ -359,7 +364,7 @@ static const struct tl_command commands[] = {
      "  --image FILE        only the code of this program or library, at its own addresses "
      "(autofdo,\n"
      "                      llvm-profgen, bolt): a local file, or sha256:…, build-id:…, a name\n"
-     "  --context N[,N…]    only code run with these context IDs (the same formats)\n"
+     "  --context N[,N…]    only code run with these context IDs (the same formats)\n" SPAN
      "  --bias ADDR         instead of --image: subtracted from addresses\n"
      "  --size N            size of the program in memory: other code is left out\n"
      "  --build-id HEX      build ID of the program, for autofdo\n"
@@ -371,7 +376,7 @@ static const struct tl_command commands[] = {
      "usage: tracelake coverage TRACE[/STREAM]… [--as text|lcov|json] [--insn A:B | --time A:B]\n"
      "                          [--context N[,N…]] [-o FILE]\n"
      "Functions, instructions, branches both ways and, where the images have debug information,\n"
-     "source lines. Without STREAM: all streams together. Several traces are added up.\n"
+     "source lines. Without STREAM: all streams together. Several traces are added up.\n" SPAN
      "  --context N[,N…]    only code run with these context IDs\n"
      "  --json              the same as --as json\n" NAMES CONNECTION},
 #endif
@@ -379,13 +384,14 @@ static const struct tl_command commands[] = {
      "usage: tracelake diff TRACE/STREAM[@A:B] TRACE/STREAM[@A:B] [--calls] [--limit N] [--json]\n"
      "Instructions match if they are at the same offset in a function of the same name, or, "
      "without\n"
-     "symbols, at the same address. A:B are instructions.\n"
+     "symbols, at the same address. A:B are instructions, or times with units: 1.5ms:2ms.\n"
      "  --calls             compare the functions called, not every instruction\n"
      "  --limit N           maximum number of differences printed (default 100)\n"
      "  --exit-code         exit status 1 if they differ\n" NAMES CONNECTION},
     {"call", tl_cmd_call, "details of a call",
-     "usage: tracelake call TRACE/STREAM --insn N [--depth N] [--json]\n"
-     "The call active at an instruction: its duration, its caller, its number among the calls of "
+     "usage: tracelake call TRACE/STREAM (--insn N | --time T) [--depth N] [--json]\n"
+     "The call active at an instruction, or a time such as 1.5ms: its duration, its caller, its "
+     "number among the calls of "
      "the\n"
      "function, and their durations.\n"
      "  --depth N           0 is the outermost one (default: the innermost)\n" NAMES CONNECTION},

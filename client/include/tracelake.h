@@ -515,7 +515,8 @@ TRACELAKE_MUST_USE TRACELAKE_API int tracelake_set_retention(struct tracelake *l
 enum tracelake_unit {
     TRACELAKE_INSN, /* instruction index within the stream, from 0 */
     TRACELAKE_TIME, /* ns since the trace's epoch, or ticks: see tracelake_stream */
-    TRACELAKE_BYTE  /* raw byte offset */
+    TRACELAKE_BYTE, /* raw byte offset */
+    TRACELAKE_NS    /* time in ns; USAGE for a stream whose clock rate is not known */
 };
 
 enum tracelake_format { TRACELAKE_ZSTF, TRACELAKE_STF, TRACELAKE_TEXT, TRACELAKE_JSON };

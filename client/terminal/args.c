@@ -35,8 +35,9 @@ void tl_args_watch(void (*reader)(void *context, const struct tl_arg *args), voi
 static void print_options(const struct tl_arg *args)
 {
     static const char *const kinds[] = {
-        [TL_ARG_FLAG] = "flag", [TL_ARG_TEXT] = "text", [TL_ARG_U64] = "number",
-        [TL_ARG_SIZE] = "size", [TL_ARG_LIST] = "list", [TL_ARG_RANGE] = "range",
+        [TL_ARG_FLAG] = "flag",   [TL_ARG_TEXT] = "text",   [TL_ARG_U64] = "number",
+        [TL_ARG_SIZE] = "size",   [TL_ARG_COUNT] = "count", [TL_ARG_LIST] = "list",
+        [TL_ARG_RANGE] = "range", [TL_ARG_TIME] = "time",   [TL_ARG_TIMES] = "times",
     };
     for (; args->name; args++)
         printf("%s %s\n", args->name, kinds[args->kind]);

@@ -116,6 +116,10 @@ const char *tl_arg_set(const struct tl_arg *arg, const char *text)
         return parse_large(text, 1000, arg->value) < 0 ? "a number such as 500, 100K or 10M" : NULL;
     case TL_ARG_RANGE:
         return tl_arg_range_parse(text, arg->value) < 0 ? "a range FROM:TO" : NULL;
+    case TL_ARG_TIME:
+        return tl_time_parse(text, arg->value) < 0 ? TL_TIME_EXPECTED : NULL;
+    case TL_ARG_TIMES:
+        return tl_time_range_parse(text, arg->value) < 0 ? TL_TIME_RANGE_EXPECTED : NULL;
     case TL_ARG_LIST: {
         struct tl_arg_list *list = arg->value;
         if (list->n == TL_ARG_LIST_MAX)

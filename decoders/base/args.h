@@ -7,6 +7,7 @@
 #define TL_BASE_ARGS_H
 
 #include "base/err.h"
+#include "base/timearg.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -20,6 +21,8 @@ enum tl_arg_kind {
     TL_ARG_COUNT, /* uint64_t: as U64, with optional suffix K, M, G or T (powers of 1000) */
     TL_ARG_LIST,  /* struct tl_arg_list: may be given more than once */
     TL_ARG_RANGE, /* struct tl_arg_range: A:B, A: or :B */
+    TL_ARG_TIME,  /* struct tl_time_arg: timearg.h */
+    TL_ARG_TIMES, /* struct tl_time_range */
 };
 
 #define TL_ARG_LIST_MAX 1024

@@ -90,7 +90,7 @@ int tl_cuts_of_flow(struct tl_lake *lake, const char *trace, const char *stream,
     r = tl_lake_gen(lake, trace, gen, fail);
     if (r < 0)
         return r;
-    if (unit != TL_UNIT_TIME && !whole)
+    if (unit != TL_UNIT_TIME && unit != TL_UNIT_NS && !whole)
         return tl_fail_set(fail, TL_USAGE, "a range of several streams is one of time");
     for (size_t i = 0; r >= 0 && (lane = tl_gen_lane_at(*gen, i)); i++) {
         if (tl_stream_is_derived(lane->name) ||

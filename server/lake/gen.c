@@ -236,6 +236,11 @@ bool tl_lane_is_timed(const struct tl_lane *lane)
     return true;
 }
 
+bool tl_lane_is_in_ns(const struct tl_lane *lane)
+{
+    return lane->clock_hz != 0 || lane->gen->setup.clock.known;
+}
+
 uint64_t tl_lane_time(const struct tl_lane *lane, uint64_t ticks)
 {
     const struct tl_clock *const clock = &lane->gen->setup.clock;

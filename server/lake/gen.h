@@ -217,6 +217,8 @@ bool tl_lane_has_own_clock(const struct tl_lane *lane);
  * kind of source. */
 bool tl_lane_is_timed(const struct tl_lane *lane);
 
+/* Is its clock rate known, so that its times are shown in ns? */
+bool tl_lane_is_in_ns(const struct tl_lane *lane);
 /*
  * Convert ticks to the unit shown to users: nanoseconds if the clock rate is known, otherwise
  * ticks.

@@ -471,15 +471,28 @@ static int resolve_one(const struct tl_cut *cut, enum tl_scale_kind kind, uint64
     return TL_OK;
 }
 
+int tl_cut_unit(const struct tl_cut *cut, enum tl_range_unit *unit, struct tl_fail *fail)
+{
+    if (*unit != TL_UNIT_NS)
+        return TL_OK;
+    *unit = TL_UNIT_TIME;
+    if (tl_lane_is_in_ns(cut->lane))
+        return TL_OK;
+    return tl_fail_set(fail, TL_USAGE,
+                       "the clock rate of stream %s is not known; give times in ticks, or its rate "
+                       "in the setup",
+                       cut->lane->name);
+}
+
 int tl_cut_resolve(const struct tl_cut *cut, enum tl_range_unit unit, uint64_t from, uint64_t to,
                    uint64_t *first, uint64_t *end, struct tl_fail *fail)
 {
     if (from > to)
         return tl_fail_set(fail, TL_USAGE, "the range ends before it begins");
-    int r = TL_OK;
+    int r = tl_cut_unit(cut, &unit, fail);
     *first = from;
     *end = to;
-    if (unit != TL_UNIT_INSN) {
+    if (r >= 0 && unit != TL_UNIT_INSN) {
         const enum tl_scale_kind kind = unit == TL_UNIT_TIME ? TL_SCALE_TIME : TL_SCALE_BYTE;
         r = resolve_one(cut, kind, from, first, fail);
         if (r >= 0 && to != UINT64_MAX)

@@ -68,6 +68,8 @@ static int open_columns(struct columns *c, struct tl_lake *lake,
         return tl_fail_set(fail, TL_USAGE, "at most %d columns", COLUMNS_MAX);
     int r = tl_cut_open(&c->cut, lake, request->trace, request->stream, fail);
     if (r >= 0)
+        r = tl_cut_unit(&c->cut, &c->axis, fail);
+    if (r >= 0)
         r = tl_scale_open(&c->time, &c->cut, TL_SCALE_TIME, c->axis == TL_UNIT_TIME, c->from, c->to,
                           fail);
     if (r >= 0)

@@ -57,7 +57,7 @@ static void fill_times(const struct tl_lane *lane, struct tl_stream_row *row, ui
 {
     anchors = tl_lane_is_timed(lane) ? anchors : 0;
     row->has_time = anchors > 0;
-    row->time_unit_ns = lane->clock_hz != 0 || lane->gen->setup.clock.known;
+    row->time_unit_ns = tl_lane_is_in_ns(lane);
     row->time_first = anchors > 0 ? tl_lane_time(lane, first) : 0;
     row->time_last = anchors > 0 ? tl_lane_time(lane, last) : 0;
 }

@@ -338,7 +338,10 @@ int tl_lake_slices(struct tl_lake *lake, const struct tl_slices_request *request
         return r;
     struct slices s = {.cut = &cut, .image = tl_gen_image(cut.gen)};
     struct tl_callstack *calls = calloc(2, sizeof(*calls));
-    r = tl_cut_resolve(&cut, request->axis, request->from, request->to, &s.from, &s.to, fail);
+    enum tl_range_unit axis = request->axis;
+    r = tl_cut_unit(&cut, &axis, fail);
+    if (r >= 0)
+        r = tl_cut_resolve(&cut, axis, request->from, request->to, &s.from, &s.to, fail);
     if (r >= 0 && !calls)
         r = TL_NOMEM;
     if (r >= 0 && s.to - s.from <= SHORT)
@@ -352,7 +355,7 @@ int tl_lake_slices(struct tl_lake *lake, const struct tl_slices_request *request
         r = find_ends(&s, &calls[0], &calls[1], fail);
     }
     if (r >= 0)
-        r = answer(&s, request->axis, out, fail);
+        r = answer(&s, axis, out, fail);
     tl_walk_fini(&s.walk);
     free(s.p);
     free(calls);

@@ -34,7 +34,7 @@ static int read_request(struct tl_call *call, const Tracelake__V1__CodeRequest *
                                          .contexts = r->contexts,
                                          .n_contexts = r->n_contexts,
                                          .image = r->image};
-    if ((unsigned)r->unit > TL_UNIT_BYTE)
+    if ((unsigned)r->unit >= TL_UNITS)
         return tl_fail_set(fail, TL_USAGE, "unit %u is not known", (unsigned)r->unit);
     for (size_t i = 0; i < r->n_also; i++) {
         out->also[i] = (struct tl_code_source){r->also[i]->trace, r->also[i]->stream};

@@ -91,7 +91,7 @@ int tl_run_slices(struct tl_call *call, const void *message)
                                               .to = r->to ? r->to : UINT64_MAX,
                                               .columns = r->columns};
     struct tl_slices slices = {0};
-    if (r->axis != TRACELAKE__V1__UNIT__UNIT_INSN && r->axis != TRACELAKE__V1__UNIT__UNIT_TIME)
+    if ((unsigned)r->axis >= TL_UNITS || r->axis == TRACELAKE__V1__UNIT__UNIT_BYTE)
         return tl_fail_set(tl_call_fail(call), TL_USAGE, "the axis is instructions or time");
     int rc = tl_lake_slices(tl_call_rpc(call)->lake, &request, &slices, tl_call_fail(call));
     if (rc >= 0)
@@ -126,7 +126,7 @@ int tl_run_log(struct tl_call *call, const void *message)
                                             .last = r->last};
     struct tl_soft_log log = {0};
     int rc =
-        (unsigned)r->unit > TL_UNIT_BYTE
+        (unsigned)r->unit >= TL_UNITS
             ? tl_fail_set(tl_call_fail(call), TL_USAGE, "unit %u is not known", (unsigned)r->unit)
             : tl_lake_log(tl_call_rpc(call)->lake, &request, &log, tl_call_fail(call));
     if (rc == TL_OK)
@@ -140,7 +140,7 @@ static struct tl_lane_request lane_request(const Tracelake__V1__LaneRequest *r)
     return (struct tl_lane_request){
         .trace = r->trace,
         .stream = r->stream,
-        .axis = (unsigned)r->axis < TL_UNIT_BYTE ? (enum tl_range_unit)r->axis : TL_UNIT_BYTE,
+        .axis = (unsigned)r->axis < TL_UNITS ? (enum tl_range_unit)r->axis : TL_UNIT_BYTE,
         .from = r->begin,
         .to = r->to ? r->to : UINT64_MAX,
         .columns = r->columns};
@@ -194,7 +194,7 @@ int tl_run_profile(struct tl_call *call, const void *message)
                                                .nodes = r->nodes};
     struct tl_profile profile = {0};
     int rc =
-        (unsigned)r->unit > TL_UNIT_BYTE
+        (unsigned)r->unit >= TL_UNITS
             ? tl_fail_set(tl_call_fail(call), TL_USAGE, "unit %u is not known", (unsigned)r->unit)
             : tl_lake_profile(tl_call_rpc(call)->lake, &request, &profile, tl_call_fail(call));
     if (rc == TL_OK)

@@ -68,7 +68,7 @@ static int send_range(struct tl_call *call, const struct tl_range_request *reque
 
 static int check_enums(struct tl_call *call, unsigned unit, unsigned format)
 {
-    if (unit > TL_UNIT_BYTE)
+    if (unit >= TL_UNITS)
         return tl_fail_set(tl_call_fail(call), TL_USAGE, "unit %u is not known", unit);
     if (format > TL_FORMAT_LINES)
         return tl_fail_set(tl_call_fail(call), TL_USAGE, "format %u is not known", format);

@@ -2,6 +2,8 @@
 /* The HTTP interface to traces: rows, look-ups and ranges, described in docs/http.md. */
 #include "rpc/webapi.h"
 
+#include "base/timearg.h"
+
 #include "rpc/rangefile.h"
 #include "rpc/rpcint.h"
 #include "rpc/scoped.h"
@@ -111,13 +113,13 @@ int tl_web_unit(const struct tl_http_request *request, enum tl_range_unit *out,
                       *const text = unit ? unit : axis;
     if (tl_unit_parse(text ? text : "insn", out) == TL_OK)
         return TL_OK;
-    return tl_fail_set(fail, TL_USAGE, "%s=%.20s; it is insn, time or byte", unit ? "unit" : "axis",
-                       text);
+    return tl_fail_set(fail, TL_USAGE, "%s=%.20s; it is insn, time, ns or byte",
+                       unit ? "unit" : "axis", text);
 }
 
 int tl_unit_parse(const char *text, enum tl_range_unit *out)
 {
-    static const char *const names[] = {"insn", "time", "byte"};
+    static const char *const names[] = {"insn", "time", "byte", "ns"};
     for (unsigned i = 0; i < sizeof names / sizeof *names; i++) {
         if (!strcmp(text, names[i])) {
             *out = (enum tl_range_unit)i;
@@ -127,6 +129,25 @@ int tl_unit_parse(const char *text, enum tl_range_unit *out)
     return TL_USAGE;
 }
 
+/* Ends of a range of time. */
+static int times(const struct tl_http_request *request, enum tl_range_unit *unit, uint64_t *from,
+                 uint64_t *to, struct tl_fail *fail)
+{
+    const char *const begin = tl_http_query(request, "from"), *const end =
+                                                                  tl_http_query(request, "to");
+    struct tl_time_range range;
+    char length[64];
+    /* The '+' of a length, unless it was escaped, has become a blank. */
+    snprintf(length, sizeof length, "+%s", end && *end == ' ' ? end + 1 : "");
+    if (tl_time_ends_parse(begin, end && *end == ' ' ? length : end, &range) < 0)
+        return tl_fail_set(fail, TL_USAGE, "from=%.40s, to=%.40s is not " TL_TIME_RANGE_EXPECTED,
+                           begin ? begin : "", end ? end : "");
+    *unit = range.ns ? TL_UNIT_NS : TL_UNIT_TIME;
+    *from = range.from;
+    *to = range.to;
+    return TL_OK;
+}
+
 int tl_web_span(const struct tl_http_request *request, enum tl_range_unit *unit, uint64_t *from,
                 uint64_t *to, struct tl_fail *fail)
 {
@@ -134,7 +155,25 @@ int tl_web_span(const struct tl_http_request *request, enum tl_range_unit *unit,
     *from = 0;
     *to = UINT64_MAX;
     const int rc = tl_web_unit(request, unit, fail);
+    if (rc >= 0 && *unit == TL_UNIT_TIME)
+        return times(request, unit, from, to, fail);
     return rc < 0 ? rc : tl_http_args(request, args, fail);
+}
+
+int tl_web_place(const struct tl_http_request *request, const char *name, enum tl_range_unit *unit,
+                 uint64_t *at, struct tl_fail *fail)
+{
+    const char *const text = tl_http_query(request, name);
+    struct tl_time_arg time;
+    if (!text || *unit != TL_UNIT_TIME)
+        return tl_http_args(request, (const struct tl_http_arg[]){{name, TL_HTTP_U64, at}, {0}},
+                            fail);
+    if (tl_time_parse(text, &time) < 0)
+        return tl_fail_set(fail, TL_USAGE, "%s=%.40s; it is " TL_TIME_EXPECTED, name, text);
+    if (time.ns)
+        *unit = TL_UNIT_NS;
+    *at = time.value;
+    return TL_OK;
 }
 
 int tl_web_insns_span(const struct tl_http_request *request, uint64_t *from, uint64_t *to,
@@ -183,8 +222,7 @@ int tl_web_locate(struct tl_http_request *request, struct tl_http_response *resp
         rc =
             tl_fail_set(&response->fail, TL_USAGE, "say at=POSITION, with unit=insn, time or byte");
     if (rc == TL_OK)
-        rc = tl_http_args(request, (const struct tl_http_arg[]){{"at", TL_HTTP_U64, &where}, {0}},
-                          &response->fail);
+        rc = tl_web_place(request, "at", &unit, &where, &response->fail);
     if (rc == TL_OK)
         rc = tl_lake_locate(tl_web_lake(request), request->part[0], request->part[1], unit, where,
                             &at, &response->fail);

@@ -76,14 +76,18 @@ int tl_web_each_stream(struct tl_http_request *request, struct tl_http_response 
 
 /* Pack the message as the body. TL_NOMEM. */
 TL_MUST_USE int tl_web_pack(struct tl_http_response *response, const ProtobufCMessage *message);
-/* Parse "insn", "time" or "byte". TL_USAGE. */
+/* Parse "insn", "time", "byte" or "ns". TL_USAGE. */
 TL_MUST_USE int tl_unit_parse(const char *text, enum tl_range_unit *out);
 /* The argument `unit`, also called `axis`; instructions if it is missing. TL_USAGE. */
 TL_MUST_USE int tl_web_unit(const struct tl_http_request *request, enum tl_range_unit *out,
                             struct tl_fail *fail);
-/* The arguments `unit`, `from` and `to`: everything if they are missing. TL_USAGE. */
+/* The arguments `unit`, `from` and `to`: everything if they are missing. Times may have units
+ * (base/timearg.h), and `to` may be a length; with units `*unit` is TL_UNIT_NS. TL_USAGE. */
 TL_MUST_USE int tl_web_span(const struct tl_http_request *request, enum tl_range_unit *unit,
                             uint64_t *from, uint64_t *to, struct tl_fail *fail);
+/* The argument `name` in a unit: likewise; unchanged if it is missing. TL_USAGE. */
+TL_MUST_USE int tl_web_place(const struct tl_http_request *request, const char *name,
+                             enum tl_range_unit *unit, uint64_t *at, struct tl_fail *fail);
 /* The same as positions of the path's stream. TL_USAGE, or what tl_lake_locate() returns. */
 TL_MUST_USE int tl_web_insns_span(const struct tl_http_request *request, uint64_t *from,
                                   uint64_t *to, struct tl_fail *fail);

@@ -45,6 +45,7 @@ int tl_web_log(struct tl_http_request *request, struct tl_http_response *respons
 /* ---- what runs at a time --------------------------------------------------------------------- */
 
 struct moment {
+    enum tl_range_unit unit; /* of `time` */
     uint64_t time;
     cJSON *row;
 };
@@ -63,7 +64,7 @@ static int json_at(const struct tl_http_request *request, const char *stream, vo
     struct moment *const moment = context;
     struct tl_position at = {0};
     moment->row = NULL;
-    int rc = tl_lake_locate(tl_web_lake(request), request->part[0], stream, TL_UNIT_TIME,
+    int rc = tl_lake_locate(tl_web_lake(request), request->part[0], stream, moment->unit,
                             moment->time, &at, fail);
     if (rc >= 0 && at.insn > 0 && at.time > moment->time)
         rc = tl_lake_locate(tl_web_lake(request), request->part[0], stream, TL_UNIT_INSN,
@@ -81,9 +82,8 @@ static int json_at(const struct tl_http_request *request, const char *stream, vo
 
 int tl_web_at(struct tl_http_request *request, struct tl_http_response *response)
 {
-    struct moment moment = {0};
-    const struct tl_http_arg args[] = {{"time", TL_HTTP_U64, &moment.time}, {0}};
-    const int rc = tl_http_args(request, args, &response->fail);
+    struct moment moment = {.unit = TL_UNIT_TIME};
+    const int rc = tl_web_place(request, "time", &moment.unit, &moment.time, &response->fail);
     return rc < 0 ? rc : tl_web_each_stream(request, response, json_at, &moment);
 }
 

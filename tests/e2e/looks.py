@@ -155,6 +155,36 @@ def calls(lab):
 
 
 @test
+def times(lab):
+    """A range of time means the same instructions, however it is written."""
+    simulated(lab, 40000)
+    wait_sealed(lab, 'sim')
+    name = 'sim/cs.10'
+    where = json.loads(lab.run('find', name, 'call:checksum', '--limit', '100000', '--json').text())['hits']
+    call = json.loads(lab.run('call', name, '--insn', str(where[len(where) // 2]['insn']), '--json').text())
+    a, b = call['time_from'], call['time_to'] + 1000
+    ways = ['%d:%d' % (a, b), '%d:+%d' % (a, b - a), '%dns:%dns' % (a, b), '%dns:+%.3fus' % (a, (b - a) / 1000),
+            '%d.%09ds:+%dns' % (a // 10**9, a % 10**9, b - a)]
+    answers = [json.loads(lab.run('stats', name, '--json', '--time', way).text()) for way in ways]
+    check(all(answer == answers[0] for answer in answers), answers)
+    check(answers[0]['from'] <= call['from'] and answers[0]['insns'] > 0, answers[0], call)
+    inside = '%d:%d' % (answers[0]['from'], answers[0]['to'])
+    check(json.loads(lab.run('stats', name, '--json', '--insn', inside).text()) == answers[0], inside)
+    for command in (('get', name, '--text'), ('find', name, 'call:checksum'), ('profile', name),
+                    ('coverage', name), ('stats', name, '--tree')):
+        here = [lab.run(*command, '--time', way).text() for way in ways[1:4:2]]
+        check(here[0] == here[1] and here[0] == lab.run(*command, '--insn', inside).text(), command)
+    place = json.loads(lab.run('call', name, '--time', '%dns' % answers[0]['from'], '--json').text())
+    check(place['from'] <= answers[0]['from'], place)
+    same = lab.run('diff', '%s@%s' % (name, inside), '%s@%s' % (name, ways[2])).text()
+    check(same.startswith('identical'), same)
+    for wrong in ('1ms', '2ms:1ms', '5:1ms', '1.5:2', '1m:2m'):
+        lab.fails(2, r'a range of times such as', 'stats', name, '--time', wrong)
+    lab.fails(2, r'--insn, --time', 'stats', name, '--time', '1:2', '--insn', '1:2')
+    lab.fails(2, r'--time', 'call', name)
+
+
+@test
 def comparing(lab):
     """Two runs of a program: equal up to where they diverge, and between the differences."""
     simulated(lab, 40000)

@@ -16,7 +16,7 @@ int tl_lake_locate(struct tl_lake *lake, const char *trace, const char *stream,
                    struct tl_fail *fail)
 {
     slow();
-    const uint64_t insn = unit == TL_UNIT_INSN ? at : unit == TL_UNIT_TIME ? at / 10 : at / 4;
+    const uint64_t insn = unit == TL_UNIT_INSN ? at : unit == TL_UNIT_BYTE ? at / 4 : at / 10;
     *out =
         (struct tl_position){.insn = insn, .time = insn * 10, .byte = insn * 4, .has_time = true};
     return check(lake, trace, stream, fail);

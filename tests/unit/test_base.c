@@ -204,6 +204,113 @@ static void arguments_by_a_table(void **state)
     assert_true(range.from == 7 && range.to == UINT64_MAX);
 }
 
+static void times_have_units(void **state)
+{
+    static const struct {
+        const char *text;
+        uint64_t value;
+        bool ns;
+    } good[] = {{"0", 0, false},
+                {"81200", 81200, false},
+                {"0x10", 16, false},
+                {"18446744073709551615", UINT64_MAX, false},
+                {"0s", 0, true},
+                {"7ns", 7, true},
+                {"1.5ms", 1500000, true},
+                {"59.7ms", 59700000, true},
+                {"200us", 200000, true},
+                {"200\xc2\xb5s", 200000, true},
+                {"200\xce\xbcs", 200000, true},
+                {"0.25s", 250000000, true},
+                {"1.0000000019s", 1000000001, true}, /* rounded down */
+                {"9007199.254740993s", UINT64_C(9007199254740993), true},
+                {"18446744073.709551615s", UINT64_MAX, true}};
+    static const char *const bad[] = {"",
+                                      "s",
+                                      "ms",
+                                      ".5ms",
+                                      "1.ms",
+                                      "1,5ms",
+                                      "1.5",
+                                      "-1ms",
+                                      "+1ms",
+                                      "1 ms",
+                                      "1ms ",
+                                      "1m",
+                                      "1h",
+                                      "1MS",
+                                      "1e3s",
+                                      "1.5.5s",
+                                      "ns1",
+                                      "0x10s",
+                                      "1µ",
+                                      "1sms",
+                                      "18446744073.709551616s",
+                                      "18446744073709551616",
+                                      "99999999999999999999s"};
+    struct tl_time_arg time = {5, true};
+    (void)state;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        assert_int_equal(tl_time_parse(bad[i], &time), TL_USAGE);
+    assert_true(time.value == 5 && time.ns);
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        assert_int_equal(tl_time_parse(good[i].text, &time), TL_OK);
+        assert_true(time.value == good[i].value && time.ns == good[i].ns);
+    }
+}
+
+static void ranges_of_time(void **state)
+{
+    static const struct {
+        const char *text;
+        uint64_t from, to;
+        bool ns;
+    } good[] = {{":", 0, UINT64_MAX, false},
+                {"5:", 5, UINT64_MAX, false},
+                {":7", 0, 7, false},
+                {"5:5", 5, 5, false},
+                {"5:+7", 5, 12, false},
+                {":+7", 0, 7, false},
+                {"1us:", 1000, UINT64_MAX, true},
+                {":1us", 0, 1000, true},
+                {"0:1us", 0, 1000, true},
+                {"1us:+0", 1000, 1000, true},
+                {"59.7ms:+200us", 59700000, 59900000, true},
+                {"1.5ms:2ms", 1500000, 2000000, true},
+                {"18446744073709551614:+1", UINT64_MAX - 1, UINT64_MAX, false}};
+    static const char *const bad[] = {"",
+                                      "5",
+                                      "7:5",
+                                      "2ms:1ms",
+                                      "5:1ms",
+                                      "1ms:5",
+                                      "1ms:+5",
+                                      "5:+1ms",
+                                      "1ms:+",
+                                      "1:2:3",
+                                      "a:b",
+                                      "1:-2",
+                                      "1ms:2ms:",
+                                      "+1:2",
+                                      "1ms:1us",
+                                      "0s:5",
+                                      ":+x",
+                                      "18446744073709551615:+1",
+                                      "18446744073s:+1s"};
+    struct tl_time_range range = {1, 2, true, true};
+    (void)state;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        assert_int_equal(tl_time_range_parse(bad[i], &range), TL_USAGE);
+    assert_true(range.from == 1 && range.to == 2);
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        assert_int_equal(tl_time_range_parse(good[i].text, &range), TL_OK);
+        assert_true(range.from == good[i].from && range.to == good[i].to &&
+                    range.ns == good[i].ns && range.given);
+    }
+    assert_int_equal(tl_time_ends_parse(NULL, NULL, &range), TL_OK);
+    assert_true(range.from == 0 && range.to == UINT64_MAX && !range.ns);
+}
+
 /* Keys that are adjacent, far apart, or in the same slot of any table. */
 static uint64_t some_key(uint32_t i)
 {
@@ -286,6 +393,8 @@ int main(void)
         cmocka_unit_test(numbers_are_exact),
         cmocka_unit_test(keys_have_numbers),
         cmocka_unit_test(arguments_by_a_table),
+        cmocka_unit_test(times_have_units),
+        cmocka_unit_test(ranges_of_time),
         cmocka_unit_test(crc_of_known_bytes),
         cmocka_unit_test(crc_of_many),
         cmocka_unit_test(buffer_grows_and_drops),

@@ -171,6 +171,38 @@ static void test_texts_and_numbers(void **state)
     }
 }
 
+/* All ways of writing a range of time mean the same instructions. */
+static void test_times(void **state)
+{
+    static const char *const spans[] = {
+        "unit=time&from=50&to=70",        "unit=time&from=50&to=+20",
+        "unit=time&from=50&to=%2B20",     "axis=time&from=50ns&to=70ns",
+        "unit=time&from=50ns&to=%2B20ns", "unit=time&from=0.05us&to=70ns",
+        "unit=ns&from=50&to=70"};
+    static const char *const wrong[] = {"unit=time&from=50ns&to=70", "unit=time&from=7&to=5",
+                                        "unit=time&from=1.5&to=70",  "unit=insn&from=50ns&to=70ns",
+                                        "unit=time&from=x",          "unit=ns&from=50ns&to=70ns"};
+    struct fixture *const f = *state;
+    char path[128];
+    for (size_t i = 0; i < sizeof spans / sizeof *spans; i++) {
+        snprintf(path, sizeof path, "/api/v1/traces/t/streams/cs.10/stats?%s", spans[i]);
+        struct answer a = ask(f, WAY_H2, path, NULL);
+        assert_int_equal(a.status, 200);
+        assert_memory_equal(a.body.p, "{\"from\":5,\"to\":7,", 17);
+        answer_fini(&a);
+    }
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        snprintf(path, sizeof path, "/api/v1/traces/t/streams/cs.10/stats?%s", wrong[i]);
+        struct answer a = ask(f, WAY_H2, path, NULL);
+        assert_int_equal(a.status, 400);
+        answer_fini(&a);
+    }
+    struct answer a =
+        ask(f, WAY_H1, "/api/v1/traces/t/streams/cs.10/locate?unit=time&at=0.07us", NULL);
+    assert_non_null(strstr((char *)a.body.p, "\"insn\":7,"));
+    answer_fini(&a);
+}
+
 /* 2^53 + 1 survives both forms. */
 static void test_exact_numbers(void **state)
 {
@@ -196,6 +228,7 @@ int main(void)
         TEST(test_find_near),
         TEST(test_slices),
         TEST(test_texts_and_numbers),
+        TEST(test_times),
         TEST(test_exact_numbers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/* The options --insn A:B and --time A:B: a range of a stream, in one of its units. */
+#ifndef TL_TERMINAL_SPAN_H
+#define TL_TERMINAL_SPAN_H
+
+#include "terminal/remote.h"
+
+/* At most one is given. Zero-initialised: all of the stream. */
+struct tl_span {
+    struct tl_arg_range insn;
+    struct tl_time_range time;
+};
+
+/* For a command's argument table. */
+#define TL_SPAN_ARGS(s)                                                                            \
+    {"insn", 0, TL_ARG_RANGE, &(s).insn},                                                          \
+    {                                                                                              \
+        "time", 0, TL_ARG_TIMES, &(s).time                                                         \
+    }
+
+/* TL_ARGS_GO, or the exit status if both are given, which is reported. */
+int tl_span_check(const char *command, const struct tl_span *span);
+/* The range of a stream, for functions that take any unit. It borrows `name`. */
+struct tracelake_range tl_span_range(const struct tl_span *span, const struct tl_remote_name *name);
+/* Convert it to instructions [from, to), asking the server if it is in time. TL_ARGS_GO, or the
+ * exit status of a reported error. */
+int tl_span_insns(const struct tl_span *span, struct tracelake *lake,
+                  const struct tl_remote_name *name, uint64_t *from, uint64_t *to);
+/* The same for a single time. */
+int tl_span_insn_at(const struct tl_time_arg *time, struct tracelake *lake,
+                    const struct tl_remote_name *name, uint64_t *insn);
+
+#endif
