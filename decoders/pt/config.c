@@ -142,6 +142,7 @@ int tl_pt_config_cpu(struct tl_pt_config *config, const char *cpu)
         sscanf(cpu, "%i/%i%n/%i%n", (int *)&family, (int *)&model, &end, (int *)&stepping, &end);
     if (n < 2 || cpu[end] || family > UINT16_MAX || model > UINT8_MAX || stepping > UINT8_MAX)
         return TL_BAD;
+    config->has_cpu = true;
     config->family = (uint16_t)family;
     config->model = (uint8_t)model;
     config->stepping = (uint8_t)stepping;
@@ -152,7 +153,7 @@ int tl_pt_config_cpu(struct tl_pt_config *config, const char *cpu)
 bool tl_pt_config_cpu_known(const struct tl_pt_config *config)
 {
     struct tl_pt_errata errata;
-    return !config->family || errata_of(config->family, config->model, &errata);
+    return !config->has_cpu || errata_of(config->family, config->model, &errata);
 }
 
 void tl_pt_config_init(struct tl_pt_config *config, const struct tl_source *source)

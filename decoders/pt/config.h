@@ -34,7 +34,8 @@ enum { TL_PT_FILTERS = 4 };
 enum tl_pt_filter_kind { TL_PT_FILTER_NONE, TL_PT_FILTER_TRACE, TL_PT_FILTER_STOP };
 
 struct tl_pt_config {
-    uint16_t family; /* 0: unknown */
+    bool has_cpu; /* the processor was given: family, model, stepping */
+    uint16_t family;
     uint8_t model, stepping;
     struct tl_pt_errata errata;
     uint8_t mtc_freq;            /* IA32_RTIT_CTL.MTCFreq */

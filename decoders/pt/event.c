@@ -647,6 +647,13 @@ static enum outcome on_overflow(struct tl_pt_events *d, struct step *step)
     const enum outcome o = on_psbend(d, step); /* an OVF also ends PSB+ */
     if (o != MORE)
         return o;
+    /* What waits for a FUP that was lost has no place; but a PWRE needs none. */
+    while (take(d, AT_FUP_BOUND | AT_EXSTOP, step->out))
+        if (step->out->kind == TL_PT_EV_PWRE) {
+            step->out->ip_suppressed = true;
+            set_time(d, step->out);
+            return REPORTED;
+        }
     bool reported = false;
     const enum tl_pt_error e = tl_pt_event_overflow(d, step->out, &reported);
     return e != TL_PT_OK ? fail(step, e) : reported ? REPORTED : MORE;

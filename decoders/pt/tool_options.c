@@ -69,8 +69,8 @@ static int take_cpu(struct tl_pt_config *config, const char *cpu)
         return TL_USAGE;
     if (strcmp(cpu, "none") != 0)
         return tl_pt_config_cpu(config, cpu) == TL_BAD ? TL_USAGE : TL_OK;
-    config->family = 0;
-    config->model = config->stepping = 0;
+    config->has_cpu = false;
+    config->family = config->model = config->stepping = 0;
     config->errata = (struct tl_pt_errata){0};
     return TL_OK;
 }

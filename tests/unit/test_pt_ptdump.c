@@ -115,6 +115,20 @@ static void errata_of_processors(void **state)
     }
 }
 
+/* A processor that was given and is not known is told, whatever its numbers. */
+static void unknown_processors(void **state)
+{
+    (void)state;
+    struct tl_pt_config config = {0};
+    assert_true(tl_pt_config_cpu_known(&config));
+    assert_int_equal(tl_pt_config_cpu(&config, "0/0"), TL_UNSUPPORTED);
+    assert_false(tl_pt_config_cpu_known(&config));
+    assert_int_equal(tl_pt_config_cpu(&config, "6/1"), TL_UNSUPPORTED);
+    assert_false(tl_pt_config_cpu_known(&config));
+    assert_int_equal(tl_pt_config_cpu(&config, "6/78"), TL_OK);
+    assert_true(tl_pt_config_cpu_known(&config));
+}
+
 /* Compare with the ptxed listing of a trace of `code` at address 0x1000. */
 static void expect_listing(const char *code, size_t n, struct tl_bytes trace, const char *want)
 {
@@ -194,6 +208,14 @@ static void sleeps(void **state)
                    "[mwait 7 0]\n[cbr: 9]\n[pwre c1.1 hw]\n[enabled, ip: 0000000000001000]\n"
                    "0000000000001000\n0000000000001001\n"
                    "[2c, 1002: error: no memory mapped at this address]\n");
+    /* What the lost FUP was to place is dropped, but a PWRE has no place. */
+    expect_listing("\x90\x90", 2, TRACE(PSB "\x02\x23" MWAIT PWRE "\x02\xe2\x02\xf3"),
+                   "[pwre c1.1 hw]\n[overflow]\n");
+    expect_listing("\x90\x90", 2,
+                   TRACE(PSB PGE MWAIT PWRE PWRE "\x02\xe2\x02\xf3" FUP "\x02\xf3" PWRE),
+                   "[enabled, ip: 0000000000001000]\n"
+                   "[pwre c1.1 hw]\n[pwre c1.1 hw]\n"
+                   "[overflow, ip: 0000000000001001]\n[overflow]\n[pwre c1.1 hw]\n");
     expect_listing("\x90\x90", 2, TRACE(PSB PGE MWAIT PWRE "\x02\xe2" FUP "\x01"),
                    "[enabled, ip: 0000000000001000]\n"
                    "0000000000001000\n"
@@ -312,6 +334,7 @@ int main(void)
         cmocka_unit_test(parts_of_files),
         cmocka_unit_test(power_exit_with_several_reasons),
         cmocka_unit_test(errata_of_processors),
+        cmocka_unit_test(unknown_processors),
         cmocka_unit_test(code_in_an_unknown_mode),
         cmocka_unit_test(end_of_trace_before_a_far_return_is_left),
         cmocka_unit_test(addresses_of_errors),
