@@ -105,10 +105,12 @@ static void take_time(struct tl_nexus_flow *f, const struct tl_nexus_message *m)
     const uint64_t reported = m->field[TL_NEXUS_TSTAMP];
     if (!tl_nexus_has(m, TL_NEXUS_TSTAMP) || (!absolute && !f->has_time))
         return;
-    if (absolute)
-        f->time = tl_riscv_unwrap(f->has_time ? f->time : 0, reported, f->walk.config.time_bits);
+    if (absolute || f->walk.config.sifive)
+        f->time =
+            tl_riscv_unwrap(f->has_time ? f->time : 0, absolute ? reported : f->time ^ reported,
+                            f->walk.config.time_bits);
     else
-        f->time = f->walk.config.sifive ? f->time ^ reported : f->time + reported;
+        f->time += reported;
     f->has_time = true;
     tl_walker_time(&f->walk.walker, f->time, m->offset);
     if (f->soft.rc >= 0)

@@ -6,21 +6,25 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define STACK_MAX 1024u
+#define STACK_MAX  1024u
+#define REPEAT_MAX ((1u << 18) - 1) /* HREPEAT and B-CNT */
 
 enum {
     OWNERSHIP = 2,
     DIRECT,
     INDIRECT,
-    ERROR = 8,
+    DATA = 7,
+    ERROR,
     SYNC,
     DIRECT_SYNC = 11,
     INDIRECT_SYNC = 12,
+    AUXILIARY = 24,
     FULL = 27,
     HIST,
     HIST_SYNC,
     REPEAT,
-    CORRELATION = 33
+    CORRELATION = 33,
+    CIRCUIT
 };
 enum { PERIODIC = 2, ENABLED = 5, OVERFLOW = 7 };
 
@@ -130,9 +134,10 @@ static void begin(struct encoder *e, unsigned tcode)
 static void end(struct encoder *e, bool absolute)
 {
     if (e->o->times && (absolute || tl_sim_below(&e->rng, 8) > 0)) {
-        const uint64_t then = e->time;
+        const uint64_t then = e->time,
+                       all = UINT64_MAX >> (e->o->time_bits ? 64 - e->o->time_bits : 0);
         e->time += tl_sim_below(&e->rng, 1000);
-        variable(e, absolute ? e->time : e->o->sifive ? e->time ^ then : e->time - then);
+        variable(e, all & (absolute ? e->time : e->o->sifive ? e->time ^ then : e->time - then));
         if (e->rc == TL_OK)
             e->rc = tl_buf_printf(e->text, "T %" PRIu64 "\n", e->time);
     }
@@ -148,13 +153,32 @@ static void end(struct encoder *e, bool absolute)
 /* A message that decoders have to ignore. */
 static void put_reserved(struct encoder *e)
 {
-    static const uint8_t codes[] = {1, 5, 6, 10, 13, 23, 25, 26, 31, 32, 36, 55};
+    static const uint8_t codes[] = {1,  5,  6,  10, 13, 23, 25, 26, 31,
+                                    32, 36, 55, 56, 57, 60, 62, 63};
     begin(e, codes[tl_sim_below(&e->rng, sizeof codes)]);
     fixed(e, tl_sim_below(&e->rng, 16), 4);
     for (unsigned n = 1 + tl_sim_below(&e->rng, 3); n > 0; n--)
         variable(e, tl_sim_below(&e->rng, 1u << 30));
     if (e->rc == TL_OK)
         e->trace->p[e->trace->n - 1] |= 3;
+}
+
+/* A message of SiFive's that tells no flow; an in-circuit event changes the base of addresses. */
+static void put_event(struct encoder *e, uint64_t pc)
+{
+    const unsigned kind = tl_sim_below(&e->rng, 3);
+    static const uint8_t codes[] = {DATA, AUXILIARY, CIRCUIT};
+    begin(e, codes[kind]);
+    if (kind == 2) {
+        fixed(e, tl_sim_below(&e->rng, 2) ? 8 : 14, 4);
+        fixed(e, 0, 2);
+        variable(e, ((pc ^ e->base) & (UINT64_MAX >> (64 - e->o->address_bits))) >> 1);
+        e->base = pc;
+    } else {
+        variable(e, tl_sim_below(&e->rng, 128));
+        variable(e, tl_sim_below(&e->rng, 1u << 30));
+    }
+    end(e, false);
 }
 
 static void flush_full(struct encoder *e)
@@ -261,7 +285,7 @@ static void branch(struct encoder *e, bool direct, unsigned type,
                       b.type == 0 && b.history == e->last.history && e->n_full == 0 &&
                       (direct || b.target == e->last.target);
     counted(e);
-    if (e->o->repeats && same && !sync) {
+    if (e->o->repeats && same && !sync && e->repeats < REPEAT_MAX) {
         e->repeats++;
         return;
     }
@@ -328,7 +352,7 @@ static void outcome(struct encoder *e, bool taken)
     e->history = e->history << 1 | taken;
     if (e->history >> e->o->history_bits == 0)
         return;
-    if (e->n_full > 0 && (e->full != e->history || !e->o->repeats))
+    if (e->n_full > 0 && (e->full != e->history || !e->o->repeats || e->n_full == REPEAT_MAX))
         flush_full(e);
     flush_repeats(e);
     e->full = e->history;
@@ -426,7 +450,8 @@ int tl_sim_nexus_encode(const struct tl_sim_riscv_run *run,
                         .rng = {options->seed},
                         .trace = trace,
                         .text = text,
-                        .history = 1};
+                        .history = 1,
+                        .time = options->time};
     const struct tl_sim_riscv_event *const events = run->events;
     put_sync(&e, ENABLED, events);
     for (uint32_t i = 0; i + 1 < run->n_events && e.rc == TL_OK; i++) {
@@ -436,6 +461,10 @@ int tl_sim_nexus_encode(const struct tl_sim_riscv_run *run,
             own(&e, next);
         if (e.o->reserved && tl_sim_below(&e.rng, 40) == 0)
             put_reserved(&e);
+        if (e.o->events && tl_sim_below(&e.rng, 60) == 0) {
+            flush(&e);
+            put_event(&e, run->insns[next->at].pc);
+        }
         if (e.messages > e.o->sync_every + 4)
             put_sync(&e, PERIODIC, next);
         const bool clean =

@@ -22,7 +22,8 @@ struct tl_sim_nexus_options {
     bool extends;   /* addresses by their sign */
     bool gaps;      /* overflows, and trace off and on */
     bool sifive; /* timestamps by exclusive or; full histories of equal outcomes as their number */
-    bool reserved; /* messages of codes that are reserved */
+    bool reserved; /* messages of codes that are reserved, and of vendors' */
+    bool events;   /* SiFive's messages that tell no flow: software's data, in-circuit events */
     bool padded;   /* fields with more zeros than needed */
     unsigned src_bits, src;
     unsigned xlen;
@@ -30,6 +31,8 @@ struct tl_sim_nexus_options {
     unsigned history_bits; /* of a full history: 2 to 31 */
     unsigned icnt_max;     /* halfwords of a full I-CNT */
     unsigned sync_every;   /* messages */
+    unsigned time_bits;    /* of the timestamp counter, which wraps; 0: 64 */
+    uint64_t time;         /* at the start */
 };
 
 /*

@@ -20,6 +20,7 @@ struct nexus_world {
     struct tl_buf trace, truth;
     struct tl_setup setup;
     struct tl_image *image;
+    bool inhibits; /* messages have no SRC, although the configuration has a width for it */
 };
 
 static inline uint64_t nexus_base(unsigned round, unsigned xlen)
@@ -50,6 +51,12 @@ static inline void nexus_choose(struct nexus_world *w, unsigned round, struct tl
         .reserved = tl_sim_below(rng, 3) == 0,
         .padded = tl_sim_below(rng, 3) == 0,
     };
+    if (w->options.sifive || tl_sim_below(rng, 3) == 0) {
+        w->options.time_bits = w->options.sifive ? 40 : 16 + tl_sim_below(rng, 48);
+        w->options.time = (UINT64_C(1) << w->options.time_bits) - 1 - tl_sim_below(rng, 20000);
+    }
+    w->options.events = w->options.sifive && w->options.xlen == 64 && tl_sim_below(rng, 2);
+    w->inhibits = w->options.src_bits == 0 && tl_sim_below(rng, 2);
     if (w->options.xlen == 64 && (w->options.sifive || tl_sim_below(rng, 3) == 0))
         w->options.address_bits = w->options.sifive ? 48 : 39 + tl_sim_below(rng, 25);
     if (w->options.src_bits > 0)
@@ -62,20 +69,24 @@ static inline void nexus_configure(struct nexus_world *w, bool registers, bool a
 {
     const struct tl_sim_nexus_options *const o = &w->options;
     const unsigned mode = o->history ? 6 : 3, returns = o->stack ? 3 : 0;
+    const unsigned src_bits = w->inhibits ? 7 : o->src_bits;
     char text[640];
     struct tl_fail fail = {0};
     int n = snprintf(text, sizeof text, "[trace]\nformat=%s\n[source nt.%u]\ncore=rv%u\n",
                      o->sifive ? "nexus-sifive" : "ntrace", o->src, o->xlen);
     if (registers)
-        n += snprintf(text + n, sizeof text - (size_t)n,
-                      "trTeControl=0x%x\ntrTeInstFeatures=0x%x\n", 7u | mode << 4,
-                      (unsigned)o->sequences << 2 | returns << 6 | (unsigned)o->jumps << 9 |
-                          (unsigned)o->extends << 10 | o->src << 16 | o->src_bits << 28);
+        n +=
+            snprintf(text + n, sizeof text - (size_t)n, "trTeControl=0x%x\ntrTeInstFeatures=0x%x\n",
+                     7u | mode << 4 | (unsigned)w->inhibits << 15,
+                     (unsigned)o->sequences << 2 | returns << 6 | (unsigned)o->jumps << 9 |
+                         (unsigned)o->extends << 10 | o->src << 16 | src_bits << 28);
     else
         n += snprintf(text + n, sizeof text - (size_t)n,
-                      "trTeSrcBits=%u\ntrTeInstEnSequentialJump=%d\ntrTeInstEnAllJumps=%d\n"
-                      "trTeInstExtendAddrMSB=%d\n",
-                      o->src_bits, o->sequences, o->jumps, o->extends);
+                      "trTeSrcBits=%u\ntrTeInhibitSrc=%d\ntrTeInstEnSequentialJump=%d\n"
+                      "trTeInstEnAllJumps=%d\ntrTeInstExtendAddrMSB=%d\n",
+                      src_bits, w->inhibits, o->sequences, o->jumps, o->extends);
+    if (o->time_bits && !o->sifive)
+        n += snprintf(text + n, sizeof text - (size_t)n, "trTsWidth=%u\n", o->time_bits);
     if (o->address_bits && !o->sifive)
         n += snprintf(text + n, sizeof text - (size_t)n, "addrbits=%u\n", o->address_bits);
     if (all && !registers)
@@ -87,10 +98,20 @@ static inline void nexus_configure(struct nexus_world *w, bool registers, bool a
         fail_msg("%s", fail.text);
 }
 
+/* The trace of the run, and the image of its program at `base`. */
+static inline void nexus_encode(struct nexus_world *w, uint64_t base)
+{
+    const struct tl_bytes code = {w->run.code.p, w->run.code.n};
+    struct tl_fail fail = {0};
+    assert_int_equal(tl_sim_nexus_encode(&w->run, &w->options, &w->trace, &w->truth), TL_OK);
+    assert_int_equal(tl_image_new(&w->image), TL_OK);
+    assert_int_equal(tl_image_add_bytes(w->image, base, code, TL_SPACE_ANY, NULL, &fail), TL_OK);
+    assert_int_equal(tl_image_freeze(w->image), TL_OK);
+}
+
 static inline void nexus_world_init(struct nexus_world *w, unsigned round, uint32_t events,
                                     struct tl_sim_rng *rng)
 {
-    struct tl_fail fail = {0};
     memset(w, 0, sizeof *w);
     nexus_choose(w, round, rng);
     const struct tl_sim_riscv_options program = {
@@ -104,13 +125,7 @@ static inline void nexus_world_init(struct nexus_world *w, unsigned round, uint3
         .true_returns = round % 3 == 0,
     };
     assert_int_equal(tl_sim_riscv_run(&w->run, &program), TL_OK);
-    assert_int_equal(tl_sim_nexus_encode(&w->run, &w->options, &w->trace, &w->truth), TL_OK);
-    assert_int_equal(tl_image_new(&w->image), TL_OK);
-    assert_int_equal(tl_image_add_bytes(w->image, program.base,
-                                        (struct tl_bytes){w->run.code.p, w->run.code.n},
-                                        TL_SPACE_ANY, NULL, &fail),
-                     TL_OK);
-    assert_int_equal(tl_image_freeze(w->image), TL_OK);
+    nexus_encode(w, program.base);
     nexus_configure(w, round % 4 == 2, round % 2);
 }
 

@@ -134,11 +134,128 @@ static void damaged(void **state)
     }
 }
 
+/* ---- programs that reach the limits ---------------------------------------------------------- */
+
+/* A program of `n` instructions of four bytes, with room for `events`. */
+static void make_run(struct nexus_world *w, const struct tl_sim_riscv_insn *insns, uint32_t n,
+                     size_t events)
+{
+    uint8_t code[4];
+    w->run.insns = malloc(n * sizeof *insns);
+    w->run.events = malloc(events * sizeof *w->run.events);
+    assert_true(w->run.insns && w->run.events);
+    for (uint32_t i = 0; i < n; i++) {
+        w->run.insns[i] = insns[i];
+        w->run.insns[i].pc = 0x80000000 + 4 * i;
+        w->run.insns[i].size = 4;
+        tl_put_le32(code, insns[i].encoding);
+        assert_int_equal(tl_buf_add(&w->run.code, code, 4), TL_OK);
+    }
+    w->run.n_insns = n;
+}
+
+static void retire(struct nexus_world *w, uint32_t at, bool taken)
+{
+    w->run.events[w->run.n_events++] =
+        (struct tl_sim_riscv_event){.at = at, .taken = taken, .privilege = 3};
+}
+
+static void assert_all_reported(struct nexus_world *w, unsigned round)
+{
+    struct said said;
+    nexus_encode(w, 0x80000000);
+    nexus_configure(w, false, round % 2);
+    decode(w, &w->trace, w->trace.n, &said);
+    assert_reported(w, &said, "IXR", round);
+    assert_int_equal(said.faults + said.lost + said.wrong, 0);
+    tl_buf_fini(&said.text);
+}
+
+/* Calls as deep as the deepest call stack, and deeper: then the outer returns are reported. */
+static void deep_returns(void **state)
+{
+    static const struct tl_sim_riscv_insn insns[] = {
+        {.encoding = 0x008000ef, .kind = TL_SIM_RV_CALL, .link = true, .to = 2},
+        {.encoding = 0xffdff06f, .kind = TL_SIM_RV_JUMP, .to = 0},
+        {.encoding = 0x00050663, .kind = TL_SIM_RV_BRANCH, .to = 5},
+        {.encoding = 0xffdff0ef, .kind = TL_SIM_RV_CALL, .link = true, .to = 2},
+        {.encoding = 0x00000013, .kind = TL_SIM_RV_PLAIN},
+        {.encoding = 0x00008067, .kind = TL_SIM_RV_RETURN},
+    };
+    static const unsigned depths[] = {1, 31, 32, 33, 1022, 1023, 1024, 1025, 1500};
+    enum { DEPTHS = sizeof depths / sizeof *depths };
+    for (unsigned round = 0; round < 12; round++) {
+        struct nexus_world w = {.options = {.seed = round,
+                                            .sifive = round % 2,
+                                            .history = round % 3 > 0,
+                                            .stack = round % 4 ? 1024 : 32,
+                                            .xlen = 64,
+                                            .address_bits = round % 2 ? 48 : 0,
+                                            .history_bits = 31,
+                                            .icnt_max = 1 << 20,
+                                            .sync_every = 100000}};
+        make_run(&w, insns, 6, DEPTHS * 1500 * 4);
+        for (unsigned i = 0; i < DEPTHS; i++) {
+            const unsigned depth = depths[(i + round) % DEPTHS];
+            retire(&w, 0, false);
+            for (unsigned k = 1; k < depth; k++) {
+                retire(&w, 2, false);
+                retire(&w, 3, false);
+            }
+            retire(&w, 2, true);
+            retire(&w, 5, false);
+            for (unsigned k = 1; k < depth; k++) {
+                retire(&w, 4, false);
+                retire(&w, 5, false);
+            }
+            retire(&w, 1, false);
+        }
+        retire(&w, 0, false);
+        assert_all_reported(&w, round);
+        nexus_world_fini(&w);
+    }
+}
+
+/* A branch to itself, repeated as often as the fields of repetitions can say, and more often. */
+static void wide_repetitions(void **state)
+{
+    static const struct tl_sim_riscv_insn insns[] = {
+        {.encoding = 0x00050063, .kind = TL_SIM_RV_BRANCH, .to = 0},
+        {.encoding = 0xffdff06f, .kind = TL_SIM_RV_JUMP, .to = 0},
+    };
+    enum { FULL = (1 << 18) - 1 };
+    static const unsigned turns[] = {2 * FULL, 2 * FULL + 1, FULL, FULL + 1, FULL + 2, 3};
+    for (unsigned round = 0; round < 4; round++) {
+        struct nexus_world w = {.options = {.seed = round,
+                                            .sifive = round == 3,
+                                            .history = round % 2,
+                                            .repeats = true,
+                                            .xlen = 64,
+                                            .address_bits = round == 3 ? 48 : 0,
+                                            .history_bits = 2,
+                                            .icnt_max = UINT32_MAX,
+                                            .sync_every = 100000}};
+        make_run(&w, insns, 2, 8 * (size_t)FULL);
+        for (unsigned i = 0; i < sizeof turns / sizeof *turns; i++) {
+            for (unsigned k = 0; k < turns[i]; k++)
+                retire(&w, 0, true);
+            retire(&w, 0, false);
+            retire(&w, 1, false);
+        }
+        retire(&w, 0, false);
+        assert_all_reported(&w, round);
+        assert_true(w.trace.n < 400);
+        nexus_world_fini(&w);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_is_reported),
         cmocka_unit_test(damaged),
+        cmocka_unit_test(deep_returns),
+        cmocka_unit_test(wide_repetitions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
