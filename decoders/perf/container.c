@@ -237,7 +237,7 @@ static int fill(struct tl_perf_area_state *a, struct tl_bytes bytes, bool whole)
         d->received += n;
         bytes.p += n;
         bytes.n -= n;
-        if (rc >= 0 && d->received % ASKED == 0 && tl_perf_held(d) > TL_PERF_HELD_MAX)
+        if (rc >= 0 && d->received % ASKED == 0 && tl_perf_held(d) > d->held_max)
             rc = hurry(d);
     }
     return rc;
@@ -518,11 +518,25 @@ static int take_record(struct tl_perf_decode *d, const struct tl_perf_raw *raw)
     return rc < 0 || !d->setup->events ? rc : tl_perf_events_record(d, &r);
 }
 
+/* Because of a limit, later records were already taken as final. */
+static int report_late(struct tl_perf_decode *d, uint64_t offset)
+{
+    char reason[160];
+    d->late = true;
+    snprintf(reason, sizeof reason,
+             "a record comes after more than %u later ones, or %" PRIu64
+             " MiB of trace: it, and others like it, count as later than they were",
+             TL_PERF_WAITING_MAX / 2, d->held_max >> 20);
+    return tl_perf_report_loss(d, NULL, reason, offset, 0, true);
+}
+
 static int on_record(void *context, const struct tl_perf_raw *raw)
 {
     enum { OFTEN = 1024 };
     struct tl_perf_decode *const d = context;
-    const int rc = take_record(d, raw);
+    int rc = take_record(d, raw);
+    if (rc >= 0 && d->sideband.late > 0 && !d->late)
+        rc = report_late(d, raw->offset);
     return rc < 0 || ++d->records % OFTEN ? rc : tl_give_way();
 }
 
@@ -564,6 +578,7 @@ static int create(struct tl_decode **out, const struct tl_setup *setup,
     d->setup = setup;
     d->image = image;
     d->sink = *sink;
+    d->held_max = TL_PERF_HELD_MAX;
     *out = &d->base;
     return TL_OK;
 }

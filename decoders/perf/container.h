@@ -21,7 +21,9 @@
 #include "perf/sideband.h"
 #include "perf/snapshot.h"
 
-#define TL_PERF_HELD_MAX ((size_t)256 << 20) /* limit of area bytes waiting for records */
+/* Limit of area bytes that wait for records. Beyond it the records there are count as all of them.
+ */
+#define TL_PERF_HELD_MAX (UINT64_C(256) << 20)
 
 /*
  * Limit of buffers, of CPUs or threads, up to file offset `offset`: each costs memory even if it
@@ -128,7 +130,9 @@ struct tl_perf_decode {
     struct tl_perf_area_state *filling; /* the area whose bytes are being received */
     bool passes;                        /* they are of one beyond the limit, and skipped */
     bool left_out;                      /* that was reported */
+    bool late;                          /* so were records that came too late for a limit */
     uint64_t received;                  /* bytes of all areas */
+    uint64_t held_max;                  /* TL_PERF_HELD_MAX, or less in tests */
     uint64_t looked_at;                 /* file offset when everything was last decoded */
     struct tl_perf_stream **streams;
     size_t n_streams, cap_streams;

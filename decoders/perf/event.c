@@ -302,7 +302,7 @@ static int name_stream(struct tl_perf_decode *d, int32_t which, struct tl_perf_s
                    : tl_perf_report_loss(d, NULL,
                                          "there are more than 512 kinds of events: others have no "
                                          "stream",
-                                         0, 0, false);
+                                         0, 0, true);
     if (which < 0)
         snprintf(name, sizeof name, TL_PERF_EVENT "%s", which == SWITCHES ? "switch" : "task");
     else if (reported)

@@ -89,7 +89,7 @@ static struct tl_perf_area_state *earliest(const struct tl_perf_decode *d)
  */
 static bool is_waited_for(const struct tl_perf_decode *d, bool last)
 {
-    return !last && d->setup->threads && tl_perf_held(d) <= TL_PERF_HELD_MAX / 2;
+    return !last && d->setup->threads && tl_perf_held(d) <= d->held_max / 2;
 }
 
 /* Is there a CPU on which threads ran, but whose trace has not arrived yet? */

@@ -227,13 +227,29 @@ static int apply_until(struct tl_perf_sideband *s, uint64_t time)
     return rc;
 }
 
+/* Because of a limit, not since no earlier record can come. */
+static int guess_until(struct tl_perf_sideband *s, uint64_t time)
+{
+    const int rc = apply_until(s, time);
+    s->guessed = s->final;
+    return rc;
+}
+
 /* Treat the earliest records as final, until only `n` wait. */
 static int apply_first(struct tl_perf_sideband *s, size_t n)
 {
     int rc = TL_OK;
     while (rc == TL_OK && s->n_heap > n)
-        rc = apply_until(s, s->heap[0].time);
+        rc = guess_until(s, s->heap[0].time);
     return rc;
+}
+
+uint64_t tl_perf_sideband_time(struct tl_perf_sideband *s, uint64_t time)
+{
+    if (time > s->final || s->final == UINT64_MAX)
+        return time;
+    s->late += time > 0 && time <= s->guessed;
+    return s->final + 1;
 }
 
 static int wait_for(struct tl_perf_sideband *s, struct tl_perf_waiting w)
@@ -256,18 +272,20 @@ static int wait_for(struct tl_perf_sideband *s, struct tl_perf_waiting w)
 int tl_perf_sideband_round(struct tl_perf_sideband *s)
 {
     const int rc = apply_until(s, s->before_marker);
+    if (s->before_marker >= s->guessed)
+        s->guessed = 0;
     s->before_marker = s->latest;
     return rc;
 }
 
 int tl_perf_sideband_hurry(struct tl_perf_sideband *s)
 {
-    return apply_until(s, s->latest);
+    return guess_until(s, s->latest);
 }
 
 int tl_perf_sideband_advance(struct tl_perf_sideband *s, uint64_t time)
 {
-    return apply_until(s, time);
+    return guess_until(s, time);
 }
 
 size_t tl_perf_sideband_bytes(const struct tl_perf_sideband *s)
@@ -405,4 +423,6 @@ void tl_perf_sideband_state(struct tl_perf_sideband *b, struct tl_state *s)
     tl_state_u64(s, &b->latest);
     tl_state_u64(s, &b->before_marker);
     tl_state_u64(s, &b->final);
+    tl_state_u64(s, &b->guessed);
+    tl_state_u64(s, &b->late);
 }

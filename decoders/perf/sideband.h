@@ -66,6 +66,8 @@ struct tl_perf_sideband {
     uint64_t latest;        /* largest time so far */
     uint64_t before_marker; /* largest time before the last FINISHED_ROUND */
     uint64_t final;         /* no more records up to this time will arrive */
+    uint64_t guessed;       /* as far as a limit, not a round, says so; 0: not at all */
+    uint64_t late;          /* records that came up to that time, after it */
 };
 
 void tl_perf_sideband_fini(struct tl_perf_sideband *s);
@@ -77,15 +79,13 @@ TL_MUST_USE int tl_perf_sideband_add(struct tl_perf_sideband *s,
                                      const struct tl_perf_record *record);
 /* Process a FINISHED_ROUND record: everything received before the previous one is final. */
 TL_MUST_USE int tl_perf_sideband_round(struct tl_perf_sideband *s);
-/* Treat everything received as final. */
+/* Treat everything received as final, since a limit is met: what comes for earlier times is late.
+ */
 TL_MUST_USE int tl_perf_sideband_hurry(struct tl_perf_sideband *s);
-/* Treat everything up to `time` as final. */
+/* The same up to `time`. */
 TL_MUST_USE int tl_perf_sideband_advance(struct tl_perf_sideband *s, uint64_t time);
-/* Time from which a record that is late counts. */
-static inline uint64_t tl_perf_sideband_time(const struct tl_perf_sideband *s, uint64_t time)
-{
-    return time > s->final || s->final == UINT64_MAX ? time : s->final + 1;
-}
+/* Time from which a record counts: a late one from when it can still take effect. */
+uint64_t tl_perf_sideband_time(struct tl_perf_sideband *s, uint64_t time);
 /* Bytes of memory in use. */
 size_t tl_perf_sideband_bytes(const struct tl_perf_sideband *s);
 /* End of input. */

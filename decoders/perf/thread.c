@@ -32,8 +32,9 @@ static int stream_of(struct tl_perf_stream *cpu, int32_t tid, const char *called
     if (d->n_threads >= MAX_THREADS)
         return d->n_threads++ > MAX_THREADS
                    ? TL_OK
-                   : tl_perf_report_loss(
-                         d, NULL, "there are too many threads: others have no stream", 0, 0, false);
+                   : tl_perf_report_loss(d, NULL,
+                                         "there are more than 512 threads: others have no stream",
+                                         0, 0, true);
     name_stream(name, sizeof name, tid, called);
     struct tl_perf_stream *const s = tl_perf_stream_of(d, name);
     if (!s || tl_perf_map_set(&d->by_tid, (uint32_t)tid, s->out.stream.index) < 0)

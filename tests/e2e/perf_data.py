@@ -125,6 +125,20 @@ def limit_of_names(lab):
 
 
 @test
+def limit_of_changes(lab):
+    """More changes of the kernel's code than are followed: said once, with status 1."""
+    with open(os.path.join(os.path.dirname(HERE), 'fuzz', 'corpus', 'perf', 'two-threads.data'), 'rb') as f:
+        capture = f.read()[1:]
+    for n, status in (4096, 0), (4097, 1), (4200, 1):
+        records = [perffile.text_poke(0xffffffff81000000 + 64 * i, b'\x90', b'\xcc', 0, 0) for i in range(n)]
+        path = lab.path('changes%d.data' % n)
+        with open(path, 'wb') as f:
+            f.write(perffile.with_records(capture, records))
+        said = lab.run('decode', '--text', path, status=status).err.decode()
+        check(said.count('the kernel changed its code more than 4096 times') == status, n, said)
+
+
+@test
 def names_of_functions(lab):
     """C++ and Rust names are demangled everywhere, found by either spelling; several functions of one name."""
     mangled = ['_ZN3app5firstEi', '_RNvC3app6second', '_ZN3geo6helperIiEEvT_']
