@@ -7,6 +7,8 @@
  */
 #include "builder/indexer.h"
 
+#include "base/cancel.h"
+
 #include <limits.h>
 
 void tl_indexer_init(struct tl_indexer *ix, enum tl_protocol protocol, const struct tl_image *image,
@@ -53,6 +55,26 @@ static void name_block(const struct tl_indexer *ix, const struct tl_block *block
     out->entry = tl_begins_function(ix->image, out->function, block->pc);
 }
 
+/* Assign counters to a new block. False: there are none, since it is not expected again, or another
+ * block still needs them. */
+static __attribute__((noinline)) bool take_counters(struct tl_indexer *ix,
+                                                    const struct tl_block *block)
+{
+    struct tl_indexer_block *const known = &ix->blocks[block->number % TL_INDEXER_BLOCKS];
+    if (block->number == 0 || known->ran > 0)
+        return false;
+    *known = (struct tl_indexer_block){.number = block->number, .mix = (uint8_t)tl_mix_of(block)};
+    return true;
+}
+
+/* tl_mix_of(), which decodes the whole block, only once for each block. */
+static enum tl_mix mix_of(struct tl_indexer *ix, const struct tl_block *block)
+{
+    const struct tl_indexer_block *const known = &ix->blocks[block->number % TL_INDEXER_BLOCKS];
+    return known->number == block->number || take_counters(ix, block) ? (enum tl_mix)known->mix
+                                                                      : tl_mix_of(block);
+}
+
 /* Count as many instructions of the block as fit; up to position `*quick` the following ones can be
  * counted quickly: there the bucket ends, or the owner must check. */
 static int count_closely(struct tl_indexer *ix, const struct tl_item *item, struct place *p,
@@ -96,7 +118,7 @@ static int count_closely(struct tl_indexer *ix, const struct tl_item *item, stru
     if (ix->insn_stats)
         tl_insn_stats_block(ix->insn_stats, &one, first, from, n);
     else
-        tl_stats_counter_code(&shard->counter, block, tl_mix_of(block), from, n,
+        tl_stats_counter_code(&shard->counter, block, mix_of(ix, block), from, n,
                               first + n == block->n);
     tl_shard_builder_left(shard, taken);
     if (shard->coder.counting && n > 0) {
@@ -180,18 +202,6 @@ struct window {
     uintptr_t last;                            /* step; 0: none */
     const struct tl_block *blocks[WINDOW + 1]; /* large: not cleared */
 };
-
-/* Assign counters to a new block. False: there are none, since it is not expected again, or another
- * block still needs them. */
-static __attribute__((noinline)) bool take_counters(struct tl_indexer *ix,
-                                                    const struct tl_block *block)
-{
-    struct tl_indexer_block *const known = &ix->blocks[block->number % TL_INDEXER_BLOCKS];
-    if (block->number == 0 || known->ran > 0)
-        return false;
-    *known = (struct tl_indexer_block){.number = block->number, .mix = (uint8_t)tl_mix_of(block)};
-    return true;
-}
 
 /* The block is new in the open chunk. */
 static __attribute__((noinline)) int meet(struct tl_shard_builder *shard,
@@ -509,7 +519,9 @@ int tl_indexer_items(struct tl_indexer *ix, const struct tl_item *items, size_t 
             break;
         const struct tl_item *const item = &items[p.item];
         if (item->kind == TL_ITEM_PATH || (item->kind == TL_ITEM_BLOCK && item->n > 0)) {
-            r = count_closely(ix, item, &p, limits, &quick);
+            r = tl_cancel_check();
+            if (r == TL_OK)
+                r = count_closely(ix, item, &p, limits, &quick);
             continue;
         }
         const int unmapped = count_unmapped(ix, items + p.item, n - p.item, limits);

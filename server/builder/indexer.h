@@ -65,7 +65,7 @@ enum { TL_INDEXED_INSNS = 1, TL_INDEXED_ITEM = 2 };
 /*
  * Count items[0..n), beginning at `*at`, and advance `*at`. TL_OK: all were counted.
  * TL_INDEXED_INSNS, TL_INDEXED_ITEM: a limit may have been reached; always returned after an item
- * that is a position by itself. TL_NOMEM.
+ * that is a position by itself. TL_NOMEM, TL_CANCELLED: the shard is of no use then.
  */
 TL_MUST_USE int tl_indexer_items(struct tl_indexer *ix, const struct tl_item *items, size_t n,
                                  const struct tl_indexer_limits *limits, struct tl_stf_flow_at *at);
