@@ -132,12 +132,14 @@ struct tl_catalog_ops {
                              void *context, struct tl_fail *fail);
 
     /*
-     * Call `each` (may be NULL) with every damaged row. Functions that read a trace with one return
+     * Call `each` (may be NULL) with every damaged row, or with those of one trace (unless it is
+     * ""; a row whose key is damaged is none of them). Others can use the catalog meanwhile.
+     * Functions that read a trace with one return
      * TL_BAD from then on; so they do of a damaged row that they meet. `page` shows such a trace as
      * failed, `traces` and `unfinished` pass it by. NULL: the medium has checksums itself.
      */
-    TL_MUST_USE int (*damaged)(struct tl_catalog *catalog, tl_each_damaged *each, void *context,
-                               struct tl_fail *fail);
+    TL_MUST_USE int (*damaged)(struct tl_catalog *catalog, const char *trace, tl_each_damaged *each,
+                               void *context, struct tl_fail *fail);
     /* Remove a damaged image or rule, or all rows of a trace, so that they can be written anew.
      * NULL as `damaged`. */
     TL_MUST_USE int (*purge)(struct tl_catalog *catalog, const struct tl_catalog_damage *what,

@@ -491,27 +491,36 @@ static int check(struct tl_sql *c, const char *sql, tl_each_finding *each, void 
     return r < 0 ? r : TL_OK;
 }
 
-/* A full check takes long: use a separate connection, so that others can read and write. */
+int tl_sql_open_reader(struct tl_sql *own, const struct tl_sql *c, struct tl_fail *fail)
+{
+    const int flags = SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX;
+    *own = (struct tl_sql){.backend = c->backend};
+    pthread_mutex_init(&own->lock, NULL);
+    if (sqlite3_open_v2(c->backend->ops->catalog_uri(c->backend), &own->db, flags, NULL) !=
+        SQLITE_OK)
+        return tl_sql_failed(own, fail);
+    sqlite3_busy_timeout(own->db, 5000);
+    return TL_OK;
+}
+
+void tl_sql_close_reader(struct tl_sql *own)
+{
+    sqlite3_close(own->db);
+    pthread_mutex_destroy(&own->lock);
+}
+
 int tl_sql_catalog_check(struct tl_catalog *catalog, bool whole, tl_each_finding *each,
                          void *context, struct tl_fail *fail)
 {
     struct tl_sql *c = tl_sql_of(catalog);
-    const int flags = SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX;
-    struct tl_sql own = {.backend = c->backend};
-    int r;
+    struct tl_sql own;
     if (!whole || c->exclusive)
         return check(c, whole ? "PRAGMA integrity_check" : "PRAGMA quick_check(1)", each, context,
                      fail);
-    pthread_mutex_init(&own.lock, NULL);
-    if (sqlite3_open_v2(c->backend->ops->catalog_uri(c->backend), &own.db, flags, NULL) !=
-        SQLITE_OK) {
-        r = tl_sql_failed(&own, fail);
-    } else {
-        sqlite3_busy_timeout(own.db, 5000);
+    int r = tl_sql_open_reader(&own, c, fail);
+    if (r >= 0)
         r = check(&own, "PRAGMA integrity_check", each, context, fail);
-    }
-    sqlite3_close(own.db);
-    pthread_mutex_destroy(&own.lock);
+    tl_sql_close_reader(&own);
     return r;
 }
 

@@ -23,6 +23,7 @@ struct tl_sql {
      * first: compiling one takes longer than most take to run. See `lock`. */
     sqlite3_stmt *kept[TL_SQL_KEPT];
     struct tl_buf damaged; /* names of traces with damaged rows, NUL-terminated; see `lock` */
+    bool lost;             /* when they were looked for, a row was of no trace that exists */
 };
 
 /* What the checksum of a row covers. */
@@ -75,6 +76,11 @@ TL_MUST_USE int tl_sql_run(struct tl_catalog *catalog, int *changed, struct tl_f
 TL_MUST_USE int tl_sql_each(struct tl_catalog *catalog,
                             int (*row)(void *context, sqlite3_stmt *statement), void *context,
                             struct tl_fail *fail, const char *sql, const char *types, ...);
+/* A connection of its own, for what takes long, so that others can read and write meanwhile: not if
+ * `c->exclusive`. It is not used with tl_sql_each() or _run(). Close it also after an error. */
+TL_MUST_USE int tl_sql_open_reader(struct tl_sql *own, const struct tl_sql *c,
+                                   struct tl_fail *fail);
+void tl_sql_close_reader(struct tl_sql *own);
 /* Step to the next row: 1, or 0 at the end. */
 TL_MUST_USE int tl_sql_step(struct tl_sql *c, sqlite3_stmt *statement, struct tl_fail *fail);
 
@@ -103,8 +109,8 @@ TL_MUST_USE int tl_sql_check_sums(struct tl_sql *c, struct tl_fail *fail);
 bool tl_sql_is_damaged(const struct tl_sql *c, const char *trace);
 /* TL_BAD, with advice. */
 int tl_sql_say_damaged(const char *trace, struct tl_fail *fail);
-int tl_sql_catalog_damaged(struct tl_catalog *catalog, tl_each_damaged *each, void *context,
-                           struct tl_fail *fail);
+int tl_sql_catalog_damaged(struct tl_catalog *catalog, const char *trace, tl_each_damaged *each,
+                           void *context, struct tl_fail *fail);
 int tl_sql_catalog_purge(struct tl_catalog *catalog, const struct tl_catalog_damage *what,
                          struct tl_fail *fail);
 

@@ -42,29 +42,34 @@ int tl_sql_add_sums(struct tl_sql *c, struct tl_fail *fail)
                : tl_sql_failed(c, fail);
 }
 
+#define OF_TRACE " AND trace = ?1"
+
 /* ---- all rows ------------------------------------------------------------------------------- */
 
-/* Tables, the trace that a row belongs to ("": none), and what to call it. A full scan in each
- * case: an index may lead past a row whose key is damaged. */
+/* Tables, the trace that a row belongs to ("": none), and what to call it. Without `of`, a full
+ * scan in each case: an index may lead past a row whose key is damaged. */
 static const struct {
     const char *sql;
+    const char *of; /* for the rows of trace ?1 alone, NULL: there are none */
     enum tl_damaged_table table;
 } scans[] = {
-    {"SELECT id, '', 1 FROM traces WHERE crc <> row_crc(" TL_TRACE_COLUMNS ")", TL_DAMAGED_TRACE},
+    {"SELECT id, '', 1 FROM traces WHERE crc <> row_crc(" TL_TRACE_COLUMNS ")", " AND id = ?1",
+     TL_DAMAGED_TRACE},
     {"SELECT trace, key, trace IN (SELECT id FROM traces) FROM labels"
      " WHERE crc <> row_crc(" TL_LABEL_COLUMNS ")",
-     TL_DAMAGED_LABEL},
+     OF_TRACE, TL_DAMAGED_LABEL},
     {"SELECT trace, id, trace IN (SELECT id FROM traces) FROM notes"
      " WHERE crc <> row_crc(" TL_NOTE_COLUMNS ")",
-     TL_DAMAGED_NOTE},
+     OF_TRACE, TL_DAMAGED_NOTE},
     {"SELECT trace, name, trace IN (SELECT id FROM traces) FROM streams"
      " WHERE crc <> row_crc(" TL_STREAM_COLUMNS ")",
-     TL_DAMAGED_STREAM},
+     OF_TRACE, TL_DAMAGED_STREAM},
     {"SELECT trace, number, trace IN (SELECT id FROM traces) FROM shards"
      " WHERE crc <> row_crc(" TL_SHARD_COLUMNS ")",
-     TL_DAMAGED_SHARD},
-    {"SELECT '', hash, 1 FROM images WHERE crc <> row_crc(" TL_IMAGE_COLUMNS ")", TL_DAMAGED_IMAGE},
-    {"SELECT '', scope, 1 FROM retention WHERE crc <> row_crc(" TL_RULE_COLUMNS ")",
+     OF_TRACE, TL_DAMAGED_SHARD},
+    {"SELECT '', hash, 1 FROM images WHERE crc <> row_crc(" TL_IMAGE_COLUMNS ")", NULL,
+     TL_DAMAGED_IMAGE},
+    {"SELECT '', scope, 1 FROM retention WHERE crc <> row_crc(" TL_RULE_COLUMNS ")", NULL,
      TL_DAMAGED_RULE},
 };
 
@@ -87,31 +92,77 @@ static int on_damaged(void *context, sqlite3_stmt *s)
     return r >= 0 && scan->each ? scan->each(scan->context, &damage) : r;
 }
 
-static int scan_all(struct tl_catalog *catalog, struct scan *scan, struct tl_fail *fail)
+static int scan_table(struct tl_sql *from, size_t i, const char *trace, struct scan *scan,
+                      struct tl_fail *fail)
 {
-    struct tl_sql *const c = tl_sql_of(catalog);
-    int r = TL_OK;
-    for (size_t i = 0; i < sizeof scans / sizeof *scans && r >= 0; i++) {
-        scan->table = scans[i].table;
-        r = tl_sql_each(catalog, on_damaged, scan, fail, scans[i].sql, "");
-        if (r >= 0)
-            r = tl_cancel_check();
-    }
-    if (r < 0)
-        return r;
-    pthread_mutex_lock(&c->lock);
-    const struct tl_buf before = c->damaged;
-    c->damaged = scan->ids;
-    scan->ids = before;
-    pthread_mutex_unlock(&c->lock);
-    return TL_OK;
+    char sql[700];
+    sqlite3_stmt *s;
+    scan->table = scans[i].table;
+    snprintf(sql, sizeof sql, "%s%s", scans[i].sql, *trace ? scans[i].of : "");
+    int r = tl_sql_prepare(from, &s, fail, sql, *trace ? "s" : "", trace);
+    while (r >= 0 && (r = tl_sql_step(from, s, fail)) == 1)
+        r = on_damaged(scan, s);
+    sqlite3_finalize(s);
+    return r < 0 ? r : tl_cancel_check();
 }
 
-int tl_sql_catalog_damaged(struct tl_catalog *catalog, tl_each_damaged *each, void *context,
-                           struct tl_fail *fail)
+static int scan_tables(struct tl_sql *from, const char *trace, struct scan *scan,
+                       struct tl_fail *fail)
 {
+    int r = TL_OK;
+    for (size_t i = 0; i < sizeof scans / sizeof *scans && r >= 0; i++)
+        if (!*trace || scans[i].of)
+            r = scan_table(from, i, trace, scan, fail);
+    return r;
+}
+
+/* The names known before, but for this one. */
+static int keep_others(const struct tl_sql *c, const char *trace, struct scan *scan)
+{
+    int r = TL_OK;
+    for (size_t at = 0, n; *trace && r >= 0 && at < c->damaged.n; at += n) {
+        const char *const name = (const char *)c->damaged.p + at;
+        n = strlen(name) + 1;
+        if (strcmp(name, trace) != 0)
+            r = tl_buf_add(&scan->ids, name, n);
+    }
+    return r;
+}
+
+static int scan_all(struct tl_sql *c, const char *trace, struct scan *scan, struct tl_fail *fail)
+{
+    struct tl_sql own;
+    if (c->exclusive) {
+        pthread_mutex_lock(&c->lock);
+        const int r = scan_tables(c, trace, scan, fail);
+        pthread_mutex_unlock(&c->lock);
+        return r;
+    }
+    int r = tl_sql_open_reader(&own, c, fail);
+    if (r >= 0)
+        r = tl_sql_add_sums(&own, fail);
+    if (r >= 0)
+        r = scan_tables(&own, trace, scan, fail);
+    tl_sql_close_reader(&own);
+    return r;
+}
+
+int tl_sql_catalog_damaged(struct tl_catalog *catalog, const char *trace, tl_each_damaged *each,
+                           void *context, struct tl_fail *fail)
+{
+    struct tl_sql *const c = tl_sql_of(catalog);
     struct scan scan = {.each = each, .context = context};
-    const int r = scan_all(catalog, &scan, fail);
+    int r = scan_all(c, trace, &scan, fail);
+    pthread_mutex_lock(&c->lock);
+    if (r >= 0)
+        r = keep_others(c, trace, &scan);
+    if (r >= 0) {
+        const struct tl_buf before = c->damaged;
+        c->damaged = scan.ids;
+        scan.ids = before;
+        c->lost = scan.lost;
+    }
+    pthread_mutex_unlock(&c->lock);
     tl_buf_fini(&scan.ids);
     return r;
 }
@@ -179,12 +230,10 @@ static bool is_known(struct tl_sql *c, const char *trace)
 
 int tl_sql_check_sums(struct tl_sql *c, struct tl_fail *fail)
 {
-    struct scan scan = {0};
     int r = mend_indexes(c, fail);
     if (r >= 0)
-        r = scan_all(&c->base, &scan, fail);
-    tl_buf_fini(&scan.ids);
-    bool lost = scan.lost;
+        r = tl_sql_catalog_damaged(&c->base, "", NULL, NULL, fail);
+    bool lost = c->lost;
     for (size_t at = 0; r >= 0 && at < c->damaged.n; at += strlen((char *)c->damaged.p + at) + 1)
         lost = lost || !is_known(c, (char *)c->damaged.p + at);
     return r >= 0 && lost

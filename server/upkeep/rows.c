@@ -9,7 +9,6 @@
 #include <stdio.h>
 
 struct found {
-    const char *id; /* only of this trace, "": all */
     struct tl_buf *report;
     struct tl_buf traces; /* NUL-terminated */
     struct tl_buf images, rules;
@@ -30,8 +29,6 @@ static int on_damaged(void *context, const struct tl_catalog_damage *d)
         "the row",       "a label's row",       "a note's row",       "a stream's row",
         "a shard's row", "the row of an image", "a rule of retention"};
     struct found *const f = context;
-    if (*f->id && strcmp(f->id, d->trace) != 0)
-        return TL_OK;
     f->n++;
     const int r =
         d->table == TL_DAMAGED_TRACE
@@ -77,7 +74,7 @@ static int purge(struct tl_lake *lake, const struct tl_buf *keys, enum tl_damage
     return r;
 }
 
-static int mend(struct tl_lake *lake, struct found *f, struct tl_fail *fail)
+static int mend(struct tl_lake *lake, const char *id, struct found *f, struct tl_fail *fail)
 {
     int r = mend_traces(lake, f);
     if (r >= 0)
@@ -93,18 +90,18 @@ static int mend(struct tl_lake *lake, struct found *f, struct tl_fail *fail)
             f->report, "catalog: a rule of retention was dropped; `tracelake retain` shows those "
                        "that are left\n");
     /* What was mended can be read from now on. */
-    return r < 0 ? r : lake->catalog->ops->damaged(lake->catalog, NULL, NULL, fail);
+    return r < 0 ? r : lake->catalog->ops->damaged(lake->catalog, id, NULL, NULL, fail);
 }
 
 int tl_rows_verify(struct tl_lake *lake, const char *id, bool repair, struct tl_buf *report,
                    struct tl_fail *fail)
 {
-    struct found f = {.id = id, .report = report};
+    struct found f = {.report = report};
     if (!lake->catalog->ops->damaged)
         return 0;
-    int r = lake->catalog->ops->damaged(lake->catalog, on_damaged, &f, fail);
+    int r = lake->catalog->ops->damaged(lake->catalog, id, on_damaged, &f, fail);
     if (r >= 0 && repair && f.n > 0)
-        r = mend(lake, &f, fail);
+        r = mend(lake, id, &f, fail);
     tl_buf_fini(&f.traces);
     tl_buf_fini(&f.images);
     tl_buf_fini(&f.rules);
