@@ -38,7 +38,4 @@ int tl_cmd_check(int argc, char **argv);
 int tl_cmd_slice(int argc, char **argv);
 int tl_cmd_simpoints(int argc, char **argv);
 
-/* Print the help text of a command, from the table in main.c. */
-void tl_cli_help(const char *command);
-
 #endif

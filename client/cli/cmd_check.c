@@ -170,10 +170,15 @@ static int check_file(const struct report *how, const char *path)
 int tl_cmd_check(int argc, char **argv)
 {
     struct report how = {.limit = 100};
-    const struct tl_arg args[] = {{"limit", 0, TL_ARG_U64, &how.limit},
-                                  {"summary", 0, TL_ARG_FLAG, &how.summary},
-                                  {"json", 0, TL_ARG_FLAG, &how.json},
-                                  {NULL, 0, TL_ARG_FLAG, NULL}};
+    const struct tl_option args[] = {
+        {"limit", 0, TL_ARG_U64, &how.limit, "N",
+         "maximum printed for each rule (default 100, 0: all)"},
+        {"summary", 0, TL_ARG_FLAG, &how.summary, NULL,
+         "print the first violation of each rule, and their number"},
+        {"json", 0, TL_ARG_FLAG, &how.json, NULL,
+         "an object for each file, one per line: findings (offset, record, severity, rule, text), "
+         "their number by rule, totals"},
+        {0}};
     int first;
     const int parsed = tl_args_parse(argc, argv, args, &first);
     if (parsed != TL_ARGS_GO)

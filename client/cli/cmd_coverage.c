@@ -228,14 +228,18 @@ int tl_cmd_coverage(int argc, char **argv)
 {
     struct options o = {.as = "text"};
     bool json = false;
-    const struct tl_arg args[] = {{"as", 0, TL_ARG_TEXT, &o.as},
-                                  {"json", 0, TL_ARG_FLAG, &json},
-                                  TL_SPAN_ARGS(o.of.span),
-                                  {"context", 0, TL_ARG_TEXT, &o.of.contexts},
-                                  {"output", 'o', TL_ARG_TEXT, &o.out},
-                                  TL_NAMES_ARG(o.remote),
-                                  TL_REMOTE_ARGS(o.remote),
-                                  {0}};
+    const struct tl_option args[] = {
+        {"as", 0, TL_ARG_TEXT, &o.as, "text|lcov|json", "form of the report (default: text)"},
+        {"json", 0, TL_ARG_FLAG, &json, NULL, "the same as --as json"},
+        TL_SPAN_ARGS(o.of.span),
+
+        {"context", 0, TL_ARG_TEXT, &o.of.contexts, "N[,N…]",
+         "only code run with these context IDs"},
+        TL_OUTPUT_ARGS(o.out, "FILE", "write to this file instead of standard output"),
+        TL_NAMES_ARG(o.remote),
+        TL_REMOTE_ARGS(o.remote),
+        {0},
+    };
     static const char *const forms[] = {"text", "lcov", "json"};
     int first;
     const int status = tl_args_parse(argc, argv, args, &first);

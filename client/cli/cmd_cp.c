@@ -247,14 +247,18 @@ int tl_cmd_cp(int argc, char **argv)
 {
     struct tl_remote remote = {0}, to = {0};
     struct copy c = {0};
-    const struct tl_arg args[] = {TL_REMOTE_ARGS(remote),
-                                  {"to", 0, TL_ARG_TEXT, &to.url},
-                                  {"to-token", 0, TL_ARG_TEXT, &to.token},
-                                  {"to-cafile", 0, TL_ARG_TEXT, &to.cafile},
-                                  {"to-fingerprint", 0, TL_ARG_TEXT, &to.fingerprint},
-                                  {"as", 0, TL_ARG_TEXT, &c.as},
-                                  {"json", 0, TL_ARG_FLAG, &c.json},
-                                  {0}};
+    const struct tl_option args[] = {
+        {"to", 0, TL_ARG_TEXT, &to.url, "URL", "the destination server"},
+        {"to-token", 0, TL_ARG_TEXT, &to.token, "FILE", "as --token, for that server"},
+        {"to-cafile", 0, TL_ARG_TEXT, &to.cafile, "FILE", "as --cafile, for that server"},
+        {"to-fingerprint", 0, TL_ARG_TEXT, &to.fingerprint, "HEX",
+         "as --fingerprint, for that server"},
+        {"as", 0, TL_ARG_TEXT, &c.as, "NAME", "the trace's name at the destination"},
+        {"json", 0, TL_ARG_FLAG, &c.json, NULL,
+         "print each copied trace as in 'ls --json', one per line"},
+        TL_REMOTE_ARGS(remote),
+        {0},
+    };
     int first;
     int status = tl_args_parse(argc, argv, args, &first);
     if (status == TL_ARGS_GO && argc == first)

@@ -146,11 +146,13 @@ int tl_cmd_diff(int argc, char **argv)
 {
     struct tl_remote remote = {0};
     struct options o = {0};
-    const struct tl_arg args[] = {
-        {"calls", 0, TL_ARG_FLAG, &o.calls},
-        {"limit", 0, TL_ARG_U64, &o.limit},
-        {"exit-code", 0, TL_ARG_FLAG, &o.exit_code},
-        {"json", 0, TL_ARG_FLAG, &o.json},
+    const struct tl_option args[] = {
+        {"calls", 0, TL_ARG_FLAG, &o.calls, NULL,
+         "compare the functions called, not every instruction"},
+        {"limit", 0, TL_ARG_U64, &o.limit, "N",
+         "maximum number of differences printed (default 100)"},
+        {"exit-code", 0, TL_ARG_FLAG, &o.exit_code, NULL, "exit status 1 if they differ"},
+        {"json", 0, TL_ARG_FLAG, &o.json, NULL, "as JSON"},
         TL_NAMES_ARG(remote),
         TL_REMOTE_ARGS(remote),
         {0},

@@ -152,13 +152,24 @@ int tl_cmd_dump(int argc, char **argv)
     struct tl_export_options options = {.interval = 10000000};
     struct tl_image *image = NULL;
     struct tl_fail fail = {.offset = TL_NO_OFFSET};
-    const struct tl_arg args[] = {
-        {"from", 0, TL_ARG_U64, &from},      {"to", 0, TL_ARG_U64, &to},
-        {"format", 0, TL_ARG_TEXT, &form},   {"interval", 0, TL_ARG_COUNT, &options.interval},
-        {"disasm", 0, TL_ARG_FLAG, &disasm}, {"symbols", 0, TL_ARG_TEXT, &symbols},
-        {"image", 0, TL_ARG_TEXT, &symbols}, {"output", 'o', TL_ARG_TEXT, &out},
-        {"json", 0, TL_ARG_FLAG, &json},     {"mangled", 0, TL_ARG_FLAG, &mangled},
-        {NULL, 0, TL_ARG_FLAG, NULL}};
+    const struct tl_option args[] = {
+        {"from", 0, TL_ARG_U64, &from, "N", "records from N on (default: 0)"},
+        {"to", 0, TL_ARG_U64, &to, "M", "records up to M-1 (default: all)"},
+        {"format", 0, TL_ARG_TEXT, &form, "champsim|bb|pc|disasm",
+         "instructions instead: champsim (64 bytes each), bb (basic-block vectors), pc (one "
+         "address per line) or disasm (number, address, encoding, assembly)"},
+        {"interval", 0, TL_ARG_COUNT, &options.interval, "N",
+         "with --format bb: instructions of a vector"},
+        {"disasm", 0, TL_ARG_FLAG, &disasm, NULL, "the same as --format disasm"},
+        {"symbols", 0, TL_ARG_TEXT, &symbols, "ELF[@BIAS]",
+         "… and the function, by this file's symbols"},
+        {"image", 0, TL_ARG_TEXT, &symbols, "ELF[@BIAS]", "the same as --symbols"},
+        {"mangled", 0, TL_ARG_FLAG, &mangled, NULL,
+         "name C++ and Rust functions as in their files, not demangled"},
+        TL_OUTPUT_ARGS(out, "FILE", "write to this file instead of standard output"),
+        {"json", 0, TL_ARG_FLAG, &json, NULL, "records as JSON, one object per line"},
+        {0},
+    };
     int first;
     int status = tl_args_parse(argc, argv, args, &first);
     if (status != TL_ARGS_GO)

@@ -182,20 +182,33 @@ int tl_cmd_find(int argc, char **argv)
     struct tl_span span = {0};
     struct find_args a = {0};
     bool json = false;
-    const struct tl_arg args[] = {
-        {"pc", 0, TL_ARG_TEXT, &a.text[TRACELAKE_FIND_PC]},
-        {"symbol", 0, TL_ARG_TEXT, &a.text[TRACELAKE_FIND_SYMBOL]},
-        {"event", 0, TL_ARG_TEXT, &a.text[TRACELAKE_FIND_EVENT]},
-        {"call", 0, TL_ARG_TEXT, &a.text[TRACELAKE_FIND_CALL]},
-        {"mnemonic", 0, TL_ARG_TEXT, &a.text[TRACELAKE_FIND_MNEMONIC]},
-        {"opcode", 0, TL_ARG_TEXT, &a.text[TRACELAKE_FIND_OPCODE]},
-        {"after", 0, TL_ARG_TEXT, &a.after},
-        {"before", 0, TL_ARG_TEXT, &a.before},
-        {"all", 0, TL_ARG_FLAG, &a.all},
-        {"count", 0, TL_ARG_FLAG, &query.count},
+    const struct tl_option args[] = {
+        {"pc", 0, TL_ARG_TEXT, &a.text[TRACELAKE_FIND_PC], "ADDR[:ADDR]",
+         "executions of an address (hexadecimal), or of a range (end excluded)"},
+        {"symbol", 0, TL_ARG_TEXT, &a.text[TRACELAKE_FIND_SYMBOL], "S",
+         "where execution enters a function, including by a return; if several have this name, any "
+         "of them"},
+        {"event", 0, TL_ARG_TEXT, &a.text[TRACELAKE_FIND_EVENT], "KIND",
+         "exception, gap, event, hardware (DWT), software, mode, context, return, trace-on, note; "
+         "or gaps for one reason: overflow, sync, bad-packet, no-image, no-path, discard, off, "
+         "transport. Several with commas"},
+        {"call", 0, TL_ARG_TEXT, &a.text[TRACELAKE_FIND_CALL], "NAME",
+         "calls of a function: its name, part of it, or a pattern (*, ?). Names of C++ and Rust: "
+         "mangled or not, with or without arguments"},
+        {"mnemonic", 0, TL_ARG_TEXT, &a.text[TRACELAKE_FIND_MNEMONIC], "M",
+         "instructions by mnemonic (*, ?); with a space: part of the assembly text"},
+        {"opcode", 0, TL_ARG_TEXT, &a.text[TRACELAKE_FIND_OPCODE], "DIGITS",
+         "instructions by encoding, as in flow text, x for any digit"},
+        {"after", 0, TL_ARG_TEXT, &a.after, "PLACE",
+         "only after instruction PLACE (with --all: STREAM:INSN); PLACE+N: after the first N hits "
+         "there"},
+        {"before", 0, TL_ARG_TEXT, &a.before, "PLACE", "… or before it, nearest first"},
+        {"all", 0, TL_ARG_FLAG, &a.all, NULL, "in all streams, by time"},
+        {"count", 0, TL_ARG_FLAG, &query.count, NULL, "also count all hits"},
         TL_SPAN_ARGS(span),
-        {"limit", 0, TL_ARG_U64, &query.limit},
-        {"json", 0, TL_ARG_FLAG, &json},
+        {"limit", 0, TL_ARG_U64, &query.limit, "N",
+         "maximum number of hits printed (default 100, 0: the server's limit)"},
+        {"json", 0, TL_ARG_FLAG, &json, NULL, "as JSON"},
         TL_NAMES_ARG(remote),
         TL_REMOTE_ARGS(remote),
         {0},

@@ -349,20 +349,30 @@ static int get(const struct options *o, struct tracelake *lake, struct tl_remote
 int tl_cmd_get(int argc, char **argv)
 {
     struct options o = {.interval = 10000000, .where = {.occurrence = 1}};
-    const struct tl_arg args[] = {
-        {"insn", 0, TL_ARG_RANGE, &o.insn},
-        {"time", 0, TL_ARG_TIMES, &o.time},
-        {"byte", 0, TL_ARG_RANGE, &o.byte},
-        {"output", 'o', TL_ARG_TEXT, &o.out},
-        {"text", 0, TL_ARG_FLAG, &o.text},
-        {"json", 0, TL_ARG_FLAG, &o.json},
-        {"lines", 0, TL_ARG_FLAG, &o.lines},
+    const struct tl_option args[] = {
+        {"insn", 0, TL_ARG_RANGE, &o.insn, "A:B",
+         "instructions A to B-1 (A: to the end, :B from the start)"},
+        {"time", 0, TL_ARG_TIMES, &o.time, "A:B",
+         "the same by time: 1.5ms:2ms, 59.7ms:+200us (us, ns, s), or without units in the stream's "
+         "(ns, or ticks where the clock is not known)"},
+        {"byte", 0, TL_ARG_RANGE, &o.byte, "A:B", "the same by raw byte offset"},
+        TL_OUTPUT_ARGS(o.out, "FILE",
+                       "write STF, compressed if the name ends in .zstf; - is stdout"),
+        {"format", 0, TL_ARG_TEXT, &o.form, "text|lines|json|ndjson|champsim|bb|pc|disasm",
+         "text: flow text; lines: output of programs by software trace, TIME SOURCE CHANNEL TEXT; "
+         "json: a document for each stream; ndjson: an object per line; champsim: 64 bytes per "
+         "instruction; bb: basic-block vectors; pc: one address per line; disasm: number, address, "
+         "encoding, assembly"},
+        {"interval", 0, TL_ARG_COUNT, &o.interval, "N",
+         "with --format bb: instructions of a vector"},
+        {"text", 0, TL_ARG_FLAG, &o.text, NULL, "the same as --format text"},
+        {"lines", 0, TL_ARG_FLAG, &o.lines, NULL, "the same as --format lines"},
+        {"json", 0, TL_ARG_FLAG, &o.json, NULL, "the same as --format json"},
         TL_ANNOTATE_ARGS(o.annotate),
-        {"region", 0, TL_ARG_TEXT, &o.region},
-        {"format", 0, TL_ARG_TEXT, &o.form},
-        {"interval", 0, TL_ARG_COUNT, &o.interval},
-        TL_WHERE_ARGS(o.where),
         TL_NAMES_ARG(o.remote),
+        {.help = "a range by its contents, within --insn:"},
+        TL_WHERE_ARGS(o.where),
+        {"region", 0, TL_ARG_TEXT, &o.region, "NAME", "a region named by 'simpoints --save'"},
         TL_REMOTE_ARGS(o.remote),
         {0},
     };

@@ -146,11 +146,17 @@ int tl_cmd_images(int argc, char **argv)
     const char *source = NULL;
     bool json = false, force = false;
     struct tl_remote remote = {0};
-    const struct tl_arg args[] = {{"source", 0, TL_ARG_TEXT, &source},
-                                  {"json", 0, TL_ARG_FLAG, &json},
-                                  {"force", 0, TL_ARG_FLAG, &force},
-                                  TL_REMOTE_ARGS(remote),
-                                  {0}};
+    const struct tl_option args[] = {
+        {"source", 0, TL_ARG_TEXT, &source, "DIR",
+         "also upload the source files below DIR for the timeline: C, C++, assembly, Rust and the "
+         "like, up to 4 MiB each. They belong to the FILEs; without FILEs, to all images that have "
+         "no sources yet"},
+        {"json", 0, TL_ARG_FLAG, &json, NULL, "the list, or each removed image, as JSON"},
+        {"force", 0, TL_ARG_FLAG, &force, NULL,
+         "with rm: also an image that traces refer to; until it is uploaded again, decoding these "
+         "has gaps ('retain --images': remove those that no trace refers to by themselves)"},
+        TL_REMOTE_ARGS(remote),
+        {0}};
     struct tracelake *lake;
     int first;
     int status = tl_args_parse(argc, argv, args, &first);

@@ -12,7 +12,7 @@
 #include <string.h>
 
 /* Parse, connect, and require at least `min` positional arguments. */
-static int begin(int argc, char **argv, const struct tl_arg *args, int min,
+static int begin(int argc, char **argv, const struct tl_option *args, int min,
                  const struct tl_remote *remote, int *first, struct tracelake **lake)
 {
     const int status = tl_args_parse(argc, argv, args, first);
@@ -103,10 +103,11 @@ static int list(int argc, char **argv, int min, bool full)
     struct tl_remote remote = {0};
     bool json = false;
     struct tl_arg_list labels = {0};
-    const struct tl_arg args[] = {{"json", 0, TL_ARG_FLAG, &json},
-                                  {"label", 0, TL_ARG_LIST, &labels},
-                                  TL_REMOTE_ARGS(remote),
-                                  {0}};
+    const struct tl_option args[] = {{"json", 0, TL_ARG_FLAG, &json, NULL, "as JSON"},
+                                     {"label", 0, TL_ARG_LIST, &labels, "KEY[=VALUE]",
+                                      "only traces with this label; repeated: with all of them"},
+                                     TL_REMOTE_ARGS(remote),
+                                     {0}};
     struct tracelake *lake;
     int first;
     int status = begin(argc, argv, args, min, &remote, &first, &lake);
@@ -134,7 +135,10 @@ int tl_cmd_rm(int argc, char **argv)
 {
     struct tl_remote remote = {0};
     bool json = false;
-    const struct tl_arg args[] = {{"json", 0, TL_ARG_FLAG, &json}, TL_REMOTE_ARGS(remote), {0}};
+    const struct tl_option args[] = {{"json", 0, TL_ARG_FLAG, &json, NULL,
+                                      "print what was removed as JSON, {\"id\":…}, one per line"},
+                                     TL_REMOTE_ARGS(remote),
+                                     {0}};
     struct tracelake *lake;
     int first;
     int status = begin(argc, argv, args, 1, &remote, &first, &lake);
@@ -164,7 +168,10 @@ int tl_cmd_label(int argc, char **argv)
 {
     struct tl_remote remote = {0};
     bool json = false;
-    const struct tl_arg args[] = {{"json", 0, TL_ARG_FLAG, &json}, TL_REMOTE_ARGS(remote), {0}};
+    const struct tl_option args[] = {
+        {"json", 0, TL_ARG_FLAG, &json, NULL, "print the trace as in 'ls --json'"},
+        TL_REMOTE_ARGS(remote),
+        {0}};
     int first;
     int status = tl_args_parse(argc, argv, args, &first);
     if (status != TL_ARGS_GO)
@@ -290,12 +297,13 @@ int tl_cmd_redecode(int argc, char **argv)
     struct redecode r = {0};
     const char *config = NULL;
     struct tl_arg_list images = {0};
-    const struct tl_arg args[] = {
-        {"config", 0, TL_ARG_TEXT, &config},
-        {"image", 0, TL_ARG_LIST, &images},
-        {"back", 0, TL_ARG_FLAG, &r.back},
-        {"no-wait", 0, TL_ARG_FLAG, &r.no_wait},
-        {"json", 0, TL_ARG_FLAG, &r.json},
+    const struct tl_option args[] = {
+        {"config", 0, TL_ARG_TEXT, &config, "FILE",
+         "decode with this setup instead of the current one"},
+        {"image", 0, TL_ARG_LIST, &images, "FILE[@ADDR]", "add a program image to the setup"},
+        {"back", 0, TL_ARG_FLAG, &r.back, NULL, "decode with the previous setup"},
+        {"no-wait", 0, TL_ARG_FLAG, &r.no_wait, NULL, "do not wait until this is done"},
+        {"json", 0, TL_ARG_FLAG, &r.json, NULL, "print each trace as in 'ls --json', one per line"},
         TL_REMOTE_ARGS(remote),
         {0},
     };
@@ -363,11 +371,13 @@ int tl_cmd_verify(int argc, char **argv)
 {
     struct tl_remote remote = {0};
     bool repair = false, all = false, json = false;
-    const struct tl_arg args[] = {{"repair", 0, TL_ARG_FLAG, &repair},
-                                  {"all", 0, TL_ARG_FLAG, &all},
-                                  {"json", 0, TL_ARG_FLAG, &json},
-                                  TL_REMOTE_ARGS(remote),
-                                  {0}};
+    const struct tl_option args[] = {
+        {"repair", 0, TL_ARG_FLAG, &repair, NULL,
+         "rebuild what can be rebuilt from intact data, and report what is lost"},
+        {"all", 0, TL_ARG_FLAG, &all, NULL, "all traces, all images, and the catalog"},
+        {"json", 0, TL_ARG_FLAG, &json, NULL, "a JSON object for each trace, one per line"},
+        TL_REMOTE_ARGS(remote),
+        {0}};
     struct tracelake *lake;
     int first;
     int status = tl_args_parse(argc, argv, args, &first);

@@ -30,9 +30,10 @@ int tl_cmd_materialise(int argc, char **argv)
 {
     struct tl_remote remote = {0};
     struct options o = {0};
-    const struct tl_arg args[] = {{"no-wait", 0, TL_ARG_FLAG, &o.no_wait},
-                                  {"json", 0, TL_ARG_FLAG, &o.json},
-                                  TL_REMOTE_ARGS(remote),
-                                  {0}};
+    const struct tl_option args[] = {
+        {"no-wait", 0, TL_ARG_FLAG, &o.no_wait, NULL, "do not wait until this is done"},
+        {"json", 0, TL_ARG_FLAG, &o.json, NULL, "print each trace as in 'ls --json', one per line"},
+        TL_REMOTE_ARGS(remote),
+        {0}};
     return tl_remote_each_trace(argc, argv, args, &remote, materialise, &o);
 }

@@ -203,18 +203,29 @@ int tl_cmd_profile(int argc, char **argv)
 {
     struct options o = {0};
     bool json = false;
-    const struct tl_arg args[] = {{"as", 0, TL_ARG_TEXT, &o.as},
-                                  TL_SPAN_ARGS(o.of.span),
-                                  {"context", 0, TL_ARG_TEXT, &o.of.contexts},
-                                  {"image", 0, TL_ARG_TEXT, &o.of.image},
-                                  {"bias", 0, TL_ARG_U64, &o.bias},
-                                  {"size", 0, TL_ARG_U64, &o.size},
-                                  {"build-id", 0, TL_ARG_TEXT, &o.build_id},
-                                  {"output", 'o', TL_ARG_TEXT, &o.out},
-                                  {"json", 0, TL_ARG_FLAG, &json},
-                                  TL_NAMES_ARG(o.remote),
-                                  TL_REMOTE_ARGS(o.remote),
-                                  {0}};
+    const struct tl_option args[] = {
+        {"as", 0, TL_ARG_TEXT, &o.as,
+         "autofdo|llvm-profgen|bolt|perf-branches|folded|speedscope|pprof|json",
+         "autofdo, llvm-profgen, bolt: execution counts; perf-branches: taken branches in order, "
+         "for llvm-profgen; folded (default), speedscope, pprof, json: call stacks"},
+        TL_SPAN_ARGS(o.of.span),
+
+        {"image", 0, TL_ARG_TEXT, &o.of.image, "FILE",
+         "only the code of this program or library, at its own addresses (autofdo, llvm-profgen, "
+         "bolt): a local file, or sha256:…, build-id:…, a name"},
+        {"context", 0, TL_ARG_TEXT, &o.of.contexts, "N[,N…]",
+         "only code run with these context IDs (the same formats)"},
+        {"bias", 0, TL_ARG_U64, &o.bias, "ADDR", "instead of --image: subtracted from addresses"},
+        {"size", 0, TL_ARG_U64, &o.size, "BYTES",
+         "size of the program in memory: other code is left out"},
+        {"build-id", 0, TL_ARG_TEXT, &o.build_id, "HEX", "build ID of the program, for autofdo"},
+        TL_OUTPUT_ARGS(o.out, "FILE", "write to this file instead of standard output"),
+        {"json", 0, TL_ARG_FLAG, &json, NULL,
+         "call stacks as the server stores them, one object per trace"},
+        TL_NAMES_ARG(o.remote),
+        TL_REMOTE_ARGS(o.remote),
+        {0},
+    };
     int first;
     const int status = tl_args_parse(argc, argv, args, &first);
     if (status != TL_ARGS_GO)

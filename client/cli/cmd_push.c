@@ -111,7 +111,7 @@ static int push_one(void *context, struct tl_bundle_capture *capture, bool alone
 static int read_spool(struct options *o)
 {
     const char *const comma = strrchr(o->spool, ',');
-    const struct tl_arg size = {"spool", 0, TL_ARG_SIZE, &o->sender.spool_max};
+    const struct tl_arg size = {"spool", TL_ARG_SIZE, &o->sender.spool_max};
     const int n = comma ? (int)(comma - o->spool) : (int)strlen(o->spool);
     o->sender.spool_max = SPOOL_MAX;
     if (n == 0 || n >= (int)sizeof o->spool_dir || (comma && tl_arg_set(&size, comma + 1)))
@@ -142,27 +142,37 @@ int tl_cmd_push(int argc, char **argv)
 {
     struct options o = {.sender = {.retry_s = UINT64_MAX, .memory = MEMORY}};
     bool resume = false;
-    const struct tl_arg args[] = {
-        {"format", 0, TL_ARG_TEXT, &o.format},
-        {"config", 0, TL_ARG_TEXT, &o.config},
-        {"image", 0, TL_ARG_LIST, &o.images},
-        {"snapshot", 0, TL_ARG_TEXT, &o.snapshot},
-        {"buffer", 0, TL_ARG_TEXT, &o.buffer},
-        TL_CLI_PLACES(o.places),
-        {"rig", 0, TL_ARG_TEXT, &o.rig},
-        {"trace", 0, TL_ARG_TEXT, &o.trace},
-        {"resume", 0, TL_ARG_FLAG, &resume}, /* the default behaviour */
-        {"shards", 0, TL_ARG_TEXT, &o.sender.shards},
-        {"no-resume", 0, TL_ARG_FLAG, &o.sender.no_resume},
-        {"rate", 0, TL_ARG_SIZE, &o.sender.rate},
-        {"chunk", 0, TL_ARG_SIZE, &o.sender.chunk},
-        {"retry", 0, TL_ARG_U64, &o.sender.retry_s},
-        {"spool", 0, TL_ARG_TEXT, &o.spool},
-        {"memory", 0, TL_ARG_SIZE, &o.sender.memory},
-        {"goes-on", 0, TL_ARG_FLAG, &o.sender.continues},
-        {"no-wait", 0, TL_ARG_FLAG, &o.sender.no_wait},
-        {"quiet", 'q', TL_ARG_FLAG, &o.sender.quiet},
-        {"json", 0, TL_ARG_FLAG, &o.sender.json},
+    const struct tl_option args[] = {
+        TL_CAPTURE_ARGS(o.format, o.config, o.images, o.places),
+        {"snapshot", 0, TL_ARG_TEXT, &o.snapshot, "DIR",
+         "push each buffer of an Arm trace snapshot as a separate trace"},
+        {"buffer", 0, TL_ARG_TEXT, &o.buffer, "NAME", "only this buffer of a snapshot"},
+        {"rig", 0, TL_ARG_TEXT, &o.rig, "NAME", "name of the sender (default: the host name)"},
+        {"trace", 0, TL_ARG_TEXT, &o.trace, "ID",
+         "ID of the trace (default: assigned by the server)"},
+        {"shards", 0, TL_ARG_TEXT, &o.sender.shards, "stored|virtual",
+         "what a new trace's shards are, see 'serve' (default: as set there)"},
+        {"resume", 0, TL_ARG_FLAG, &resume, NULL, NULL}, /* the default behaviour */
+        {"no-resume", 0, TL_ARG_FLAG, &o.sender.no_resume, NULL, "fail if the trace exists"},
+        {"rate", 0, TL_ARG_SIZE, &o.sender.rate, "BYTES", "limit in bytes per second (K, M, G)"},
+        {"chunk", 0, TL_ARG_SIZE, &o.sender.chunk, "BYTES", "bytes per message (default 256K)"},
+        {"retry", 0, TL_ARG_U64, &o.sender.retry_s, "SECONDS",
+         "how long to retry when the connection breaks or the server's disk is full (default: "
+         "forever; 0: not at all)"},
+        {"spool", 0, TL_ARG_TEXT, &o.spool, "DIR,SIZE",
+         "keep the input of a pipe or device in DIR, at most SIZE (1G), until the server has it: "
+         "push can start without a server, and continues exactly where it ended when it is run "
+         "again, even after a crash"},
+        {"memory", 0, TL_ARG_SIZE, &o.sender.memory, "SIZE",
+         "without --spool: buffer at most this much input (default 32M)"},
+        {"goes-on", 0, TL_ARG_FLAG, &o.sender.continues, NULL,
+         "when run again: INPUT does not start at the capture's first byte, but after the last "
+         "byte that was read before (a FIFO, a device)"},
+        {"no-wait", 0, TL_ARG_FLAG, &o.sender.no_wait, NULL,
+         "return when the bytes are durable, do not wait for decoding"},
+        {"json", 0, TL_ARG_FLAG, &o.sender.json, NULL,
+         "print the result as JSON: each trace as in 'ls --json', one per line"},
+        {"quiet", 'q', TL_ARG_FLAG, &o.sender.quiet, NULL, "print nothing but errors"},
         TL_REMOTE_ARGS(o.remote),
         {0},
     };

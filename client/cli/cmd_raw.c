@@ -184,12 +184,15 @@ static int print_json(const struct options *o, const char *trace)
 int tl_cmd_raw(int argc, char **argv)
 {
     struct options o = {0};
-    const struct tl_arg args[] = {
-        {"byte", 0, TL_ARG_RANGE, &o.byte},
-        {"output", 'o', TL_ARG_TEXT, &o.out},
-        {"config", 0, TL_ARG_TEXT, &o.config},
-        {"images", 0, TL_ARG_TEXT, &o.images},
-        {"json", 0, TL_ARG_FLAG, &o.json},
+    const struct tl_option args[] = {
+        {"byte", 0, TL_ARG_RANGE, &o.byte, "A:B",
+         "bytes A to B-1 (A: to the end, :B from the start)"},
+        TL_OUTPUT_ARGS(o.out, "FILE", "output file; - is stdout, unless that is a terminal"),
+        {"config", 0, TL_ARG_TEXT, &o.config, "FILE",
+         "also write the trace's setup, for push --config"},
+        {"images", 0, TL_ARG_TEXT, &o.images, "DIR",
+         "… and the program images it names, so that decode needs no server"},
+        {"json", 0, TL_ARG_FLAG, &o.json, NULL, "print the files written and their sizes as JSON"},
         TL_REMOTE_ARGS(o.remote),
         {0},
     };

@@ -150,15 +150,18 @@ int tl_cmd_retain(int argc, char **argv)
 {
     struct tl_remote remote = {0};
     struct retain r = {0};
-    const struct tl_arg args[] = {
-        {"label", 0, TL_ARG_TEXT, &r.label},
-        {"trace", 0, TL_ARG_TEXT, &r.trace},
-        {"raw", 0, TL_ARG_TEXT, &r.raw},
-        {"decoded", 0, TL_ARG_TEXT, &r.decoded},
-        {"images", 0, TL_ARG_TEXT, &r.images},
-        {"remove", 0, TL_ARG_FLAG, &r.remove},
-        {"json", 0, TL_ARG_FLAG, &r.json},
-        {"dry-run", 0, TL_ARG_FLAG, &r.dry},
+    const struct tl_option args[] = {
+        {"label", 0, TL_ARG_TEXT, &r.label, "KEY=VALUE", "the rule of traces with this label"},
+        {"trace", 0, TL_ARG_TEXT, &r.trace, "ID", "the rule of this trace"},
+        {"raw", 0, TL_ARG_TEXT, &r.raw, "LIMIT", "of raw bytes"},
+        {"decoded", 0, TL_ARG_TEXT, &r.decoded, "LIMIT", "of decoded data"},
+        {"images", 0, TL_ARG_TEXT, &r.images, "LIMIT",
+         "for program images that no trace refers to: the age counts from when that became so, the "
+         "size is of all of them"},
+        {"remove", 0, TL_ARG_FLAG, &r.remove, NULL, "remove the rule"},
+        {"json", 0, TL_ARG_FLAG, &r.json, NULL, "the rules as JSON; a limit of 0 means none"},
+        {"dry-run", 0, TL_ARG_FLAG, &r.dry, NULL,
+         "tell what would be removed now, and change nothing"},
         TL_REMOTE_ARGS(remote),
         {0},
     };

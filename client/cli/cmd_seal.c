@@ -22,6 +22,9 @@ int tl_cmd_seal(int argc, char **argv)
 {
     struct tl_remote remote = {0};
     bool json = false;
-    const struct tl_arg args[] = {{"json", 0, TL_ARG_FLAG, &json}, TL_REMOTE_ARGS(remote), {0}};
+    const struct tl_option args[] = {
+        {"json", 0, TL_ARG_FLAG, &json, NULL, "print each trace as in 'ls --json', one per line"},
+        TL_REMOTE_ARGS(remote),
+        {0}};
     return tl_remote_each_trace(argc, argv, args, &remote, seal, &json);
 }

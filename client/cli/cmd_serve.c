@@ -24,66 +24,116 @@ struct config {
 };
 
 /* The options that only the command line has come first. */
-enum { ONLY_HERE = 3, MAX_KEYS = 40 };
+enum { ONLY_HERE = 3, MAX_KEYS = 48 };
 
-static void make_table(struct config *c, struct tl_arg table[static MAX_KEYS])
+/* The texts of those that SIGHUP reloads begin with a star. */
+static void make_table(struct config *c, struct tl_option table[static MAX_KEYS])
 {
     struct tl_serve_options *const o = &c->out;
-    const struct tl_arg keys[] = {
-        {"config", 0, TL_ARG_TEXT, &c->file},
-        {"check-config", 0, TL_ARG_FLAG, &c->check},
-        {"rebuild-catalog", 0, TL_ARG_FLAG, &o->rebuild_catalog},
-        {"data", 0, TL_ARG_TEXT, &o->data},
-        {"store", 0, TL_ARG_TEXT, &o->store},
-        {"listen", 0, TL_ARG_LIST, &c->listen},
-        {"listen-tls", 0, TL_ARG_LIST, &c->listen_tls},
-        {"raw", 0, TL_ARG_LIST, &c->raw},
-        {"source", 0, TL_ARG_LIST, &c->source},
-        {"osd-host-controller", 0, TL_ARG_TEXT, &o->osd_controller},
-        {"insecure", 0, TL_ARG_FLAG, &o->insecure},
-        {"shard-insns", 0, TL_ARG_SIZE, &o->shard_insns},
-        {"shards", 0, TL_ARG_TEXT, &o->shards},
-        {"threads", 0, TL_ARG_U64, &c->threads},
-        {"decode-memory", 0, TL_ARG_SIZE, &o->decode_memory},
-        {"log-format", 0, TL_ARG_TEXT, &o->log_format},
-        {"log-level", 0, TL_ARG_TEXT, &o->log_level},
-        /* The following ones are reloaded by SIGHUP. */
-        {"tls-cert", 0, TL_ARG_TEXT, &o->tls_cert},
-        {"tls-key", 0, TL_ARG_TEXT, &o->tls_key},
-        {"tokens", 0, TL_ARG_TEXT, &o->tokens},
-        {"tls-client-ca", 0, TL_ARG_TEXT, &o->client_ca},
-        {"min-free", 0, TL_ARG_SIZE, &o->min_free_bytes},
-        {"seal-after", 0, TL_ARG_TEXT, &o->seal_after},
-        {"retain-raw", 0, TL_ARG_TEXT, &o->retain_raw},
-        {"retain-decoded", 0, TL_ARG_TEXT, &o->retain_decoded},
-        {"retain-stf", 0, TL_ARG_TEXT, &o->retain_stf},
-        {"max-connections", 0, TL_ARG_U64, &o->max_connections},
-        {"max-per-address", 0, TL_ARG_U64, &o->max_per_address},
-        {"max-http1", 0, TL_ARG_U64, &o->max_http1},
-        {"max-streaming", 0, TL_ARG_U64, &o->max_streaming},
-        {"max-message", 0, TL_ARG_SIZE, &o->max_message},
-        {"quota", 0, TL_ARG_LIST, &c->quota},
-        {"max-guests", 0, TL_ARG_U64, &o->max_guests},
-        {"max-inbound", 0, TL_ARG_SIZE, &o->max_inbound},
-        {"max-outbound", 0, TL_ARG_SIZE, &o->max_outbound},
-        {NULL, 0, 0, NULL},
+    const struct tl_option keys[] = {
+        {"config", 0, TL_ARG_TEXT, &c->file, "FILE",
+         "options as lines \"name = value\", without the dashes; # and ; begin comments. The "
+         "command line takes precedence; repeatable options accumulate"},
+        {"check-config", 0, TL_ARG_FLAG, &c->check, NULL,
+         "check the configuration and exit: status 0 if valid, else 1 or 2"},
+        {"rebuild-catalog", 0, TL_ARG_FLAG, &o->rebuild_catalog, NULL,
+         "set a damaged catalog aside and rebuild it from the stored objects"},
+        {"data", 0, TL_ARG_TEXT, &o->data, "DIR", "folder in which everything is stored"},
+        {.help = "listening:"},
+        {"listen", 0, TL_ARG_LIST, &c->listen, "ADDR:PORT",
+         "plain HTTP/1.1 and HTTP/2 (default 127.0.0.1:7070); may be repeated"},
+        {"listen-tls", 0, TL_ARG_LIST, &c->listen_tls, "ADDR:PORT",
+         "the same with TLS (default 127.0.0.1:7443); may be repeated"},
+        {"tls-cert", 0, TL_ARG_TEXT, &o->tls_cert, "FILE",
+         "* certificate, PEM, with its chain (default: a self-signed one is created in the data "
+         "folder)"},
+        {"tls-key", 0, TL_ARG_TEXT, &o->tls_key, "FILE", "* its key, PEM"},
+        {"tokens", 0, TL_ARG_TEXT, &o->tokens, "FILE",
+         "* access tokens, see 'token'; without it everyone may do everything"},
+        {"tls-client-ca", 0, TL_ARG_TEXT, &o->client_ca, "FILE",
+         "* CA certificates, PEM, for client certificates; a client with one needs no token if the "
+         "token file lists its name"},
+        {"insecure", 0, TL_ARG_FLAG, &o->insecure, NULL,
+         "listen beyond this machine without TLS or tokens, accept any host name"},
+        {.help = "trace that is not pushed:"},
+        {"raw", 0, TL_ARG_LIST, &c->raw,
+         "ADDR:PORT,format=FMT,rig=NAME[,config=F][,shards=stored|virtual]",
+         "receive raw trace bytes over TCP; may be repeated"},
+        {"source", 0, TL_ARG_LIST, &c->source,
+         "tcp://HOST:PORT,format=FMT,rig=NAME[,config=F][,shards=…]",
+         "fetch raw trace bytes over TCP; may be repeated"},
+        {"osd-host-controller", 0, TL_ARG_TEXT, &o->osd_controller,
+         "ADDR[:PORT][,rig=NAME][,config=F][,start=KINDS][,reset=yes]",
+         "be the host controller of Open SoC Debug devices"},
+        {"seal-after", 0, TL_ARG_TEXT, &o->seal_after, "AGE",
+         "* complete captures that have not been pushed to for this long, e.g. 1h (s m h d w; "
+         "default: never, they can always be resumed)"},
+        {.help = "storage:"},
+        {"retain-raw", 0, TL_ARG_TEXT, &o->retain_raw, "LIMIT",
+         "* remove raw bytes by age and size, e.g. 30d,200G (see 'retain')"},
+        {"retain-decoded", 0, TL_ARG_TEXT, &o->retain_decoded, "LIMIT",
+         "* the same for decoded data"},
+        {"retain-stf", 0, TL_ARG_TEXT, &o->retain_stf, "AGE",
+         "* make the shards of traces virtual that have not changed for this long, e.g. 7d"},
+        {"min-free", 0, TL_ARG_SIZE, &o->min_free_bytes, "SIZE",
+         "* accept no more trace when less space is free (default 512M)"},
+        {"store", 0, TL_ARG_TEXT, &o->store, "URL",
+         "store everything in a Ceph cluster instead of the data folder: "
+         "rados:POOL[?conf=FILE&id=NAME&namespace=NS&lease=SECONDS]"},
+        {"shard-insns", 0, TL_ARG_SIZE, &o->shard_insns, "N",
+         "instructions of a shard (default 1M)"},
+        {"shards", 0, TL_ARG_TEXT, &o->shards, "stored|virtual",
+         "for new traces: stored (default), or virtual: only index and tiles are stored, "
+         "instructions are decoded from the raw bytes when read"},
+        {"threads", 0, TL_ARG_U64, &c->threads, "N",
+         "decoding threads (default: one per processor)"},
+        {"decode-memory", 0, TL_ARG_SIZE, &o->decode_memory, "SIZE",
+         "memory for all decoding, half of it for one trace (default: half of the machine's, or of "
+         "the cgroup's)"},
+        {.help = "log, on standard error:"},
+        {"log-format", 0, TL_ARG_TEXT, &o->log_format, "text|json",
+         "form of its lines (default text)"},
+        {"log-level", 0, TL_ARG_TEXT, &o->log_level, "error|warning|info|debug",
+         "least important lines written (default info)"},
+        {.help = "limits (of most of these a client gets what is free of them, one alone half: "
+                 "docs/admin.md):"},
+        {"max-connections", 0, TL_ARG_U64, &o->max_connections, "N", "* total (default 4096)"},
+        {"max-per-address", 0, TL_ARG_U64, &o->max_per_address, "N",
+         "* from one address or IPv6 /64 (default: a quarter of the total)"},
+        {"max-http1", 0, TL_ARG_U64, &o->max_http1, "N", "* over HTTP/1.1 (default 512)"},
+        {"quota", 0, TL_ARG_LIST, &c->quota, "RULE",
+         "* of a rig: rig=GLOB,bytes=200G,traces=1000,rate=50M; may be repeated"},
+        {"max-guests", 0, TL_ARG_U64, &o->max_guests, "N",
+         "* requests without a valid token, an eighth of them from one address (default 1024)"},
+        {"max-streaming", 0, TL_ARG_U64, &o->max_streaming, "N",
+         "* concurrent streaming calls of readers, and as many pushes (default 512)"},
+        {"max-message", 0, TL_ARG_SIZE, &o->max_message, "SIZE",
+         "* of each received message (default 4M)"},
+        {"max-inbound", 0, TL_ARG_SIZE, &o->max_inbound, "SIZE",
+         "* memory for received messages (default 1G)"},
+        {"max-outbound", 0, TL_ARG_SIZE, &o->max_outbound, "SIZE",
+         "* memory for answers that clients have not taken (default 512M)"},
+        {0},
     };
     _Static_assert(sizeof keys / sizeof *keys <= MAX_KEYS, "more keys than room");
     memcpy(table, keys, sizeof keys);
 }
 
-static const char first_live[] = "tls-cert";
+static bool is_live(const struct tl_option *option)
+{
+    return option->help[0] == '*';
+}
 
 /* ---- the configuration file --------------------------------------------------------------- */
 
 struct reader {
     struct config *config;
-    const struct tl_arg *known;
+    const struct tl_option *known;
 };
 
-static bool is_list(const struct tl_arg *arg)
+static bool is_list(const struct tl_option *option)
 {
-    return arg->kind == TL_ARG_LIST;
+    return option->kind == TL_ARG_LIST;
 }
 
 static int on_entry(void *user, const char *section, bool begins, const char *name,
@@ -91,22 +141,22 @@ static int on_entry(void *user, const char *section, bool begins, const char *na
 {
     const struct reader *const r = user;
     struct config *const c = r->config;
-    const struct tl_arg *const arg = tl_arg_find(r->known, name, strlen(name));
+    const struct tl_option *const option = tl_option_find(r->known, name);
     if (*section)
         return tl_fail_set(fail, TL_BAD, "there are no sections, \"[%.40s]\" is none", section);
-    if (!arg)
+    if (!option)
         return tl_fail_set(fail, TL_BAD, "there is no option \"%.40s\"; docs/admin.md lists them",
                            name);
     char *const copy = c->n_kept < TL_ARG_LIST_MAX ? strdup(value) : NULL;
     if (!copy)
         return tl_fail_set(fail, TL_BAD, "too many options");
     c->kept[c->n_kept++] = copy;
-    const char *const wanted = tl_arg_set(arg, copy);
+    const char *const wanted = tl_option_set(option, copy);
     return wanted ? tl_fail_set(fail, TL_BAD, "%.40s = %.80s: must be %s", name, value, wanted)
                   : TL_OK;
 }
 
-static int read_file(struct config *c, const char *path, const struct tl_arg *known,
+static int read_file(struct config *c, const char *path, const struct tl_option *known,
                      struct tl_fail *fail)
 {
     struct reader reader = {.config = c, .known = known};
@@ -142,7 +192,7 @@ static void config_free(struct config *c)
 static int config_read(struct config **out, int argc, char **argv, struct tl_fail *fail)
 {
     struct config *const c = calloc(1, sizeof *c);
-    struct tl_arg table[MAX_KEYS];
+    struct tl_option table[MAX_KEYS];
     int first;
     *out = c;
     if (!c)
@@ -181,7 +231,7 @@ static bool same_text(const char *a, const char *b)
     return a == b || (a && b && !strcmp(a, b));
 }
 
-static bool same_value(const struct tl_arg *a, const struct tl_arg *b)
+static bool same_value(const struct tl_option *a, const struct tl_option *b)
 {
     if (is_list(a)) {
         const struct tl_arg_list *const x = a->value, *const y = b->value;
@@ -200,12 +250,13 @@ static bool same_value(const struct tl_arg *a, const struct tl_arg *b)
 /* Determine the changed keys that SIGHUP does not reload. */
 static void name_changes(struct config *c, struct config *before)
 {
-    struct tl_arg now[MAX_KEYS], then[MAX_KEYS];
+    struct tl_option now[MAX_KEYS], then[MAX_KEYS];
     make_table(c, now);
     make_table(before, then);
     size_t n = 0;
-    for (size_t i = ONLY_HERE; strcmp(now[i].name, first_live) != 0; i++)
-        if (!same_value(&now[i], &then[i]) && n < sizeof c->restart)
+    for (size_t i = ONLY_HERE; !tl_option_ends(&now[i]); i++)
+        if (now[i].name && !is_live(&now[i]) && !same_value(&now[i], &then[i]) &&
+            n < sizeof c->restart)
             n += (size_t)snprintf(c->restart + n, sizeof c->restart - n, "%s%s", n ? ", " : "",
                                   now[i].name);
     c->out.restart = n ? c->restart : NULL;

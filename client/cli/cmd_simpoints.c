@@ -281,16 +281,23 @@ static int check_arguments(const struct options *o)
 int tl_cmd_simpoints(int argc, char **argv)
 {
     struct options o = {.interval = 10000000, .most = 30, .span = {.insn = {0, UINT64_MAX, false}}};
-    const struct tl_arg args[] = {{"interval", 0, TL_ARG_COUNT, &o.interval},
-                                  {"max", 0, TL_ARG_COUNT, &o.most},
-                                  {"warm-up", 0, TL_ARG_COUNT, &o.warm_up},
-                                  TL_SPAN_ARGS(o.span),
-                                  {"output", 'o', TL_ARG_TEXT, &o.out},
-                                  {"save", 0, TL_ARG_TEXT, &o.save},
-                                  {"json", 0, TL_ARG_FLAG, &o.json},
-                                  TL_NAMES_ARG(o.remote),
-                                  TL_REMOTE_ARGS(o.remote),
-                                  {0}};
+    const struct tl_option args[] = {
+        {"interval", 0, TL_ARG_COUNT, &o.interval, "N", "instructions per region (default 10M)"},
+        {"max", 0, TL_ARG_COUNT, &o.most, "N", "maximum number of regions (default 30)"},
+        {"warm-up", 0, TL_ARG_COUNT, &o.warm_up, "N",
+         "instructions before each region to include in its file"},
+        TL_SPAN_ARGS(o.span),
+        TL_OUTPUT_ARGS(o.out, "DIR",
+                       "write each region as .zstf, the basic-block vectors, weights and "
+                       "regions.yaml, which describes them"),
+        {"save", 0, TL_ARG_TEXT, &o.save, "NAME",
+         "store the regions on the server as NAME.1, NAME.2 … for 'tracelake get TRACE --region "
+         "NAME.1'"},
+        {"json", 0, TL_ARG_FLAG, &o.json, NULL, "print them as JSON"},
+        TL_NAMES_ARG(o.remote),
+        TL_REMOTE_ARGS(o.remote),
+        {0},
+    };
     struct tl_remote_name name;
     struct tl_regionset set;
     int first;

@@ -145,12 +145,22 @@ int tl_cmd_slice(int argc, char **argv)
     const char *out = NULL;
     bool reserve_end = false, json = false;
     struct tl_slice_where where = {.occurrence = 1};
-    const struct tl_arg args[] = {
-        {"insn", 0, TL_ARG_RANGE, &range}, TL_SLICE_WHERE_ARGS(where),
-        {"from", 0, TL_ARG_U64, &from},    {"to", 0, TL_ARG_U64, &to},
-        {"out", 'o', TL_ARG_TEXT, &out},   {"chunk", 0, TL_ARG_U64, &markers},
-        {"level", 0, TL_ARG_U64, &level},  {"reserve-end", 0, TL_ARG_FLAG, &reserve_end},
-        {"json", 0, TL_ARG_FLAG, &json},   {NULL, 0, TL_ARG_FLAG, NULL}};
+    const struct tl_option args[] = {
+        {"insn", 0, TL_ARG_RANGE, &range, "A:B",
+         "instructions A to B-1, from 0 (A: to the end, :B from the start)"},
+        {"from", 0, TL_ARG_U64, &from, "A", NULL}, /* as --insn */
+        {"to", 0, TL_ARG_U64, &to, "B", NULL},
+        TL_OUTPUT_ARGS(out, "FILE",
+                       "compressed in chunks if the name ends in .zstf, otherwise plain"),
+        {"chunk", 0, TL_ARG_U64, &markers, "N", "instructions per chunk (default 100000)"},
+        {"level", 0, TL_ARG_U64, &level, "N", "zstd level, 1 to 19 (default 1)"},
+        {"reserve-end", 0, TL_ARG_FLAG, &reserve_end, NULL,
+         "end a plain file with record 255, as STF 1.3 requires"},
+        {"json", 0, TL_ARG_FLAG, &json, NULL, "print what was written as JSON"},
+        {.help = "a range by its contents, within --insn:"},
+        TL_SLICE_WHERE_ARGS(where),
+        {0},
+    };
     int first;
     int status = tl_args_parse(argc, argv, args, &first);
     if (status != TL_ARGS_GO)

@@ -145,11 +145,12 @@ static int run(struct tracelake *lake, const struct options *o, struct tl_remote
 int tl_cmd_stats(int argc, char **argv)
 {
     struct options o = {0};
-    const struct tl_arg args[] = {
-        {"tree", 0, TL_ARG_FLAG, &o.tree},
-        {"callers", 0, TL_ARG_FLAG, &o.callers},
+    const struct tl_option args[] = {
+        {"tree", 0, TL_ARG_FLAG, &o.tree, NULL, "instead: the call tree, with instruction counts"},
+        {"callers", 0, TL_ARG_FLAG, &o.callers, NULL,
+         "the same bottom-up: under each function its callers"},
         TL_SPAN_ARGS(o.span),
-        {"json", 0, TL_ARG_FLAG, &o.raw},
+        {"json", 0, TL_ARG_FLAG, &o.raw, NULL, "as JSON"},
         TL_NAMES_ARG(o.remote),
         TL_REMOTE_ARGS(o.remote),
         {0},

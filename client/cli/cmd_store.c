@@ -116,8 +116,12 @@ static int copy(int argc, char **argv, bool quiet, bool json)
 int tl_cmd_store(int argc, char **argv)
 {
     bool quiet = false, json = false;
-    const struct tl_arg args[] = {
-        {"quiet", 'q', TL_ARG_FLAG, &quiet}, {"json", 0, TL_ARG_FLAG, &json}, {0}};
+    const struct tl_option args[] = {
+        {"quiet", 'q', TL_ARG_FLAG, &quiet, NULL, "print only failures"},
+        {"json", 0, TL_ARG_FLAG, &json, NULL,
+         "an object for each trace, one per line: its id, outcome (copied, there, busy, other, "
+         "damaged, missing) and bytes"},
+        {0}};
     int first;
     const int status = tl_args_parse(argc, argv, args, &first);
     if (status != TL_ARGS_GO)

@@ -196,12 +196,14 @@ static int follow(const struct options *o, struct tracelake *lake,
 int tl_cmd_tail(int argc, char **argv)
 {
     struct options o = {.from = UINT64_MAX};
-    const struct tl_arg args[] = {
-        {"from", 0, TL_ARG_U64, &o.from},
-        {"json", 0, TL_ARG_FLAG, &o.json},
-        {"lines", 0, TL_ARG_FLAG, &o.lines},
+    const struct tl_option args[] = {
+        {"from", 0, TL_ARG_U64, &o.from, "N",
+         "start at instruction N (default: at the current end)"},
         TL_ANNOTATE_ARGS(o.annotate),
         TL_NAMES_ARG(o.remote),
+        {"lines", 0, TL_ARG_FLAG, &o.lines, NULL,
+         "output of programs by software trace, line by line: TIME SOURCE CHANNEL TEXT"},
+        {"json", 0, TL_ARG_FLAG, &o.json, NULL, "JSON documents instead of flow text"},
         TL_REMOTE_ARGS(o.remote),
         {0},
     };

@@ -233,12 +233,25 @@ int tl_cmd_token(int argc, char **argv)
         int (*run)(const struct options *o, int argc, char **argv, int first);
     } verbs[] = {{"add", add}, {"list", list}, {"revoke", revoke}};
     static struct options o; /* large because of its lists */
-    const struct tl_arg args[] = {
-        {"tokens", 0, TL_ARG_TEXT, &o.file},  {"role", 0, TL_ARG_TEXT, &o.role},
-        {"name", 0, TL_ARG_TEXT, &o.name},    {"expires", 0, TL_ARG_TEXT, &o.expires},
-        {"rig", 0, TL_ARG_LIST, &o.rigs},     {"label", 0, TL_ARG_LIST, &o.labels},
-        {"quota", 0, TL_ARG_LIST, &o.quotas}, {"cert", 0, TL_ARG_TEXT, &o.cert},
-        {"json", 0, TL_ARG_FLAG, &o.json},    {NULL, 0, 0, NULL},
+    const struct tl_option args[] = {
+        {"tokens", 0, TL_ARG_TEXT, &o.file, "FILE",
+         "the file (default: $TRACELAKE_TOKENS); 'add' creates it"},
+        {"role", 0, TL_ARG_TEXT, &o.role, "read|push|admin",
+         "read; push: also add traces; admin: also change and remove them"},
+        {"name", 0, TL_ARG_TEXT, &o.name, "NAME", "name for people"},
+        {"expires", 0, TL_ARG_TEXT, &o.expires, "WHEN",
+         "2027-01-31, or a time from now: 90d, 12h (default: never)"},
+        {"rig", 0, TL_ARG_LIST, &o.rigs, "GLOB", "only traces of matching rigs; may be repeated"},
+        {"label", 0, TL_ARG_LIST, &o.labels, "KEY=VALUE",
+         "only traces with this label; may be repeated"},
+        {"quota", 0, TL_ARG_LIST, &o.quotas, "WORD",
+         "bytes=200G, traces=1000 (of its traces), rate=50M (pushed bytes a second) or calls=100 "
+         "(a second); may be repeated"},
+        {"cert", 0, TL_ARG_TEXT, &o.cert, "NAME",
+         "instead of a token: for clients with a certificate of this name (see 'serve "
+         "--tls-client-ca')"},
+        {"json", 0, TL_ARG_FLAG, &o.json, NULL, "print the list, or what 'add' created, as JSON"},
+        {0},
     };
     int first;
     o = (struct options){.file = getenv("TRACELAKE_TOKENS")};

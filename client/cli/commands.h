@@ -3,26 +3,28 @@
 #ifndef TL_CLI_COMMANDS_H
 #define TL_CLI_COMMANDS_H
 
-#include <stddef.h>
+#include "terminal/args.h"
 
 struct tl_command {
     const char *name;
     int (*run)(int argc, char **argv); /* argv[0] is its name */
     const char *summary;               /* for example "send a capture to a server" */
-    /*
-     * Help text: usage lines, "usage: tracelake NAME …" and further ones below; then paragraphs;
-     * then options, indented by two blanks, with at least two blanks between the option with its
-     * value and the description, whose continuation lines are aligned; a line that ends in a colon
-     * is the heading of the options after it.
-     */
-    const char *help;
+    const char *usage;                 /* a line for each way to call it, without its name */
+    const char *about;                 /* paragraphs, a line each, of any length; NULL: none */
 };
 
 /* All commands; `*n` receives their number. */
 const struct tl_command *tl_commands(size_t *n);
 /* Find a command by name; NULL: none. */
 const struct tl_command *tl_command_find(const char *name);
+/* Pass the command's table of options to `reader`; it is valid during that call, except its texts,
+ * which stay. */
+void tl_command_options(const struct tl_command *command,
+                        void (*reader)(void *context, const struct tl_option *options),
+                        void *context);
 
+/* Print help: usage, paragraphs, options, in lines of at most 96 columns. */
+void tl_help_print(const char *command, const struct tl_option *options);
 /* Print the manual page of a command, or (NULL) of the executable, in man(7) macros. */
 void tl_manual_print(const struct tl_command *command);
 

@@ -78,7 +78,7 @@ int tl_cmd_completion(int argc, char **argv)
     static const struct {
         const char *name, *script;
     } shells[] = {{"bash", bash_script}, {"zsh", zsh_script}, {"fish", fish_script}};
-    const struct tl_arg args[] = {{NULL, 0, 0, NULL}};
+    const struct tl_option args[] = {{0}};
     int first;
     const int status = tl_args_parse(argc, argv, args, &first);
     if (status != TL_ARGS_GO)
@@ -105,14 +105,15 @@ static void offer(const char *word, const char *begin, const char *what)
     putchar('\n');
 }
 
+/* "text|json": each of these. */
 static void offer_words(const char *words, const char *begin)
 {
     char word[64];
     while (*words) {
-        const size_t n = strcspn(words, " ");
+        const size_t n = strcspn(words, "|");
         snprintf(word, sizeof word, "%.*s", (int)n, words);
         offer(word, begin, NULL);
-        words += n + (words[n] == ' ');
+        words += n + (words[n] == '|');
     }
 }
 
@@ -127,64 +128,58 @@ static void offer_commands(const char *begin)
 
 /* ---- options ------------------------------------------------------------------------------- */
 
-struct known {
-    const char *name;
-    enum tl_arg_kind kind;
-};
+enum { TEXT_COLUMNS = 72 }; /* of a description in a menu */
 
 struct options {
-    struct known at[64];
+    struct tl_option at[64]; /* only their texts are valid */
     size_t n;
 };
 
-static void take_table(void *context, const struct tl_arg *args)
+static void take_table(void *context, const struct tl_option *options)
 {
     struct options *const o = context;
-    for (; args->name && o->n + 1 < sizeof o->at / sizeof *o->at; args++)
-        o->at[o->n++] = (struct known){args->name, args->kind};
-    o->at[o->n++] = (struct known){"help", TL_ARG_FLAG};
+    for (; !tl_option_ends(options) && o->n < sizeof o->at / sizeof *o->at - 1; options++)
+        if (options->name)
+            o->at[o->n++] = *options;
+    o->at[o->n++] = (struct tl_option){.name = "help", .kind = TL_ARG_FLAG, .help = "print help"};
 }
 
-static void learn(const struct tl_command *command, struct options *out)
+/* What an option does, as far as it fits, cut between words. */
+static void shorten(const char *help, char out[static TEXT_COLUMNS + 4])
 {
-    char *argv[] = {(char *)(uintptr_t)command->name, NULL};
-    *out = (struct options){0};
-    tl_args_watch(take_table, out);
-    (void)command->run(1, argv);
+    size_t n = strlen(help);
+    const bool cut = n > TEXT_COLUMNS;
+    if (cut)
+        for (n = TEXT_COLUMNS; n > 0 && help[n] != ' '; n--)
+            ;
+    snprintf(out, TEXT_COLUMNS + 4, "%.*s%s", (int)n, help, cut ? "…" : "");
 }
 
-/* The help text after " --NAME", up to the end of its line. */
-static const char *text_of(const char *help, const char *name, char out[static 128])
-{
-    char tag[80];
-    snprintf(tag, sizeof tag, "\n  --%s", name);
-    const char *const at = strstr(help, tag);
-    const char *gap = at ? strstr(at + strlen(tag), "  ") : NULL;
-    const char *const end = at ? at + 1 + strcspn(at + 1, "\n") : NULL;
-    if (!gap || gap >= end)
-        return NULL;
-    gap += strspn(gap, " ");
-    snprintf(out, 128, "%.*s", (int)(end - gap), gap);
-    return out;
-}
-
-static void offer_options(const struct tl_command *command, const struct options *o,
-                          const char *begin)
+static void offer_options(const struct options *o, const char *begin)
 {
     for (size_t i = 0; i < o->n; i++) {
         char word[80];
-        char text[128];
+        char text[TEXT_COLUMNS + 4];
+        if (!o->at[i].help)
+            continue;
         snprintf(word, sizeof word, "--%s", o->at[i].name);
-        offer(word, begin, text_of(command->help, o->at[i].name, text));
+        shorten(o->at[i].help, text);
+        offer(word, begin, text);
     }
 }
 
-static bool takes_value(const struct options *o, const char *word)
+/* The option that `word` is and whose value comes next; NULL: none. */
+static const struct tl_option *takes_value(const struct options *o, const char *word)
 {
-    for (size_t i = 0; i < o->n; i++)
-        if (!strncmp(word, "--", 2) && !strcmp(word + 2, o->at[i].name))
-            return o->at[i].kind != TL_ARG_FLAG;
-    return !strcmp(word, "-o");
+    for (size_t i = 0; i < o->n; i++) {
+        const struct tl_option *const option = &o->at[i];
+        const bool is_long = !strncmp(word, "--", 2) && !strcmp(word + 2, option->name);
+        const bool is_short =
+            word[0] == '-' && option->letter && word[1] == option->letter && !word[2];
+        if ((is_long || is_short) && option->kind != TL_ARG_FLAG)
+            return option;
+    }
+    return NULL;
 }
 
 /* ---- from the server ----------------------------------------------------------------------- */
@@ -266,48 +261,43 @@ static void offer_formats(const char *begin)
             offer(tl_formats[i].name, begin, tl_formats[i].spec);
 }
 
-static void offer_values(char **words, size_t n, const char *option, const char *begin)
+static bool begins(const char *text, const char *with)
 {
-    static const struct {
-        const char *option, *words;
-    } known[] = {{"--role", "read push admin"},
-                 {"--log-format", "text json"},
-                 {"--log-level", "error warning info debug"},
-                 {"--like", "osd-sw-ctm osd-sw-stm osd-sw-print ptdump ptxed"}};
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (!strcmp(option, known[i].option)) {
-            offer_words(known[i].words, begin);
-            return;
-        }
-    if (!strcmp(option, "--format"))
+    return !strncmp(text, with, strlen(with));
+}
+
+/* According to what the table says of the value. */
+static void offer_values(char **words, size_t n, const struct tl_option *option, const char *begin)
+{
+    static const char *const files[] = {"FILE", "DIR", "ELF"};
+    if (!strcmp(option->unit, "FMT"))
         offer_formats(begin);
-    else if (!strcmp(option, "--trace"))
+    else if (!strcmp(option->name, "trace"))
         offer_names(words, n, begin, false);
-    else
-        puts(":file");
+    else if (strchr(option->unit, '|'))
+        offer_words(option->unit, begin);
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+        if (begins(option->unit, files[i]))
+            puts(":file");
 }
 
 /* According to the usage lines. */
 static void offer_positional(const struct tl_command *command, char **words, size_t n,
                              const char *begin)
 {
-    const char *const use_end = strstr(command->help, "\n  --");
-    const size_t use_n = use_end ? (size_t)(use_end - command->help) : strlen(command->help);
-    char *const use = strndup(command->help, use_n);
-    if (!use)
-        return;
+    const char *const use = command->usage;
     const bool streams = strstr(use, "TRACE/") || strstr(use, "TRACE[/");
     if (!strcmp(command->name, "token") && n == 1)
-        offer_words("add list revoke", begin);
+        offer_words("add|list|revoke", begin);
     else if (!strcmp(command->name, "store"))
         n == 1 ? offer_words("copy", begin) : (void)puts(":file");
     else if (!strcmp(command->name, "completion"))
-        offer_words("bash zsh fish", begin);
-    else if (streams || strstr(use, " TRACE") || strstr(use, "(TRACE") || strstr(use, "[TRACE"))
+        offer_words("bash|zsh|fish", begin);
+    else if (begins(use, "TRACE") || strstr(use, " TRACE") || strstr(use, "(TRACE") ||
+             strstr(use, "[TRACE"))
         offer_names(words, n, begin, streams);
     else if (strstr(use, "FILE") || strstr(use, "INPUT"))
         puts(":file");
-    free(use);
 }
 
 int tl_cmd_complete(int argc, char **argv)
@@ -324,16 +314,17 @@ int tl_cmd_complete(int argc, char **argv)
         return TL_CLI_DONE;
     }
     const struct tl_command *const command = tl_command_find(argv[1]);
-    struct options options;
+    struct options options = {0};
     if (!command)
         return TL_CLI_DONE;
-    learn(command, &options);
+    tl_command_options(command, take_table, &options);
     char **const words = argv + 1; /* beginning with the command */
     const size_t n = (size_t)argc - 2;
-    if (n > 1 && takes_value(&options, words[n - 1]))
-        offer_values(words, n, words[n - 1], begin);
+    const struct tl_option *const option = n > 1 ? takes_value(&options, words[n - 1]) : NULL;
+    if (option)
+        offer_values(words, n, option, begin);
     else if (*begin == '-')
-        offer_options(command, &options, begin);
+        offer_options(&options, begin);
     else
         offer_positional(command, words, n, begin);
     return TL_CLI_DONE;

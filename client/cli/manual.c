@@ -1,23 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Manual pages, generated from the help texts of the commands as man(7) macros. */
+/*
+ * Manual pages in man(7) macros, from the same rows as help: packages always have pages that fit
+ * the executable in them.
+ */
 #include "cli/commands.h"
 
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-
-struct line {
-    const char *p;
-    size_t n;
-};
-
-static struct line next_line(const char **text)
-{
-    const char *const begin = *text;
-    const size_t n = strcspn(begin, "\n");
-    *text = begin + n + (begin[n] == '\n');
-    return (struct line){begin, n};
-}
 
 /* Print text for man(7): backslashes and dashes escaped, nothing mistaken for a macro. */
 static void put(const char *p, size_t n)
@@ -39,98 +28,82 @@ static void put_line(const char *p, size_t n)
     putchar('\n');
 }
 
-static size_t indent_of(struct line line)
-{
-    size_t n = 0;
-    while (n < line.n && line.p[n] == ' ')
-        n++;
-    return n;
-}
-
-/*
- * Position of two or more blanks that separate an option from its text; the length, if there are
- * none.
- */
-static size_t gap_of(struct line line, size_t from)
-{
-    for (size_t i = from; i + 1 < line.n; i++)
-        if (line.p[i] == ' ' && line.p[i + 1] == ' ')
-            return i;
-    return line.n;
-}
-
-static bool starts(struct line line, const char *with)
-{
-    const size_t n = strlen(with);
-    return line.n >= n && !memcmp(line.p, with, n);
-}
-
-/* " --rig NAME who sends": a tag, with its text below. */
-static void put_option(struct line line)
-{
-    const size_t from = indent_of(line);
-    const size_t gap = gap_of(line, from);
-    size_t text = gap;
-    while (text < line.n && line.p[text] == ' ')
-        text++;
-    fputs(".TP\n\\fB", stdout);
-    put(line.p + from, gap - from);
-    fputs("\\fR\n", stdout);
-    if (text < line.n)
-        put_line(line.p + text, line.n - text);
-}
-
-static void put_use(const char **help)
+static void put_usage(const struct tl_command *command)
 {
     puts(".SH SYNOPSIS\n.nf");
-    while (**help) {
-        const char *const before = *help;
-        const struct line line = next_line(help);
-        const bool first = starts(line, "usage: ");
-        if (!first && !starts(line, "       ")) {
-            *help = before;
-            break;
-        }
-        put_line(line.p + 7, line.n - 7);
+    for (const char *line = command->usage; *line;) {
+        const size_t n = strcspn(line, "\n");
+        printf("tracelake %s ", command->name);
+        put_line(line, n);
+        line += n + (line[n] == '\n');
     }
     puts(".fi");
 }
 
-/* Everything after the usage lines. */
-static void put_body(const char *help)
+static void put_about(const struct tl_command *command)
 {
-    bool in_options = false;
+    const char *text = command->about ? command->about : command->summary;
     puts(".SH DESCRIPTION");
-    while (*help) {
-        const struct line line = next_line(&help);
-        const size_t indent = indent_of(line);
-        if (line.n == 0) {
-            if (!in_options)
-                puts(".PP");
-        } else if (indent == 0 && line.p[line.n - 1] == ':') {
-            printf(".SS ");
-            put_line(line.p, line.n - 1);
-            in_options = true;
-        } else if (indent == 2 && line.p[2] == '-') {
-            if (!in_options)
-                puts(".SS Options");
-            in_options = true;
-            put_option(line);
-        } else {
-            if (indent == 0 && in_options) {
-                puts(".PP");
-                in_options = false;
-            }
-            put_line(line.p + indent, line.n - indent);
-        }
+    while (*text) {
+        const size_t n = strcspn(text, "\n"), indent = strspn(text, " ");
+        if (indent)
+            puts(".br");
+        put_line(text + indent, n - indent);
+        text += n + (text[n] == '\n');
+        if (*text && *text != ' ')
+            puts(".PP");
     }
+}
+
+/* Long ones may be broken in front of each optional part. */
+static void put_unit(const char *unit)
+{
+    while (*unit) {
+        const char *const part = strstr(unit + 1, "[,");
+        const size_t n = part ? (size_t)(part - unit) : strlen(unit);
+        put(unit, n);
+        unit += n;
+        if (part)
+            fputs("\\:", stdout);
+    }
+}
+
+static void put_option(const struct tl_option *option)
+{
+    fputs(".TP\n\\fB", stdout);
+    if (option->letter)
+        printf("\\-%c, ", option->letter);
+    fputs("\\-\\-", stdout);
+    put(option->name, strlen(option->name));
+    if (option->unit) {
+        putchar(' ');
+        put_unit(option->unit);
+    }
+    puts("\\fR");
+    put_line(option->help, strlen(option->help));
+}
+
+static void put_options(void *context, const struct tl_option *options)
+{
+    bool titled = false;
+    for (; !tl_option_ends(options); options++)
+        if (!options->name) {
+            fputs(".SS ", stdout);
+            put_line(options->help, strlen(options->help) - 1);
+            titled = true;
+        } else if (options->help) {
+            if (!titled)
+                puts(".SS Options");
+            titled = true;
+            put_option(options);
+        }
 }
 
 static void put_head(const char *name, const char *summary)
 {
-    printf(
-        ".\\\" Made of the command's own help.\n.TH %s 1 \"\" \"tracelake %s\" \"User Commands\"\n",
-        name, TL_VERSION);
+    printf(".\\\" Made of the command's own table.\n.TH %s 1 \"\" \"tracelake %s\" \"User "
+           "Commands\"\n",
+           name, TL_VERSION);
     printf(".SH NAME\n");
     put(name, strlen(name));
     fputs(" \\- ", stdout);
@@ -185,10 +158,10 @@ void tl_manual_print(const struct tl_command *command)
         print_all();
         return;
     }
-    const char *help = command->help;
     snprintf(name, sizeof name, "tracelake-%s", command->name);
     put_head(name, command->summary);
-    put_use(&help);
-    put_body(help);
+    put_usage(command);
+    put_about(command);
+    tl_command_options(command, put_options, NULL);
     put_end();
 }

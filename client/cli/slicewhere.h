@@ -17,13 +17,18 @@ struct tl_slice_where {
     uint64_t warm_up;    /* preceding instructions to include */
 };
 
-#define TL_SLICE_WHERE_ARGS(w)                                                                     \
-    {"from-symbol", 0, TL_ARG_TEXT, &(w).from_symbol}, {"from-pc", 0, TL_ARG_TEXT, &(w).from_pc},  \
-        {"to-symbol", 0, TL_ARG_TEXT, &(w).to_symbol}, {"to-pc", 0, TL_ARG_TEXT, &(w).to_pc},      \
-        {"symbols", 0, TL_ARG_TEXT, &(w).symbols}, {"occurrence", 0, TL_ARG_U64, &(w).occurrence}, \
-        {"count", 0, TL_ARG_COUNT, &(w).count},                                                    \
-    {                                                                                              \
-        "warm-up", 0, TL_ARG_COUNT, &(w).warm_up                                                   \
+#define TL_SLICE_WHERE_ARGS(w)                                                                       \
+    {"from-symbol",    0,   TL_ARG_TEXT,                                                             \
+     &(w).from_symbol, "F", "where it begins: the start of the function F"},                         \
+        {"from-pc", 0, TL_ARG_TEXT, &(w).from_pc, "ADDR", "… an address (hexadecimal) is executed"}, \
+        {"occurrence", 0, TL_ARG_U64, &(w).occurrence, "N", "… the N-th time (default 1)"},          \
+        {"to-symbol",    0,   TL_ARG_TEXT,                                                           \
+         &(w).to_symbol, "F", "where it ends, the next time: as --from-symbol"},                     \
+        {"to-pc", 0, TL_ARG_TEXT, &(w).to_pc, "ADDR", "… as --from-pc"},                             \
+        {"count", 0, TL_ARG_COUNT, &(w).count, "N", "instructions"},                                 \
+        {"warm-up", 0, TL_ARG_COUNT, &(w).warm_up, "N", "also include N instructions before it"},    \
+    {                                                                                                \
+        "symbols", 0, TL_ARG_TEXT, &(w).symbols, "ELF[@BIAS]", "the program with the functions"      \
     }
 
 /* Find it in the file, within the range's instructions, and narrow the range to it. TL_ARGS_GO, or

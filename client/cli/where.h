@@ -17,14 +17,20 @@ struct tl_where {
     uint64_t warm_up;    /* additional warm-up instructions before the range */
 };
 
-#define TL_WHERE_ARGS(w)                                                                           \
-    {"from-symbol", 0, TL_ARG_TEXT, &(w).from_symbol}, {"from-pc", 0, TL_ARG_TEXT, &(w).from_pc},  \
-        {"from-event", 0, TL_ARG_TEXT, &(w).from_event},                                           \
-        {"to-symbol", 0, TL_ARG_TEXT, &(w).to_symbol}, {"to-pc", 0, TL_ARG_TEXT, &(w).to_pc},      \
-        {"to-event", 0, TL_ARG_TEXT, &(w).to_event},                                               \
-        {"occurrence", 0, TL_ARG_U64, &(w).occurrence}, {"count", 0, TL_ARG_COUNT, &(w).count},    \
-    {                                                                                              \
-        "warm-up", 0, TL_ARG_COUNT, &(w).warm_up                                                   \
+#define TL_WHERE_ARGS(w)                                                                             \
+    {"from-symbol",    0,   TL_ARG_TEXT,                                                             \
+     &(w).from_symbol, "F", "where it begins: a call of the function F"},                            \
+        {"from-pc", 0, TL_ARG_TEXT, &(w).from_pc, "ADDR", "… an address (hexadecimal) is executed"}, \
+        {"from-event",    0,      TL_ARG_TEXT,                                                       \
+         &(w).from_event, "KIND", "… an event occurs, see 'find --event'"},                          \
+        {"occurrence", 0, TL_ARG_U64, &(w).occurrence, "N", "… the N-th time (default 1)"},          \
+        {"to-symbol",    0,   TL_ARG_TEXT,                                                           \
+         &(w).to_symbol, "F", "where it ends, the next time: as --from-symbol"},                     \
+        {"to-pc", 0, TL_ARG_TEXT, &(w).to_pc, "ADDR", "… as --from-pc"},                             \
+        {"to-event", 0, TL_ARG_TEXT, &(w).to_event, "KIND", "… as --from-event"},                    \
+        {"count", 0, TL_ARG_COUNT, &(w).count, "N", "instructions"},                                 \
+    {                                                                                                \
+        "warm-up", 0, TL_ARG_COUNT, &(w).warm_up, "N", "also include N instructions before it"       \
     }
 
 bool tl_where_given(const struct tl_where *where);

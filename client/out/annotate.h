@@ -31,10 +31,15 @@ struct tl_annotate_args {
     struct tl_annotate_options options; /* `disasm` as given, the rest from tl_annotate_open() */
 };
 #define TL_ANNOTATE_ARGS(args)                                                                     \
-    {"disasm", 0, TL_ARG_FLAG, &(args).options.disasm},                                            \
-        {"symbols", 0, TL_ARG_LIST, &(args).symbols},                                              \
+    {"disasm",    0,                                                                               \
+     TL_ARG_FLAG, &(args).options.disasm,                                                          \
+     NULL,        "flow text: each instruction followed by its assembly text"},                    \
+        {"symbols",    0,                                                                          \
+         TL_ARG_LIST,  &(args).symbols,                                                            \
+         "ELF[@BIAS]", "… and its function, by this file's symbols"},                              \
     {                                                                                              \
-        "source", 0, TL_ARG_FLAG, &(args).source                                                   \
+        "source", 0, TL_ARG_FLAG, &(args).source, NULL,                                            \
+            "… and its source line, by the same file's debug information"                        \
     }
 /* Open the files. Returns TL_ARGS_GO, or the exit status if an error was reported. */
 int tl_annotate_open(struct tl_annotate_args *args, const char *command);

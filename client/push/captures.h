@@ -4,14 +4,36 @@
 #define TL_PUSH_CAPTURES_H
 
 #include "import/bundle.h"
+#include "terminal/args.h"
 
-/* Options that give the locations of executed code; they fill a struct tl_code_places. */
-#define TL_CLI_PLACES(places)                                                                      \
-    {"symfs", 0, TL_ARG_TEXT, &(places).symfs},                                                    \
-        {"buildid-dir", 0, TL_ARG_TEXT, &(places).buildid_dir},                                    \
-        {"vmlinux", 0, TL_ARG_TEXT, &(places).vmlinux},                                            \
+/* The options that say what a capture is and where its code is; the latter fill a struct
+ * tl_code_places. */
+#define TL_CAPTURE_ARGS(format, config, images, places)                                            \
+    {"format",                                                                                     \
+     0,                                                                                            \
+     TL_ARG_TEXT,                                                                                  \
+     &(format),                                                                                    \
+     "FMT",                                                                                        \
+     "tpiu[,sync=none|fsync|hsync] etm4 ete etm3 ptm mtb itm stm[,id=0x10] orbflow di pt stf "     \
+     "perf; RISC-V: ntrace nexus-sifive[,src_bits=N] etrace-encap etrace-smi etrace-esp32"},       \
+        {"config",  0,      TL_ARG_TEXT,                                                           \
+         &(config), "FILE", "configuration of the decoder: sources, registers (INI)"},             \
+        {"image",                                                                                  \
+         0,                                                                                        \
+         TL_ARG_LIST,                                                                              \
+         &(images),                                                                                \
+         "FILE[@ADDR][,space=EL1N][,context=ID][,vmid=ID][,source=nt.N][,offset=N][,length=N][,"   \
+         "from=TICKS][,until=TICKS]",                                                              \
+         "program image; may be given more than once"},                                            \
+        {"symfs",     0,                                                                           \
+         TL_ARG_TEXT, &(places).symfs,                                                             \
+         "DIR",       "perf: root of the traced machine's files (default: this machine's)"},       \
+        {"buildid-dir",         0,     TL_ARG_TEXT,                                                \
+         &(places).buildid_dir, "DIR", "perf: perf's build-ID cache (default: ~/.debug)"},         \
+        {"vmlinux", 0, TL_ARG_TEXT, &(places).vmlinux, "FILE", "perf: the kernel's ELF file"},     \
     {                                                                                              \
-        "kcore", 0, TL_ARG_TEXT, &(places).kcore                                                   \
+        "kcore", 0, TL_ARG_TEXT, &(places).kcore, "FILE",                                          \
+            "perf: a copy of /proc/kcore, or the folder that contains it"                          \
     }
 
 struct tl_cli_captures {

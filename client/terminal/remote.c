@@ -95,7 +95,7 @@ int tl_remote_connect(struct tracelake **out, const struct tl_remote *remote)
     return status == TL_REMOTE_AWAY ? tl_remote_fail(NULL, &error) : status;
 }
 
-int tl_remote_each_trace(int argc, char **argv, const struct tl_arg *args,
+int tl_remote_each_trace(int argc, char **argv, const struct tl_option *args,
                          const struct tl_remote *remote,
                          int (*each)(void *context, struct tracelake *lake, const char *trace),
                          void *context)

@@ -22,18 +22,40 @@ struct tl_remote {
 
 /* The options that fill a struct tl_remote, for a command's argument table. */
 #define TL_REMOTE_ARGS(r)                                                                          \
-    {"server", 0, TL_ARG_TEXT, &(r).url}, {"token", 0, TL_ARG_TEXT, &(r).token},                   \
-        {"cafile", 0, TL_ARG_TEXT, &(r).cafile},                                                   \
-        {"fingerprint", 0, TL_ARG_TEXT, &(r).fingerprint}, {"cert", 0, TL_ARG_TEXT, &(r).cert},    \
-        {"key", 0, TL_ARG_TEXT, &(r).key}, {"insecure", 0, TL_ARG_FLAG, &(r).insecure},            \
+    {.help = "server:"},                                                                           \
+        {"server",                                                                                 \
+         0,                                                                                        \
+         TL_ARG_TEXT,                                                                              \
+         &(r).url,                                                                                 \
+         "URL",                                                                                    \
+         "http://HOST:PORT or https://HOST:PORT (default: $TRACELAKE_SERVER, or "                  \
+         "http://127.0.0.1:7070); URL,URL,…: several servers of one lake, tried in turn"},         \
+        {"token",    0,      TL_ARG_TEXT,                                                          \
+         &(r).token, "FILE", "file with the access token (default: $TRACELAKE_TOKEN)"},            \
+        {"cafile",    0,      TL_ARG_TEXT,                                                         \
+         &(r).cafile, "FILE", "certificates to trust with https (default: $TRACELAKE_CAFILE)"},    \
+        {"fingerprint",                                                                            \
+         0,                                                                                        \
+         TL_ARG_TEXT,                                                                              \
+         &(r).fingerprint,                                                                         \
+         "HEX",                                                                                    \
+         "SHA-256 of the server's certificate, instead of --cafile (default: "                     \
+         "$TRACELAKE_FINGERPRINT); HEX,HEX,…: one of these"},                                      \
+        {"cert",    0,      TL_ARG_TEXT,                                                           \
+         &(r).cert, "FILE", "client certificate (default: $TRACELAKE_CERT)"},                      \
+        {"key",    0,      TL_ARG_TEXT,                                                            \
+         &(r).key, "FILE", "its key (default: $TRACELAKE_KEY, or in the same file)"},              \
+        {"insecure", 0, TL_ARG_FLAG, &(r).insecure, NULL, "accept any certificate"},               \
     {                                                                                              \
-        "timeout", 0, TL_ARG_U64, &(r).timeout                                                     \
+        "timeout", 0, TL_ARG_U64, &(r).timeout, "SECONDS",                                         \
+            "give up after this long without progress (default 60)"                                \
     }
 
 /* The option of commands that name functions. */
 #define TL_NAMES_ARG(r)                                                                            \
     {                                                                                              \
-        "mangled", 0, TL_ARG_FLAG, &(r).mangled                                                    \
+        "mangled", 0, TL_ARG_FLAG, &(r).mangled, NULL,                                             \
+            "name C++ and Rust functions as in their files, not demangled"                         \
     }
 
 /* Connect, or report why not: TL_ARGS_GO, or the exit status to return. */
@@ -48,7 +70,7 @@ int tl_remote_try(struct tracelake **out, const struct tl_remote *remote,
  * Run a command on each of several traces, on one connection: parse the arguments, which include
  * `remote`, and call `each`, which returns an exit status, for every TRACE. Returns the worst.
  */
-int tl_remote_each_trace(int argc, char **argv, const struct tl_arg *args,
+int tl_remote_each_trace(int argc, char **argv, const struct tl_option *args,
                          const struct tl_remote *remote,
                          int (*each)(void *context, struct tracelake *lake, const char *trace),
                          void *context);

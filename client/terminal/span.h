@@ -13,9 +13,11 @@ struct tl_span {
 
 /* For a command's argument table. */
 #define TL_SPAN_ARGS(s)                                                                            \
-    {"insn", 0, TL_ARG_RANGE, &(s).insn},                                                          \
+    {"insn",    0,     TL_ARG_RANGE,                                                               \
+     &(s).insn, "A:B", "only instructions A to B-1 (A: to the end, :B from the start)"},           \
     {                                                                                              \
-        "time", 0, TL_ARG_TIMES, &(s).time                                                         \
+        "time", 0, TL_ARG_TIMES, &(s).time, "A:B",                                                 \
+            "only this time: 1.5ms:2ms, 59.7ms:+200us, or in the stream's unit"                    \
     }
 
 /* TL_ARGS_GO, or the exit status if both are given, which is reported. */

@@ -40,7 +40,6 @@ struct tl_arg_range {
 
 struct tl_arg {
     const char *name;
-    char letter; /* short form on the command line, 0: none */
     enum tl_arg_kind kind;
     void *value; /* of the kind's type; unchanged if the argument is absent */
 };

@@ -14,11 +14,11 @@
 
 int tl_quota_add(struct tl_quota *quota, const char *word)
 {
-    const struct tl_arg known[] = {{"bytes", 0, TL_ARG_SIZE, &quota->bytes},
-                                   {"traces", 0, TL_ARG_U64, &quota->traces},
-                                   {"rate", 0, TL_ARG_SIZE, &quota->rate},
-                                   {"calls", 0, TL_ARG_U64, &quota->calls},
-                                   {NULL, 0, 0, NULL}};
+    const struct tl_arg known[] = {{"bytes", TL_ARG_SIZE, &quota->bytes},
+                                   {"traces", TL_ARG_U64, &quota->traces},
+                                   {"rate", TL_ARG_SIZE, &quota->rate},
+                                   {"calls", TL_ARG_U64, &quota->calls},
+                                   {0}};
     char value[32];
     const size_t n = strcspn(word, "=");
     const struct tl_arg *const arg = word[n] ? tl_arg_find(known, word, n) : NULL;

@@ -102,10 +102,10 @@ static bool append(char *to, size_t size, const char *text)
 static int take_part(struct parts *parts, const char *part, struct tl_fail *fail)
 {
     const struct tl_arg ours[] = {
-        {"rig", 0, TL_ARG_TEXT, &parts->rig},         {"config", 0, TL_ARG_TEXT, &parts->config},
-        {"shards", 0, TL_ARG_TEXT, &parts->shards},   {"start", 0, TL_ARG_TEXT, &parts->start},
-        {"reset", 0, TL_ARG_TEXT, &parts->reset},     {"order", 0, TL_ARG_TEXT, &parts->order},
-        {"control", 0, TL_ARG_TEXT, &parts->control}, {0}};
+        {"rig", TL_ARG_TEXT, &parts->rig},         {"config", TL_ARG_TEXT, &parts->config},
+        {"shards", TL_ARG_TEXT, &parts->shards},   {"start", TL_ARG_TEXT, &parts->start},
+        {"reset", TL_ARG_TEXT, &parts->reset},     {"order", TL_ARG_TEXT, &parts->order},
+        {"control", TL_ARG_TEXT, &parts->control}, {0}};
     const size_t n = strcspn(part, "=");
     const struct tl_arg *const arg = part[n] ? tl_arg_find(ours, part, n) : NULL;
     if (arg && !tl_arg_set(arg, part + n + 1))

@@ -52,8 +52,30 @@ def commands(lab):
             if not line.startswith('help\t')]
 
 
-# Options that a command accepts because others do, or that are its default. (-o is also --output.)
-WITHOUT_EFFECT = {'push': {'resume'}, 'show': {'label'}, 'slice': {'from', 'to'}}
+# Options that a command accepts without telling: its default, or another name of one that it tells of.
+HIDDEN = {'push': {'resume'}, 'slice': {'from', 'to'}}
+
+
+@test
+def options_are_told(lab):
+    """Help, manual page and completion of each command have the same options, all but the hidden ones, in lines that
+    fit; the beginning of an option is none."""
+    for name in commands(lab):
+        known = {line.split()[0] for line in lab.run(name, '--options').text().splitlines()}
+        hidden = HIDDEN.get(name, set()) | ({'out'} if 'output' in known else set())
+        text = lab.run(name, '--help').text()
+        check(text == lab.run('help', name).text() and text.startswith('usage: tracelake %s ' % name), name, text)
+        told = set(re.findall(r'(?m)^  (?:-\w, )?--([a-z0-9-]+)', text))
+        check(told == known - hidden - {'help'}, name, 'help', told ^ (known - hidden))
+        check(all(len(line) <= 96 for line in text.splitlines()), name, text)
+        offered = [line.split('\t') for line in lab.run('complete', name, '--').text().splitlines()]
+        check({word[2:] for word, _ in offered} == told | {'help'}, name, 'completion', offered)
+        check(all(what for _, what in offered), name, offered)
+        for option in sorted(told)[:1] + sorted(told)[-1:]:
+            begin = option[:-1]
+            if begin not in known:
+                failed = lab.fails(2, 'unknown option --%s: options are not abbreviated' % begin, name, '--' + begin)
+                check('--' + option in failed.err.decode(), name, begin)
 
 
 @test
@@ -67,7 +89,7 @@ def manual_pages(lab):
         known = {line.split()[0] for line in lab.run(name, '--options').text().splitlines()}
         shown = set(re.findall(r'\\-\\-([a-z0-9]+(?:\\-[a-z0-9]+)*)', page))
         shown = {option.replace('\\-', '-') for option in shown}
-        missing = known - shown - {'help', 'output', 'out'} - WITHOUT_EFFECT.get(name, set())
+        missing = known - shown - {'help', 'out'} - HIDDEN.get(name, set())
         check(not missing, name, 'does not tell of', missing)
         check('.SH SYNOPSIS' in page and '.SH DESCRIPTION' in page, name)
     library = read(prefix, 'share/man/man3/libtracelake.3')

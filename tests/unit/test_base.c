@@ -171,12 +171,12 @@ static void arguments_by_a_table(void **state)
     static struct tl_arg_list list;
     struct tl_arg_range range = {0};
     const struct tl_arg args[] = {
-        {"flag", 0, TL_ARG_FLAG, &flag},
-        {"text", 0, TL_ARG_TEXT, &text},
-        {"n", 0, TL_ARG_U64, &number},
-        {"size", 0, TL_ARG_SIZE, &size},
-        {"list", 0, TL_ARG_LIST, &list},
-        {"range", 0, TL_ARG_RANGE, &range},
+        {"flag", TL_ARG_FLAG, &flag},
+        {"text", TL_ARG_TEXT, &text},
+        {"n", TL_ARG_U64, &number},
+        {"size", TL_ARG_SIZE, &size},
+        {"list", TL_ARG_LIST, &list},
+        {"range", TL_ARG_RANGE, &range},
         {0},
     };
     static const struct {
