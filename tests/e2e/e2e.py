@@ -333,52 +333,6 @@ def again(lab):
     return described(lab) + ['--trace', 'again', lab.path('raw')]
 
 
-def kill_while_pushing(lab, retry):
-    """Push a capture slowly, and kill the server in the middle. Returns the push."""
-    simulated(lab, 300000)
-    wait_sealed(lab, 'sim')
-    push = lab.spawn('push', '--rate', '150K', '--retry', str(retry), *again(lab))
-    wait_offset(lab, 'again', 60000)
-    lab.kill()
-    return push
-
-
-@test
-def killed_and_resumed(lab):
-    """kill -9 in the middle of a push, a new server, and another push: as if nothing had happened."""
-    push = kill_while_pushing(lab, 0)
-    check(push.wait(60) == 3, push.stderr.read())
-    lab.start()
-    had = lab.offset('again')
-    check(0 < had < 300000, had)
-    resumed = lab.run('push', *again(lab))
-    check(b'going on at byte' in resumed.err, resumed)
-    compare_again(lab)
-
-
-@test
-def killed_and_reconnected(lab):
-    """The same, but the push waits for the server to return."""
-    push = kill_while_pushing(lab, 60)
-    broken = push.stderr.readline()  # printed when it has noticed and begins to retry
-    check(b'again: ' in broken and b'connected again' not in broken, broken)
-    lab.start()
-    out, err = push.communicate(timeout=120)
-    check(push.returncode == 0, out, err)
-    check(b'connected again' in err, err)
-    compare_again(lab)
-
-
-def compare_again(lab):
-    with open(lab.path('raw'), 'rb') as f:
-        raw = f.read()
-    check(lab.raw('again') == raw, 'raw bytes differ')
-    a, b = lab.run('get', 'sim', '--text').out, lab.run('get', 'again', '--text').out
-    if a != b:
-        same_streams(streams(a.decode()), streams(b.decode()), 'after the kill')
-        raise AssertionError('the streams come in another order')
-
-
 @test
 def bad_input(lab):
     """Bad input gets a clear message and the right status; the server continues, and nothing is lost."""

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Pushes over bad networks and to bad disks, and getting the rig's bytes back. usage: rigs.py BUILD [NAME…]
 
-TL_CUTS=200: cut a push this many times by FIN and by RST, instead of 12 each. TL_SEED: determines where.
+TL_CUTS=200: cut each push this many times, instead of 4. TL_SEED: determines where.
 """
 
 import http.client
@@ -23,7 +23,7 @@ from lab import check, free_port, main, wait  # noqa: E402
 from e2e import simulated, wait_offset, wait_sealed  # noqa: E402
 
 TESTS = {}
-CUTS = int(os.environ.get('TL_CUTS', '12'))
+CUTS = int(os.environ.get('TL_CUTS', '4'))
 
 
 def test(function):
@@ -33,7 +33,8 @@ def test(function):
 
 class Proxy:
     """Forwards TCP. Each connection in turn gets a plan: the number of bytes in both directions after which it is
-    cut, and how: 'fin', 'rst', or 'swallow': it stays open and forwards nothing more."""
+    cut, and how: 'fin', 'rst', or 'swallow': it stays open and forwards nothing more. While there is no server,
+    connections are closed at once."""
 
     def __init__(self, port, plans):
         self.port = port
@@ -53,9 +54,13 @@ class Proxy:
         while True:
             try:
                 client, _ = self.listener.accept()
-                server = socket.create_connection(('127.0.0.1', self.port))
             except OSError:
                 return
+            try:
+                server = socket.create_connection(('127.0.0.1', self.port))
+            except OSError:
+                client.close()
+                continue
             plan = self.plans.pop(0) if self.plans else (None, None)
             state = {'left': plan[0], 'how': plan[1], 'lock': threading.Lock(), 'over': False}
             for a, b in ((client, server), (server, client)):
@@ -120,57 +125,66 @@ def described(lab):
             lab.path('demo.elf'), '--rig', 'sim-etm']
 
 
-def cut_push(lab, how, tls):
-    """Push through a proxy that cuts at random positions, with default options."""
+class CutPush:
+    """A push of the simulated capture through a proxy that cuts its connections at random positions, with default
+    options."""
+
+    def __init__(self, lab, dice, how, tls):
+        # Also in the first bytes of a connection; only there must the server be reachable at first. All cuts are
+        # before the capture's last byte.
+        reach = min(10000, 60000 // CUTS)
+        plans = [(dice.choice([dice.randrange(1, 400), dice.randrange(1, reach)]), how) for _ in range(CUTS)]
+        plans[0] = (30000, how)
+        self.trace = 'cut-%s%s' % (how, '-tls' if tls else '')
+        self.proxy = Proxy(lab.tls_port if tls else lab.port, plans)
+        server = ['--server', '%s://127.0.0.1:%d' % ('https' if tls else 'http', self.proxy.url_port)]
+        self.push = lab.spawn('push', *server, *(['--insecure'] if tls else []), *described(lab), '--trace',
+                              self.trace, '--chunk', '2000', '--rate', '150K', '--quiet', lab.path('raw'))
+
+    def end(self):
+        _, told = self.push.communicate(timeout=900)
+        check(self.push.returncode == 0, self.trace, told.decode())
+        # The server's end may have come before that of one of the plans.
+        check(not self.proxy.plans and self.proxy.cuts >= CUTS - 1, self.trace, 'only', self.proxy.cuts, 'cuts')
+
+
+@test
+def interrupted(lab):
+    """A capture is pushed in several ways at once: over connections that are closed or reset at random bytes, plain
+    and with TLS, and directly, with retries and without. The server is killed under all of them and started again.
+    Each push ends by itself, but for that without retries, which is run again, with identical bytes and flow."""
     dice = seeded()
-    simulated(lab, 200000)
-    # Also in the first bytes of a connection; only there must the server be reachable at first. All cuts are before
-    # the capture's last byte.
-    reach = min(10000, 400000 // CUTS)
-    plans = [(dice.choice([dice.randrange(1, 400), dice.randrange(1, reach)]), how)
-             for _ in range(CUTS)]
-    plans[0] = (30000, how)
-    proxy = Proxy(lab.tls_port if tls else lab.port, plans)
-    server = ['--server', '%s://127.0.0.1:%d' % ('https' if tls else 'http', proxy.url_port)]
-    if tls:
-        server.append('--insecure')
-    trace = 'cut-' + how
+    simulated(lab, 100000)
+    wait_sealed(lab, 'sim')
+    cut = [CutPush(lab, dice, how, tls) for how in ('fin', 'rst') for tls in (False, True)]
+
+    def direct(trace, *more):
+        return lab.spawn('push', '--rate', '50K', *described(lab), '--trace', trace, *more, lab.path('raw'))
+    patient, hasty = direct('patient', '--retry', '60'), direct('hasty', '--retry', '0')
     try:
-        args = [lab.tracelake, 'push', *server, *described(lab), '--trace', trace, '--chunk', '2000',
-                lab.path('raw')]
-        done = subprocess.run(args, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=900)
-        check(done.returncode == 0, done.stderr.decode())
-        check(proxy.cuts == CUTS, 'only', proxy.cuts, 'cuts')
+        wait_offset(lab, 'patient', 30000)
+        wait_offset(lab, 'hasty', 30000)
+        lab.kill()
+        check(hasty.wait(60) == 3, hasty.stderr.read())
+        told = patient.stderr.readline()  # printed when it has noticed and begins to retry
+        check(b'patient: ' in told and b'connected again' not in told, told)
+        lab.start()
+        check(0 < lab.offset('hasty') < 100000, lab.offset('hasty'))
+        resumed = lab.run('push', *described(lab), '--trace', 'hasty', lab.path('raw'))
+        check(b'going on at byte' in resumed.err, resumed)
+        _, told = patient.communicate(timeout=300)
+        check(patient.returncode == 0 and b'connected again' in told, told)
+        for one in cut:
+            one.end()
     finally:
-        proxy.close()
+        for one in cut:
+            one.proxy.close()
     with open(lab.path('raw'), 'rb') as f:
         sent = f.read()
-    check(lab.run('raw', trace, '-').out == sent, 'the stored bytes are not those that were sent')
-    check(lab.run('get', trace, '--text').out == lab.run('get', 'sim', '--text').out, 'flow')
-
-
-@test
-def cut_by_fin(lab):
-    """A push whose connections are closed at random bytes ends by itself, with identical bytes."""
-    cut_push(lab, 'fin', False)
-
-
-@test
-def cut_by_rst(lab):
-    """The same with resets."""
-    cut_push(lab, 'rst', False)
-
-
-@test
-def cut_by_rst_tls(lab):
-    """The same with resets of TLS connections."""
-    cut_push(lab, 'rst', True)
-
-
-@test
-def cut_by_fin_tls(lab):
-    """The same with closed TLS connections."""
-    cut_push(lab, 'fin', True)
+    flow = lab.run('get', 'sim', '--text').out
+    for trace in ['patient', 'hasty'] + [one.trace for one in cut]:
+        check(lab.raw(trace) == sent, trace, 'has other bytes than were sent')
+        check(lab.run('get', trace, '--text').out == flow, trace, 'has another flow')
 
 
 @test
@@ -399,9 +413,13 @@ class Recorder(Proxy):
         while True:
             try:
                 client, _ = self.listener.accept()
-                server = socket.create_connection(('127.0.0.1', self.port))
             except OSError:
                 return
+            try:
+                server = socket.create_connection(('127.0.0.1', self.port))
+            except OSError:
+                client.close()
+                continue
             kept = bytearray()
             self.recorded.append(kept)
             threading.Thread(target=self.copy, args=(client, server, kept), daemon=True).start()
