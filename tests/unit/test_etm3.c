@@ -120,19 +120,8 @@ struct example {
 #define BYTES(text) text, sizeof text - 1
 
 static const struct example examples[] = {
-    /* 64 bits of a timestamp end with their ninth byte, whatever its bit 7 is */
-    {&etm35, BYTES(A I "\x42\x80\x80\x80\x80\x80\x80\x80\x80\x81\x84"),
-     "O; T 9295429630892703744; I 1000"},
-    /* an A-sync may have more zeros, in the middle of a trace, too */
-    {&etm35, BYTES(A I "\x84\0" A "\x08\x01\x03\x10\0\0\x84"), "O; I 1000; I 1002"},
     /* a place that the walk did not come to */
     {&etm35, BYTES(A I "\x84" A "\x08\x01\x05\x10\0\0\x84"), "O; I 1000; G no-path; I 1004"},
-    /* the exception in the fifth address byte of the original encoding */
-    {&etm35, BYTES(A I "\x84\x8d\x80\x80\x80\x88\x84"), "O; I 1000; X irq 14 1002; I 0018"},
-    {&m4, BYTES(A I "\x84\x81\x48\x90\x01"), "O; I 1000; X irq8 24 1002"},
-    {&m4, BYTES(A I "\x88\x81\x48\x30"), "O; I 1000; X irq0 16 1002"},
-    /* a load or store that was under way is executed, then what is at the second address */
-    {&etm35, BYTES(A "\x08\xa1\x01\x10\0\0\x11\x84"), "O; I 1000; I 1010"},
     /* data trace: of an instruction that is no load or store; a load, a byte, several transfers */
     {&data, BYTES(A I "\x84\x2e\x84\xa0\x01\x11\x22\x33\x44\x84"),
      "O; I 1000; A data access addr=0x5004 value=0x44332211; I 1002"},
@@ -175,14 +164,11 @@ static const struct example examples[] = {
                                                                           "9")},
     /* reserved P-headers are no atoms */
     {&etm35, BYTES(A I "\x84\xc2\x84"), "O; I 1000; G bad-packet"},
-    {&etm35, BYTES(A I "\x84\x92\x84" A I "\x84"), "O; I 1000; G bad-packet; O; I 1000"},
     {&cycles,
      BYTES(A "\x70\x05"
              "\x21\x01\x10\0\0"
              "\x88\xa4\x84\x92\x96"),
      "Y 5; O; Y 1; I 1000; Y 1; I 1002; Y 3; I 1004; I 1006; I 1008"},
-    /* what a buffer writes behind the trace is no branch */
-    {&etm35, BYTES(A I "\x88\x01\0\0\0\0\0\0\0"), "O; I 1000; I 1002"},
     {&ptm11, BYTES(A "\x08\x01\x10\0\0\x21\x72\x09"), "O; I 1000; I 1002; I 1004; I 1006; I 1008"},
     {&ptm_cycles,
      BYTES(A "\x08\x01\x10\0\0\x21\x04"

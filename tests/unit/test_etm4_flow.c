@@ -327,11 +327,6 @@ static void knows_the_m_profile(void **state)
     struct tl_etm4_config c = plain;
     c.m_profile = true;
     EXPECT(&c, BEGUN "X SysTick 15 -\n", BEGIN, EXC(15, 1), AT(0xfffffffe));
-    /* the architecture's numbers, whatever the encoding of the type */
-    EXPECT(&c, BEGUN "X irq0 16 0000000000001000\n", BEGIN, EXC(16, 1), AT(0x1000));
-    EXPECT(&c, BEGUN "X irq7 23 0000000000001000\n", BEGIN, EXC(23, 1), AT(0x1000));
-    EXPECT(&c, BEGUN "X irq8 24 0000000000001000\n", BEGIN, EXC(0x208, 1), AT(0x1000));
-    EXPECT(&c, BEGUN "X irq38 54 0000000000001000\n", BEGIN, EXC(0x226, 1), AT(0x1000));
     EXPECT(&c, BEGUN "X irq503 519 0000000000001000\n", BEGIN, EXC(0x3f7, 1), AT(0x1000));
     EXPECT(&c, BEGUN "X debug-halt - 0000000000001000\n", BEGIN, EXC(24, 1), AT(0x1000));
     /* an exception return is a P0 element, in Armv7-M and in Armv8-M */
@@ -342,13 +337,6 @@ static void knows_the_m_profile(void **state)
                BEGIN, E, EXC(11, 1), AT(0x1014), AT(0x1008), N, {.type = TL_ETM4_EXCEPTION_RETURN},
                AT(0x1014), E, COMMIT(5));
     }
-}
-
-/* A little earlier is no new time segment; much earlier is. */
-static void times_that_go_back(void **state)
-{
-    EXPECT(&plain, BEGUN "T 5000\nT 3976\nA time-restart 3976 2951\nT 2951\nT 9000\n", BEGIN,
-           TIME(5000), TIME(3976), TIME(2951), TIME(9000));
 }
 
 static void knows_ete(void **state)
@@ -716,7 +704,6 @@ int main(void)
         cmocka_unit_test(keeps_the_newest_returns),
         cmocka_unit_test(takes_exceptions),
         cmocka_unit_test(knows_the_m_profile),
-        cmocka_unit_test(times_that_go_back),
         cmocka_unit_test(knows_ete),
         cmocka_unit_test(takes_source_addresses),
         cmocka_unit_test(takes_q_elements),

@@ -150,13 +150,6 @@ static void begins_at_the_first_byte(void **state)
     run_stream(&tl_itm_ops, &source, within, sizeof within, 0, &r);
     assert_string_equal((char *)r.text.p, "G sync\nS itm 1 01\n");
     free_stream(&r);
-    static const uint8_t printed[] = {0x01, 'b', 0xc0, 0xe8, 0x07, 0x01, 'o',  0x01, 'o',  0x01,
-                                      't',  1,   '\n', 0xc0, 0x0a, 0x01, 'a',  0xc0, 0x88, 0x27,
-                                      0x01, 'd', 0x01, 'c',  0x01, '\n', 0xc0, 0x0a};
-    assert_text(printed, sizeof printed,
-                "A time 1000\nS itm 0 62\nA time 1010\nS itm 0 6f\nS itm 0 6f\nS itm 0 74\n"
-                "S itm 0 0a\nA time 6010\nS itm 0 61\nA time 6020\nS itm 0 64\nS itm 0 63\n"
-                "S itm 0 0a\n");
 }
 
 static void any_bytes_any_chunking(void **state)

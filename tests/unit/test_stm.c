@@ -71,7 +71,6 @@ static void timestamps_replace_low_nibbles(void **state)
         "A time 1152921504606846977\nA stm flag 0.0\n");
     /* Version 4: Gray code; 0b110 is 4. */
     assert_text(ASYNC "f004 e16 f0110", "A time 4\nA stm flag 0.0\nA time 0\n");
-    assert_text(ASYNC "f004 eec000000080000001", "A time 9223372041149743102\nA stm flag 0.0\n");
 }
 
 static void timestamps_begin_again(void **state)
@@ -90,8 +89,6 @@ static void the_other_packets(void **state)
 
 static void a_bad_header_costs_one_sync_period(void **state)
 {
-    assert_text(ASYNC "f003 401 f1 402 403 " ASYNC "f003 404",
-                "S stm 0.0 01\nG bad-packet\nS stm 0.0 04\n");
     /* An interrupted synchronisation. */
     assert_text(ASYNC "f003 ffff3 402 " ASYNC " f003 403", "G bad-packet\nS stm 0.0 03\n");
     assert_text("4ab 0 " ASYNC "f003 404", "G sync\nS stm 0.0 04\n");
@@ -122,9 +119,6 @@ static void any_bytes_any_chunking(void **state)
 
 static void rarer_packets(void **state)
 {
-    assert_text(ASYNC "f003 f11234 407 f0a05 f0f00000000064 f0f309 f09000000641 1",
-                "S stm 1234.0 07\nA stm cross-sync 5\nA stm frequency 100\n"
-                "A stm channel-error 1234.0 9\nA time 1\nA stm frequency 100\n");
     /* Version 2: timestamps are differences. */
     assert_text(ASYNC "f002 e15 e17", "A time 5\nA stm flag 0.0\nA time 12\nA stm flag 0.0\n");
     /* After a master error, the channel is no longer valid; after a global one, nor is the master.

@@ -198,14 +198,6 @@ static void expect(const uint8_t *capture, size_t n, enum tl_tpiu_sync sync, uin
 
 static void test_id_rules(void **state)
 {
-    /* A delayed ID at byte 12 and another one in byte 14: the first legally has no data. */
-    const uint8_t empty[32] = {0x21, 'a', 'b', 'c', 'd',  'e', 'f',  'g',
-                               'h',  'i', 'j', 'k', 0x23, 'm', 0x25, 0x40 | 0x20 | 0x08,
-                               'x',  'y'};
-    expect(empty, 16, TL_TPIU_ALIGNED, 0x11, "", 0);
-    expect(empty, 16, TL_TPIU_ALIGNED, 0x10, "abcdegghikkm", 12);
-    expect(empty, 32, TL_TPIU_ALIGNED, 0x12, "xy\0\0\0\0\0\0\0\0\0\0\0\0\0", 15);
-
     /* The flag bit of an ID in byte 14 has no meaning. */
     const uint8_t last[32] = {0x21, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 0x23, 0x80, 2, 3};
     expect(last, 32, TL_TPIU_ALIGNED, 0x10, "\1\2\3\4\5\6\7\10\11\12\13\14\15", 13);
