@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* `tracelake check`: checks an STF file against the specification. */
 #include "cli/cli.h"
-#include "stf/check.h"
+#include "stf/tools/check.h"
 #include "terminal/args.h"
 #include "terminal/progress.h"
 #include "terminal/remote.h"

@@ -6,7 +6,7 @@
 #include "out/jsonwrite.h"
 #include "out/outfile.h"
 #include "stf/file.h"
-#include "stf/slice.h"
+#include "stf/tools/slice.h"
 #include "terminal/args.h"
 #include "terminal/progress.h"
 

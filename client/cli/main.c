@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The `tracelake` executable: finds the command, prints help. */
+#include "base/cpu.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
-#include "simd/cpu.h"
 #include "terminal/args.h"
 #include "terminal/plain.h"
 #include "terminal/progress.h"

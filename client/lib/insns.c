@@ -6,7 +6,7 @@
  */
 #include "error.h"
 #include "stf/file.h"
-#include "stf/flow_reader.h"
+#include "stf/flow/flow_reader.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -6,7 +6,7 @@
 #include "out/stf_out.h"
 
 #include "out/outfile.h"
-#include "stf/flow_writer.h"
+#include "stf/flow/flow_writer.h"
 #include "stf/zstf.h"
 
 #include <errno.h>

@@ -21,8 +21,8 @@
 #ifndef TL_ETM4_UNROLLED_H
 #define TL_ETM4_UNROLLED_H
 
+#include "base/cpu.h"
 #include "etm4/packetizer.h"
-#include "simd/cpu.h"
 
 struct tl_etm4_kernel {
     enum tl_cpu level; /* required CPU features */

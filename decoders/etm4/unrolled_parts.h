@@ -3,9 +3,9 @@
 #ifndef TL_ETM4_UNROLLED_PARTS_H
 #define TL_ETM4_UNROLLED_PARTS_H
 
+#include "base/target.h"
 #include "etm4/headers.h"
 #include "etm4/packetizer.h"
-#include "simd/target.h"
 
 /* Which bits of an address come from the packet's payload and which from each of the preceding
  * addresses. */

@@ -7,7 +7,7 @@
 #include "frame/demux.h"
 
 #include "base/bytes.h"
-#include "simd/target.h"
+#include "base/target.h"
 
 #include <string.h>
 

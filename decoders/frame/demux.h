@@ -14,9 +14,9 @@
 #ifndef TL_FRAME_DEMUX_H
 #define TL_FRAME_DEMUX_H
 
+#include "base/cpu.h"
 #include "base/state.h"
 #include "frame/run.h"
-#include "simd/cpu.h"
 
 #include <stdbool.h>
 

@@ -13,9 +13,9 @@
 #ifndef TL_PT_TAPE_H
 #define TL_PT_TAPE_H
 
+#include "base/cpu.h"
 #include "base/err.h"
 #include "pt/packet.h"
-#include "simd/cpu.h"
 
 #define TL_PT_TAPE_ENTRIES  1024 /* entries */
 #define TL_PT_TAPE_OTHERS   256

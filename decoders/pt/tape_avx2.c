@@ -12,7 +12,7 @@
 
 #if defined(__x86_64__)
 
-#include "simd/target.h"
+#include "base/target.h"
 
 #include <immintrin.h>
 

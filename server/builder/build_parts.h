@@ -5,7 +5,7 @@
 
 #include "builder/build.h"
 #include "builder/indexer.h"
-#include "stf/flow_writer.h"
+#include "stf/flow/flow_writer.h"
 
 enum cut {
     CUT_NONE,

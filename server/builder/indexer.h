@@ -21,7 +21,7 @@
 #include "builder/insn_stats.h"
 #include "builder/shard_builder.h"
 #include "flow/callstack.h"
-#include "stf/flow_writer.h"
+#include "stf/flow/flow_writer.h"
 
 #define TL_INDEXER_BLOCKS 4096u /* blocks in the table; a power of two */
 

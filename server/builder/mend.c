@@ -10,8 +10,8 @@
 #include "builder/recount.h"
 #include "shard/itemlog.h"
 #include "shard/sums.h"
-#include "stf/flow_groups.h"
-#include "stf/flow_reader.h"
+#include "stf/flow/flow_groups.h"
+#include "stf/flow/flow_reader.h"
 #include "stf/group.h"
 #include "stf/zstf.h"
 

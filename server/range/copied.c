@@ -7,7 +7,7 @@
 
 #include "builder/build.h"
 #include "range/rewritten.h"
-#include "stf/flow_groups.h"
+#include "stf/flow/flow_groups.h"
 #include "virtual/remake.h"
 
 void tl_range_copy_end(struct tl_range_copy *copy)

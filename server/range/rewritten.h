@@ -7,7 +7,7 @@
 #define TL_RANGE_REWRITTEN_H
 
 #include "lake/cut.h"
-#include "stf/flow_writer.h"
+#include "stf/flow/flow_writer.h"
 
 struct tl_range_flow {
     struct tl_cut_walk walk;

@@ -8,7 +8,7 @@
 #define TL_SHARD_BLOB_H
 
 #include "shard/pack.h"
-#include "stf/flow_writer.h"
+#include "stf/flow/flow_writer.h"
 
 #include <stddef.h>
 

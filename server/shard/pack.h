@@ -4,8 +4,9 @@
  * set-up cost. Not thread-safe: use one per thread. The output depends only on the arguments, never
  * on what was packed before.
  *
- * In STF of a program's flow, repeats are known from the writer (stf/flow_repeat.h), and hardly
- * anything is searched byte by byte (shard/search.h); zstd encodes these sequences as its own.
+ * In STF of a program's flow, repeats are known from the writer (stf/flow/flow_repeat.h), and
+ * hardly anything is searched byte by byte (shard/search.h); zstd encodes these sequences as its
+ * own.
  */
 #ifndef TL_SHARD_PACK_H
 #define TL_SHARD_PACK_H
@@ -13,7 +14,7 @@
 #include "base/buf.h"
 #include "base/bytes.h"
 #include "base/err.h"
-#include "stf/flow_mark.h"
+#include "stf/flow/flow_mark.h"
 
 struct tl_packer;
 

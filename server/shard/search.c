@@ -5,7 +5,7 @@
  */
 #include "shard/search.h"
 
-#include "simd/target.h"
+#include "base/target.h"
 #include "stf/record.h"
 
 #include <stdbool.h>

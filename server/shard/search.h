@@ -7,8 +7,8 @@
 #define TL_SHARD_SEARCH_H
 
 #include "base/bytes.h"
-#include "simd/cpu.h"
-#include "stf/flow_mark.h"
+#include "base/cpu.h"
+#include "stf/flow/flow_mark.h"
 
 #include <stdbool.h>
 

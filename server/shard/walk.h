@@ -13,7 +13,7 @@
 #include "setup/setup.h"
 #include "shard/view.h"
 #include "stf/close.h"
-#include "stf/flow_groups.h"
+#include "stf/flow/flow_groups.h"
 
 /* An instruction as passed to a walk's `each`. */
 struct tl_walk_insn {

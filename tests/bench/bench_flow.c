@@ -17,7 +17,7 @@
 #include "decode/kept.h"
 #include "decode/split.h"
 #include "stf/close.h"
-#include "stf/flow_writer.h"
+#include "stf/flow/flow_writer.h"
 #include "stf/zstf_pool.h"
 
 #include <pthread.h>

@@ -16,7 +16,7 @@
 #include "lake.h"
 #include "shard/itemlog.h"
 #include "stf/close.h"
-#include "stf/flow_writer.h"
+#include "stf/flow/flow_writer.h"
 #include "stf/zstf.h"
 
 #define BYTES  (2u << 20)  /* of trace */

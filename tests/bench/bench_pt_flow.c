@@ -15,7 +15,7 @@
 #include "sim/pt_flow_encoder.h"
 #include "sim/x86_walk.h"
 #include "stf/close.h"
-#include "stf/flow_writer.h"
+#include "stf/flow/flow_writer.h"
 #include "unit/data.h"
 
 #include <elf.h>

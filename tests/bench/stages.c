@@ -11,7 +11,7 @@
 #include "sim/program_core.h"
 #include "sim/tpiu_encoder.h"
 #include "stf/close.h"
-#include "stf/flow_writer.h"
+#include "stf/flow/flow_writer.h"
 #include "unit/data.h"
 
 #include <stdlib.h>

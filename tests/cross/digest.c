@@ -13,7 +13,7 @@
 #include "sim/etm4_encoder_packets.h"
 #include "sim/program_core.h"
 #include "sim/tpiu_encoder.h"
-#include "stf/flow_writer.h"
+#include "stf/flow/flow_writer.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -10,7 +10,7 @@
 #include "flow/callstack.h"
 #include "osd/osdsw.h"
 #include "steps.h"
-#include "stf/flow_writer.h"
+#include "stf/flow/flow_writer.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
  * in force before them. The first two bytes are the range.
  */
 #include "stf/insns.h"
-#include "stf/slice.h"
+#include "stf/tools/slice.h"
 
 #include <stdlib.h>
 

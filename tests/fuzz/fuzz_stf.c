@@ -4,8 +4,8 @@
  * through the writer. The first byte chooses how the rest is cut into pieces.
  */
 #include "stf/file.h"
-#include "stf/flow_reader.h"
-#include "stf/flow_writer.h"
+#include "stf/flow/flow_reader.h"
+#include "stf/flow/flow_writer.h"
 #include "stf/insns.h"
 #include "stf/writer.h"
 

@@ -4,8 +4,8 @@
  * file; if it is odd the rest is plain STF, which is cut here and compressed into chunks that may
  * violate any rule, so that the code after the decompressor is reached.
  */
-#include "stf/check.h"
 #include "stf/insns.h"
+#include "stf/tools/check.h"
 
 #include <stdlib.h>
 

@@ -4,11 +4,11 @@ set -u
 cd "$(dirname "$0")/../.."
 build=$1
 fails=0
-includes=(-Idecoders -Iserver -Iclient -Iclient/include -I. -Itests "-I$build/proto")
+includes=(-Idecoders -Ianalysis -Iserver -Iclient -Iclient/include -I. -Itests "-I$build/proto")
 while IFS= read -r flag; do includes+=("$flag"); done < <(pkg-config --cflags-only-I libmicrohttpd libnghttp2 openssl libuv sqlite3 | tr ' ' '\n' | grep .)
 # NAME_body.h is a function body that is compiled once per variant, not a header. A header that NAME.c
 # includes first has been compiled alone by the build.
-for h in $(git ls-files 'decoders/*.h' 'server/*.h' 'client/*.h' 'web/*.h' 'tests/sim/*.h' 'tests/store/*.h' | grep -v '_body\.h$'); do
+for h in $(git ls-files 'base/*.h' 'decoders/*.h' 'analysis/*.h' 'server/*.h' 'client/*.h' 'web/*.h' 'tests/sim/*.h' 'tests/store/*.h' | grep -v '_body\.h$'); do
   [ -e "${h%.h}.c" ] && [[ $(grep -m1 '^#include' "${h%.h}.c") == *[\"/]"${h##*/}"\" ]] && continue
   grep -q '<rados/librados.h>' "$h" && ! [ -e /usr/include/rados/librados.h ] && continue # optional
   printf '#include "%s"\n' "$PWD/$h" | gcc -std=gnu17 -D_GNU_SOURCE -Wall -Wextra -Werror -Wno-unused-parameter \
@@ -19,15 +19,16 @@ declare -A allowed
 while read -r folder others; do [ -z "$folder" ] || allowed[$folder]=" ${others%provides *} "; done \
   < <(sed 's/#.*//' tests/style/rooms.txt)
 while IFS=: read -r file include; do
-  folder=${file%/*}
-  [ "$folder" = server ] && folder=server/.
+  folder=${file%/*} room=${include%/*}
+  [[ $folder = */* ]] || folder+=/.
+  [[ $room = stf/* ]] || room=${include%%/*}
   case "${allowed[$folder]-}" in
-    *" ${include%%/*} "* | *" $include "*) ;;
-    *) [ "${include%/*}" = "${folder##*/}" ] && [ -n "${allowed[$folder]+listed}" ] && continue
+    *" $room "* | *" $include "*) ;;
+    *) [ "$room" = "${folder#*/}" ] && [ -n "${allowed[$folder]+listed}" ] && continue
       echo "$file may not include \"$include\" (see tests/style/rooms.txt)"
       fails=$((fails + 1)) ;;
   esac
-done < <(git ls-files 'decoders/*.[ch]' 'server/*.[ch]' 'client/include/*.h' |
+done < <(git ls-files 'base/*.[ch]' 'decoders/*.[ch]' 'analysis/*.[ch]' 'server/*.[ch]' 'client/include/*.h' |
   xargs grep -HoE '^#include "[^"]+"' | sed -E 's/#include "([^"]+)"/\1/')
 if grep -rnE '#include "(net|rpc|store|shard|builder|catalog|lake|ingest|query|range|upkeep|share|copy)/' client/lib 2>/dev/null; then
   echo "the client library includes the server"

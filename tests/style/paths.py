@@ -12,7 +12,7 @@ import sys
 from pathlib import Path, PurePosixPath
 
 ROOT = Path(__file__).resolve().parents[2]
-TOPS = "decoders", "server", "client", "tests", "web", "packaging", "proto", "docs"
+TOPS = "base", "decoders", "analysis", "server", "client", "tests", "web", "packaging", "proto", "docs"
 # What names a file even where it does not begin at the top.
 SOURCE = re.compile(r"[\w./-]+\.(?:c|h|py|sh|md|ts|mjs|proto)")
 # Where files of other projects and of the system begin.

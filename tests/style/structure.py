@@ -11,7 +11,7 @@ import sys
 import symbols
 
 WIDTH, HEIGHT, LEFT, TOP = 132, 26, 150, 34
-COLOURS = {"decoders": "#0b7285", "server": "#5f3dc4", "client": "#2b8a3e"}
+COLOURS = {"base": "#495057", "decoders": "#0b7285", "analysis": "#a61e4d", "server": "#5f3dc4", "client": "#2b8a3e"}
 
 
 def find_uses(build):
@@ -50,7 +50,7 @@ def draw_part(part, names, pairs, x, bottom):
 
 def main():
     rooms, pairs = find_uses(pathlib.Path(sys.argv[1]).resolve())
-    columns = {p: [r for r in rooms if r.startswith(p + "/") and r.count("/") == 1 and r != "client/include"]
+    columns = {p: [r for r in rooms if r.startswith(p + "/") and r not in ("client/include", "server/rados/none")]
                for p in symbols.PARTS}
     bottom = TOP + max(map(len, columns.values())) * (HEIGHT + 8)
     width = len(columns) * (LEFT + WIDTH) + 30

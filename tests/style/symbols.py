@@ -13,7 +13,7 @@ import subprocess
 import sys
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
-PARTS = ("decoders", "server", "client")
+PARTS = ("base", "decoders", "analysis", "server", "client")
 
 
 def read_rooms():
@@ -83,19 +83,19 @@ def may_use(room, row, target, symbol, faces):
     short = target.split("/", 1)[1]
     if target.split("/")[0] != room.split("/")[0]:
         return short in row or target.split("/")[0] in row
-    if short in row or any(w.startswith(short + "/") for w in row):
+    if short in row or any(w.startswith(short + "/") and w.endswith(".h") for w in row):
         return True
     return any(symbol in faces[w] for w in row if w in faces)
 
 
 def check_order(rooms):
     """Each row names only rooms that stand above it in the file, which is the order from below."""
+    names = {r.split("/", 1)[1]: r for r in rooms} | {r.split("/")[0]: r for r in rooms if r.endswith("/.")}
     faults, seen = [], set()
     for room, row in rooms.items():
-        part = room.split("/")[0]
         for word in row:
-            name = f"{part}/{word.split('/')[0]}"
-            if name in rooms and name not in seen and name != room:
+            name = names.get(word) or names.get(word.split("/")[0])
+            if name and name not in seen and name != room:
                 faults.append(f"rooms.txt: {room} stands before {name}, which it may use")
         seen.add(room)
     return faults

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Levels by name: the machine's own are accepted, those of other machines and unknown names are
  * rejected. */
-#include "simd/cpu.h"
+#include "base/cpu.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

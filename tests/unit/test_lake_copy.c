@@ -10,10 +10,10 @@
 #include "range/copied.h"
 #include "range/range.h"
 #include "sim_capture.h"
-#include "stf/check.h"
 #include "stf/file.h"
-#include "stf/flow_groups.h"
-#include "stf/flow_writer.h"
+#include "stf/flow/flow_groups.h"
+#include "stf/flow/flow_writer.h"
+#include "stf/tools/check.h"
 
 static struct tl_backend *backend;
 static struct tl_lake *lake;

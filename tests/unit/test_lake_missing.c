@@ -6,8 +6,8 @@
 
 #include "raw/packed.h"
 #include "raw/segment.h"
-#include "stf/check.h"
 #include "stf/file.h"
+#include "stf/tools/check.h"
 #include "unit/seed.h"
 
 /*

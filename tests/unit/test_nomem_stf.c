@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Each allocation of the STF library fails once: reading, checking, slicing, listing, decoding. */
 #include "decode/decode.h"
-#include "stf/check.h"
-#include "stf/slice.h"
+#include "stf/tools/check.h"
+#include "stf/tools/slice.h"
 #include "stf/zstf_pool.h"
 #include "test_stf_util.h"
 #include "unit/nomem.h"

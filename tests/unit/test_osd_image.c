@@ -6,7 +6,7 @@
 #include "sim/osd_encoder.h"
 #include "sim/small_elf.h"
 #include "steps.h"
-#include "stf/flow_writer.h"
+#include "stf/flow/flow_writer.h"
 #include "stf/reader.h"
 #include "stf/record.h"
 

@@ -5,7 +5,7 @@
 #include "decode/split.h"
 #include "sim/program_rng.h"
 #include "stf/close.h"
-#include "stf/flow_writer.h"
+#include "stf/flow/flow_writer.h"
 #include "stf/zstf_pool.h"
 #include "unit/sim_world.h"
 

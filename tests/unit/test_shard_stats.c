@@ -13,7 +13,7 @@
 #include "random.h"
 #include "sim/program_core.h"
 #include "sim/small_elf.h"
-#include "stf/flow_writer.h"
+#include "stf/flow/flow_writer.h"
 
 enum { INSNS = 4000, SYMBOLS = 64, CODE = 0x1000 };
 

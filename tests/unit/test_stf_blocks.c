@@ -4,8 +4,8 @@
  * chunking and all variants of the copying code; so do branches and gaps. Chunks whose records are
  * not requested end at the same place and do not change the chunks that follow.
  */
-#include "stf/flow_parts.h"
-#include "stf/flow_reader.h"
+#include "stf/flow/flow_parts.h"
+#include "stf/flow/flow_reader.h"
 #include "unit/seed.h"
 
 #include <setjmp.h>

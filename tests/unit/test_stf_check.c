@@ -2,7 +2,7 @@
 /* Each rule of `tracelake check` is reported where it is violated, and nowhere else. */
 #include "test_stf_util.h"
 
-#include "stf/check.h"
+#include "stf/tools/check.h"
 
 struct found {
     struct tl_stf_finding list[64];

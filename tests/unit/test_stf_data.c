@@ -2,7 +2,7 @@
 /* Real traces and crafted files compared with their listings; damage to each of them. */
 #include "test_stf_util.h"
 
-#include "stf/flow_reader.h"
+#include "stf/flow/flow_reader.h"
 
 #include <dirent.h>
 #include <zlib.h>

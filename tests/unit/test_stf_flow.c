@@ -5,8 +5,8 @@
 #include "image/image.h"
 #include "isa/x86.h"
 #include "sim/x86_code.h"
-#include "stf/flow_reader.h"
-#include "stf/flow_writer.h"
+#include "stf/flow/flow_reader.h"
+#include "stf/flow/flow_writer.h"
 
 #define BASE 0x10000u
 

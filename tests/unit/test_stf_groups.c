@@ -5,10 +5,10 @@
  */
 #include "made_stf.h"
 
-#include "stf/flow_reader.h"
-#include "stf/flow_writer.h"
+#include "stf/flow/flow_reader.h"
+#include "stf/flow/flow_writer.h"
 #include "stf/operands.h"
-#include "stf/slice.h"
+#include "stf/tools/slice.h"
 
 #define N 3000
 

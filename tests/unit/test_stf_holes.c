@@ -5,10 +5,10 @@
  * `tracelake check`, and be read back as the same flow.
  */
 #include "decode/decode.h"
-#include "stf/check.h"
 #include "stf/close.h"
-#include "stf/flow_reader.h"
-#include "stf/flow_writer.h"
+#include "stf/flow/flow_reader.h"
+#include "stf/flow/flow_writer.h"
+#include "stf/tools/check.h"
 #include "unit/etrace_world.h"
 #include "unit/nexus_world.h"
 #include "unit/sim_streams.h"

@@ -2,7 +2,7 @@
 /* Rules across records: each invariant is reported where it is violated, and only there. */
 #include "test_stf_util.h"
 
-#include "stf/check.h"
+#include "stf/tools/check.h"
 
 enum {
     NOP = 0x00000013,   /* addi x0, x0, 0 */

@@ -4,8 +4,8 @@
 
 #include "image/image.h"
 #include "stf/close.h"
-#include "stf/flow_reader.h"
-#include "stf/flow_writer.h"
+#include "stf/flow/flow_reader.h"
+#include "stf/flow/flow_writer.h"
 
 static int sink_text(void *context, const struct tl_item *items, size_t n)
 {

@@ -2,8 +2,8 @@
 /* Slices: the same instructions, a header with the state at their beginning, all rules obeyed. */
 #include "test_stf_util.h"
 
-#include "stf/check.h"
-#include "stf/slice.h"
+#include "stf/tools/check.h"
+#include "stf/tools/slice.h"
 
 static const uint8_t modes[4][8] = {{0}, {1}, {2}, {3}};
 static const uint8_t walk[16] = {1};

@@ -6,8 +6,8 @@
  * do no harm.
  */
 #include "made_stf.h"
-#include "stf/flow_reader.h"
-#include "stf/flow_writer.h"
+#include "stf/flow/flow_reader.h"
+#include "stf/flow/flow_writer.h"
 #include "unit/hand_on.h"
 
 #include <lzma.h>

@@ -6,7 +6,7 @@
  */
 #include "test_stf_util.h"
 
-#include "stf/check.h"
+#include "stf/tools/check.h"
 
 struct outcome {
     bool failed; /* cannot be read to its end, or has an error */

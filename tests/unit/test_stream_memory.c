@@ -7,7 +7,7 @@
 #include "decode/decode.h"
 #include "sim/tpiu_encoder.h"
 #include "stf/close.h"
-#include "stf/flow_writer.h"
+#include "stf/flow/flow_writer.h"
 #include "unit/sim_world.h"
 
 #include <setjmp.h>
