@@ -7,6 +7,7 @@
 #include "dwarf/dwarf.h"
 
 #include "base/buf.h"
+#include "base/search.h"
 #include "dwarf/dwarf_parts.h"
 
 #include <dwarf.h>
@@ -264,14 +265,7 @@ int tl_dwarf_address(const struct tl_dwarf *dwarf, uint64_t offset, uint64_t *ad
  */
 static struct tl_dwarf_unit *unit_at(struct tl_dwarf *dwarf, uint64_t address)
 {
-    size_t lo = 0, hi = dwarf->n_ranges;
-    while (lo < hi) {
-        const size_t mid = lo + (hi - lo) / 2;
-        if (dwarf->ranges[mid].low <= address)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
+    size_t lo = tl_count_upto(TL_KEYS(dwarf->ranges, low), dwarf->n_ranges, address);
     for (size_t looked = 0; lo > 0 && looked < 16; looked++)
         if (address < dwarf->ranges[--lo].high)
             return &dwarf->units[dwarf->ranges[lo].unit];
@@ -297,14 +291,7 @@ static void find_line(struct tl_dwarf_unit *unit, uint64_t address, struct tl_dw
 static void find_inlined(const struct tl_dwarf_unit *unit, uint64_t address,
                          struct tl_dwarf_place *out)
 {
-    size_t lo = 0, hi = unit->n_spans;
-    while (lo < hi) {
-        const size_t mid = lo + (hi - lo) / 2;
-        if (unit->spans[mid].low <= address)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
+    size_t lo = tl_count_upto(TL_KEYS(unit->spans, low), unit->n_spans, address);
     size_t n = 0;
     const size_t min = lo > LOOK_MAX ? lo - LOOK_MAX : 0;
     while (lo-- > min && unit->spans[lo].most > address && n < TL_DWARF_INLINED) {

@@ -6,19 +6,14 @@
  */
 #include "decode/split_input.h"
 
+#include "base/search.h"
+
 #include <stdlib.h>
 
 size_t tl_split_run_find(const struct tl_split_input *in, size_t at)
 {
-    size_t first = 0, last = in->n_runs - 1;
-    while (first < last) {
-        const size_t middle = (first + last + 1) / 2;
-        if (in->runs[middle].start <= at)
-            first = middle;
-        else
-            last = middle - 1;
-    }
-    return first;
+    const size_t begun = tl_count_upto(TL_KEYS(in->runs, start), in->n_runs, at);
+    return begun > 0 ? begun - 1 : 0;
 }
 
 struct tl_run tl_split_run_from(const struct tl_split_input *in, size_t i, size_t at)

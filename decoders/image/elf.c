@@ -7,6 +7,7 @@
  * many headers may refer to the same bytes.
  */
 #include "base/buf.h"
+#include "base/search.h"
 #include "image/elf_load.h"
 #include "image/elf_places.h"
 
@@ -152,14 +153,7 @@ int tl_elf_part_symbols(struct tl_image *image, struct tl_image_part *part, stru
     const int rc = symbols_of(image, part->name, file, &symbols);
     if (rc < 0)
         return rc;
-    size_t first = 0, high = symbols->n; /* the first one in the part */
-    while (first < high) {
-        const size_t middle = first + (high - first) / 2;
-        if (symbols->v[middle].offset < part->offset)
-            first = middle + 1;
-        else
-            high = middle;
-    }
+    const size_t first = tl_count_below(TL_KEYS(symbols->v, offset), symbols->n, part->offset);
     size_t n = 0;
     while (n < symbols->n - first && symbols->v[first + n].offset - part->offset < part->bytes.n)
         n++;

@@ -8,6 +8,7 @@
  * The file may be malicious: the names are limited relative to the file's size.
  */
 #include "base/buf.h"
+#include "base/search.h"
 #include "image/elf_load.h"
 
 #include <gelf.h>
@@ -20,7 +21,7 @@
 struct slot {
     uint64_t address;
     const char *name; /* in the file's bytes */
-    uint32_t order;   /* index in its table */
+    uint64_t order;   /* index in its table */
 };
 
 struct slots {
@@ -57,30 +58,16 @@ static int by_slot(const void *a, const void *b)
 static const struct slot *slot_at(const struct stubs *s, uint64_t address)
 {
     const struct slots *const all = &s->all;
-    size_t low = 0, high = all->n;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (all->v[middle].address < address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < all->n && all->v[low].address == address ? &all->v[low] : NULL;
+    const size_t i = tl_count_below(TL_KEYS(all->v, address), all->n, address);
+    return i < all->n && all->v[i].address == address ? &all->v[i] : NULL;
 }
 
 /* The slot with this index in the relocations of .plt; NULL: none. */
 static const struct slot *slot_of_index(const struct stubs *s, uint64_t index)
 {
     const struct slots *const lazy = &s->lazy;
-    size_t low = 0, high = lazy->n;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (lazy->v[middle].order < index)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < lazy->n && lazy->v[low].order == index ? &lazy->v[low] : NULL;
+    const size_t i = tl_count_below(TL_KEYS(lazy->v, order), lazy->n, index);
+    return i < lazy->n && lazy->v[i].order == index ? &lazy->v[i] : NULL;
 }
 
 /* Does a relocation of this type fill a slot with the address of a function? */

@@ -8,6 +8,7 @@
  * present at the time: usually none, or earlier contents of the same place.
  */
 #include "base/buf.h"
+#include "base/search.h"
 #include "image/image_parts.h"
 
 #include <stdlib.h>
@@ -15,15 +16,7 @@
 /* Index of the first extent that begins after `address`. */
 static size_t upper_bound(const struct tl_extents *list, uint64_t address)
 {
-    size_t lo = 0, hi = list->n;
-    while (lo < hi) {
-        const size_t mid = lo + (hi - lo) / 2;
-        if (list->v[mid].first <= address)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    return lo;
+    return tl_count_upto(TL_KEYS(list->v, first), list->n, address);
 }
 
 static bool is_there(const struct tl_extent *e, uint64_t time)

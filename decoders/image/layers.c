@@ -8,6 +8,7 @@
  * tl_image_view().
  */
 #include "base/buf.h"
+#include "base/search.h"
 #include "image/image_parts.h"
 
 #include <stdlib.h>
@@ -233,23 +234,20 @@ int tl_image_bind(struct tl_image *image, const struct tl_image_context *context
 
 /* ---- views --------------------------------------------------------------------------------- */
 
+static bool is_before(const void *layer, const void *context)
+{
+    return tl_context_order(&((const struct tl_layer *)layer)->context, context) < 0;
+}
+
 /* The layer of exactly this context, or NULL. */
 static const struct tl_layer *find(const struct tl_image *image,
                                    const struct tl_image_context *context)
 {
     const unsigned binding = rank(context);
-    size_t lo = image->group[binding], hi = image->group[binding + 1];
-    const size_t end = hi;
-    while (lo < hi) {
-        const size_t mid = lo + (hi - lo) / 2;
-        if (tl_context_order(&image->layers[mid].context, context) < 0)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    return lo < end && tl_context_order(&image->layers[lo].context, context) == 0
-               ? &image->layers[lo]
-               : NULL;
+    const struct tl_layer *const v = image->layers + image->group[binding];
+    const size_t n = image->group[binding + 1] - image->group[binding];
+    const size_t i = tl_count_before(v, sizeof *v, n, is_before, context);
+    return i < n && tl_context_order(&v[i].context, context) == 0 ? &v[i] : NULL;
 }
 
 /* The first version of a binding. */
@@ -263,18 +261,12 @@ static size_t first_version(const struct tl_image *image, unsigned binding)
 static uint64_t version_at(const struct tl_image *image, const struct tl_layer *layer,
                            uint64_t time, uint64_t *until)
 {
-    /* Searches for the last one that has begun. */
-    size_t lo = layer->version, hi = lo + layer->n_versions;
-    while (hi - lo > 1) {
-        const size_t mid = lo + (hi - lo) / 2;
-        if (image->versions[mid].span.from <= time)
-            lo = mid;
-        else
-            hi = mid;
-    }
-    if (image->versions[lo].span.until < *until)
-        *until = image->versions[lo].span.until;
-    return lo - first_version(image, rank(&layer->context));
+    const struct tl_version *const v = image->versions + layer->version;
+    const size_t begun = tl_count_upto(TL_KEYS(v, span.from), layer->n_versions, time);
+    const size_t last = begun > 0 ? begun - 1 : 0;
+    if (v[last].span.until < *until)
+        *until = v[last].span.until;
+    return layer->version + last - first_version(image, rank(&layer->context));
 }
 
 /*
@@ -327,13 +319,7 @@ unsigned tl_view_versions(const struct tl_image *image, uint64_t view,
 
 uint64_t tl_image_last_change(const struct tl_image *image, uint64_t time)
 {
-    size_t lo = 0, hi = image->n_changes; /* number of changes up to `time` */
-    while (lo < hi) {
-        const size_t mid = lo + (hi - lo) / 2;
-        if (image->changes[mid] <= time)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    return lo > 0 ? image->changes[lo - 1] : 0;
+    const size_t n =
+        tl_count_upto(image->changes, sizeof *image->changes, 0, image->n_changes, time);
+    return n > 0 ? image->changes[n - 1] : 0;
 }

@@ -5,6 +5,7 @@
  * number of them.
  */
 #include "base/buf.h"
+#include "base/search.h"
 #include "image/demangle.h"
 #include "image/image_parts.h"
 
@@ -140,6 +141,17 @@ int tl_symbols_sort(struct tl_image *image)
     return TL_OK;
 }
 
+struct sought {
+    const struct tl_symbol *symbols;
+    uint64_t address;
+};
+
+static bool begins_upto(const void *number, const void *key)
+{
+    const struct sought *const k = key;
+    return k->symbols[*(const uint32_t *)number].address <= k->address;
+}
+
 /* Find a symbol of `space` in one layer, in one version or (NULL) any. Among symbols at the same
  * address with different periods, the last one added takes precedence. */
 static int64_t find(const struct tl_image *image, const struct tl_layer *layer,
@@ -147,15 +159,10 @@ static int64_t find(const struct tl_image *image, const struct tl_layer *layer,
 {
     const struct tl_symbol *const v = image->symbols.v;
     int64_t found = -1;
-    size_t lo = 0, hi = layer->n_symbols;
-    while (lo < hi) {
-        const size_t mid = lo + (hi - lo) / 2;
-        if (v[layer->symbols[mid]].address <= address)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    for (size_t i = lo, looked = 0; i-- > 0 && looked < NESTING && lo - i <= FAR;) {
+    const struct sought sought = {v, address};
+    const size_t begun = tl_count_before(layer->symbols, sizeof *layer->symbols, layer->n_symbols,
+                                         begins_upto, &sought);
+    for (size_t i = begun, looked = 0; i-- > 0 && looked < NESTING && begun - i <= FAR;) {
         const uint32_t k = layer->symbols[i];
         if (found >= 0 && v[k].address != v[found].address)
             break;

@@ -6,6 +6,7 @@
 #include "image/variables.h"
 
 #include "base/buf.h"
+#include "base/search.h"
 #include "image/demangle.h"
 #include "image/image_parts.h"
 
@@ -40,17 +41,11 @@ void tl_variables_sort(struct tl_image *image)
 bool tl_image_variable_name(const struct tl_image *image, uint64_t address, char *out, size_t size)
 {
     char demangled[TL_DEMANGLED];
-    size_t low = 0, high = image ? image->n_variables : 0;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (image->variables[middle].offset <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    if (low == 0 || address - image->variables[low - 1].offset >= image->variables[low - 1].size)
+    const size_t begun =
+        image ? tl_count_upto(TL_KEYS(image->variables, offset), image->n_variables, address) : 0;
+    const struct tl_part_symbol *const v = begun > 0 ? &image->variables[begun - 1] : NULL;
+    if (!v || address - v->offset >= v->size)
         return false;
-    const struct tl_part_symbol *const v = &image->variables[low - 1];
     const uint64_t offset = address - v->offset;
     const char *const name = tl_demangle(v->name, demangled) ? demangled : v->name;
     if (offset)

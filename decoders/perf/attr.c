@@ -62,7 +62,7 @@ int tl_perf_attrs_add(struct tl_perf_attrs *attrs, const struct tl_perf_attr *at
                       struct tl_bytes ids)
 {
     const size_t n = ids.n / 8;
-    if (attrs->n >= MAX_ATTRS || n > MAX_IDS - attrs->ids.n)
+    if (attrs->n >= MAX_ATTRS || n > MAX_IDS - attrs->ids.keys.n)
         return TL_LIMIT;
     if (tl_grow(&attrs->v, &attrs->cap, attrs->n + 1, sizeof *attrs->v) < 0)
         return TL_NOMEM;
@@ -92,7 +92,7 @@ int tl_perf_attrs_index(struct tl_perf_attrs *attrs, bool swap, struct tl_bytes 
         const uint64_t cpu = tl_perf_u64(swap, p + CPU);
         if (cpu > INT32_MAX)
             continue;
-        if (attrs->cpus.n >= MAX_IDS)
+        if (attrs->cpus.keys.n >= MAX_IDS)
             return TL_LIMIT;
         if (tl_perf_map_set(&attrs->cpus, tl_perf_u64(swap, p), (size_t)cpu) < 0)
             return TL_NOMEM;

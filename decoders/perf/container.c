@@ -7,6 +7,7 @@
 #include "perf/container.h"
 
 #include "base/cancel.h"
+#include "base/search.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -145,29 +146,16 @@ int tl_perf_area_of(struct tl_perf_decode *d, int32_t cpu, int32_t tid, uint32_t
 
 size_t tl_perf_area_piece(const struct tl_perf_area_state *a, uint64_t position)
 {
-    size_t low = 0, high = a->n_pieces; /* finds the first one after it */
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (a->pieces[middle].position > position)
-            high = middle;
-        else
-            low = middle + 1;
-    }
-    return low > 0 ? low - 1 : 0;
+    const size_t begun = tl_count_upto(TL_KEYS(a->pieces, position), a->n_pieces, position);
+    return begun > 0 ? begun - 1 : 0;
 }
 
 const struct tl_perf_piece *tl_perf_area_find(const struct tl_perf_area_state *a, uint64_t offset)
 {
-    size_t low = 0, high = a->n_pieces; /* finds the first one that begins after it */
-    while (!a->is_mixed && low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (a->pieces[middle].offset > offset)
-            high = middle;
-        else
-            low = middle + 1;
-    }
-    const size_t end = a->is_mixed || high == 0 ? 0 : high - 1;
-    for (size_t i = high; i-- > end;) {
+    const size_t begun =
+        a->is_mixed ? a->n_pieces : tl_count_upto(TL_KEYS(a->pieces, offset), a->n_pieces, offset);
+    const size_t end = a->is_mixed || begun == 0 ? 0 : begun - 1;
+    for (size_t i = begun; i-- > end;) {
         const struct tl_perf_piece *const p = &a->pieces[i];
         if (offset - p->offset < p->size && offset >= p->offset)
             return p;

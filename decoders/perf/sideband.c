@@ -6,6 +6,8 @@
  */
 #include "perf/sideband.h"
 
+#include "base/search.h"
+
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,15 +45,7 @@ static int add_time(struct tl_perf_times *times, uint64_t time)
 /* Number of times up to `time`. */
 static size_t count_to(const struct tl_perf_times *times, uint64_t time)
 {
-    size_t low = 0, high = times->n;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (times->v[middle] > time)
-            high = middle;
-        else
-            low = middle + 1;
-    }
-    return low;
+    return tl_count_upto(times->v, sizeof *times->v, 0, times->n, time);
 }
 
 static uint64_t first_after(const struct tl_perf_times *times, uint64_t time)
@@ -92,15 +86,7 @@ static const struct tl_perf_runs *runs_of(const struct tl_perf_sideband *s, uint
 {
     const int64_t i = tl_perf_map_get(&s->by_cpu, cpu);
     const struct tl_perf_runs *const r = i < 0 ? NULL : &s->cpus[i];
-    size_t low = 0, high = r ? r->n : 0;
-    while (low < high) { /* finds the first one after `time` */
-        const size_t middle = low + (high - low) / 2;
-        if (r->v[middle].time > time)
-            high = middle;
-        else
-            low = middle + 1;
-    }
-    *begun = low;
+    *begun = r ? tl_count_upto(TL_KEYS(r->v, time), r->n, time) : 0;
     return r;
 }
 
@@ -293,7 +279,7 @@ size_t tl_perf_sideband_bytes(const struct tl_perf_sideband *s)
     return s->n_runs * sizeof(struct tl_perf_run) + s->n_cpus * sizeof *s->cpus +
            s->cap_threads * sizeof *s->threads +
            (s->changes.cap + s->named.cap) * sizeof *s->changes.v + s->cap_heap * sizeof *s->heap +
-           (s->by_cpu.cap + s->by_tid.cap) * sizeof *s->by_cpu.v;
+           tl_perf_map_memory(&s->by_cpu) + tl_perf_map_memory(&s->by_tid);
 }
 
 int tl_perf_sideband_end(struct tl_perf_sideband *s)

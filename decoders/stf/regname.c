@@ -3,6 +3,7 @@
  * Names of registers as stf_lib prints them: REG_5, REG_F5, REG_V5, PC, and CSRs by their names.
  * Source: RISC-V privileged architecture, "CSR Listing", and the addresses of ratified extensions.
  */
+#include "base/search.h"
 #include "stf/record.h"
 
 #include <stdio.h>
@@ -203,22 +204,21 @@ static bool is_custom(uint16_t number)
     return false;
 }
 
+static bool is_below(const void *range, const void *number)
+{
+    return ((const struct csr *)range)->last < *(const uint16_t *)number;
+}
+
 static void csr_name(uint16_t number, char out[static TL_STF_REG_NAME])
 {
-    size_t low = 0, high = sizeof csrs / sizeof *csrs;
-    while (low < high) {
-        const size_t mid = (low + high) / 2;
-        if (number > csrs[mid].last)
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    if (low == sizeof csrs / sizeof *csrs || number < csrs[low].first) {
+    const size_t n = sizeof csrs / sizeof *csrs;
+    const size_t i = tl_count_before(csrs, sizeof *csrs, n, is_below, &number);
+    if (i == n || number < csrs[i].first) {
         snprintf(out, TL_STF_REG_NAME, "REG_CSR_%s_%x", is_custom(number) ? "NONST" : "UNK",
                  number);
         return;
     }
-    const struct csr *const csr = &csrs[low];
+    const struct csr *const csr = &csrs[i];
     const char *const digits = strchr(csr->name, '%');
     if (digits)
         snprintf(out, TL_STF_REG_NAME, "REG_CSR_%.*s%u%s", (int)(digits - csr->name), csr->name,

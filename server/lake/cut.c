@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Snapshots of a lane for readers, and iteration over their chunks. */
 #include "lake/cut.h"
+#include "base/search.h"
 #include "shard/stackmark.h"
 #include "stf/flow_map.h"
 #include "stf/known.h"
@@ -125,17 +126,15 @@ int tl_cut_view(const struct tl_cut *cut, size_t i, struct tl_view **out, struct
     return tl_lake_view(cut->gen->lake, cut->lane, cut->rows[i].number, out, fail);
 }
 
+static bool ends_upto(const void *shard, const void *position)
+{
+    const struct tl_shard_row *const row = shard;
+    return row->first + row->n <= *(const uint64_t *)position;
+}
+
 size_t tl_cut_shard_at(const struct tl_cut *cut, uint64_t position)
 {
-    size_t low = 0, high = cut->n_rows;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (cut->rows[middle].first + cut->rows[middle].n <= position)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return tl_count_before(cut->rows, sizeof *cut->rows, cut->n_rows, ends_upto, &position);
 }
 
 size_t tl_cut_items_at(const struct tl_cut *cut, uint64_t position)

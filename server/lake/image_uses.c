@@ -6,6 +6,7 @@
  */
 #include "lake/image_uses.h"
 
+#include "base/search.h"
 #include "lake/lakeint.h"
 #include "lake/summed.h"
 
@@ -59,22 +60,20 @@ static void count_hash(struct reading *r, const char *text)
         count(r, found);
 }
 
+static bool id_is_before(const void *use, const void *id)
+{
+    return strcmp((*(struct tl_image_use *const *)use)->row.build_id, id) < 0;
+}
+
 /* Several images may have the ID: the newest is used, and the others would be without it. */
 static void count_id(struct reading *r, const char *text)
 {
     char id[64];
     const size_t n = strspn(text, "0123456789abcdef");
     snprintf(id, sizeof id, "%.*s", (int)n, text);
-    size_t low = 0, high = r->n_ids;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (strcmp(r->by_id[middle]->row.build_id, id) < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    for (; low < r->n_ids && strcmp(r->by_id[low]->row.build_id, id) == 0; low++)
-        count(r, r->by_id[low]);
+    size_t i = tl_count_before(r->by_id, sizeof *r->by_id, r->n_ids, id_is_before, id);
+    for (; i < r->n_ids && strcmp(r->by_id[i]->row.build_id, id) == 0; i++)
+        count(r, r->by_id[i]);
 }
 
 static void count_setup(struct reading *r, const char *setup)
@@ -95,19 +94,17 @@ static int read_trace(void *context, const struct tl_catalog_trace *row)
     return TL_OK;
 }
 
+static bool hash_is_before(const void *use, const void *digits)
+{
+    return strncmp(((const struct tl_image_use *)use)->row.hash + 7, digits, TL_SOURCE_IMAGE) < 0;
+}
+
 /* Is an image used whose hash begins with these digits? */
 static bool image_is_used(const struct tl_image_uses *uses, const char *digits)
 {
-    size_t low = 0, high = uses->n;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (strncmp(uses->v[middle].row.hash + 7, digits, TL_SOURCE_IMAGE) < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    for (; low < uses->n && !strncmp(uses->v[low].row.hash + 7, digits, TL_SOURCE_IMAGE); low++)
-        if (uses->v[low].traces > 0)
+    size_t i = tl_count_before(uses->v, sizeof *uses->v, uses->n, hash_is_before, digits);
+    for (; i < uses->n && !strncmp(uses->v[i].row.hash + 7, digits, TL_SOURCE_IMAGE); i++)
+        if (uses->v[i].traces > 0)
             return true;
     return false;
 }

@@ -6,6 +6,7 @@
  */
 #include "lake/scale.h"
 
+#include "base/search.h"
 #include "shard/itemlog.h"
 
 #include <stdlib.h>
@@ -367,15 +368,7 @@ static uint64_t scaled(uint64_t a, uint64_t b, uint64_t c, bool up)
 /* The first point after a position. */
 static size_t point_after(const struct tl_scale *s, uint64_t position)
 {
-    size_t low = 0, high = s->n;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (s->points[middle].position <= position)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return tl_count_upto(TL_KEYS(s->points, position), s->n, position);
 }
 
 bool tl_scale_bounds(const struct tl_scale *s, uint64_t position, uint64_t *from, uint64_t *to)
@@ -416,14 +409,7 @@ bool tl_scale_value(const struct tl_scale *s, uint64_t position, uint64_t *out)
 
 uint64_t tl_scale_position(const struct tl_scale *s, uint64_t value)
 {
-    size_t low = 0, high = s->n; /* the first point that is not less */
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (s->points[middle].value < value)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    const size_t low = tl_count_below(TL_KEYS(s->points, value), s->n, value);
     if (low == s->n)
         return s->end;
     if (low == 0)

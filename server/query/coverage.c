@@ -9,6 +9,7 @@
  */
 #include "base/cancel.h"
 #include "base/hash.h"
+#include "base/search.h"
 #include "image/names.h"
 #include "query/code.h"
 #include "query/debuginfo.h"
@@ -84,31 +85,17 @@ static void settle(struct executed *e)
 /* Execution count of the instruction at an address. */
 static uint64_t times_at(const struct executed *e, uint64_t pc)
 {
-    size_t low = 0, high = e->n_edges; /* the first edge after pc */
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (e->edges[middle].at <= pc)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low ? (uint64_t)e->edges[low - 1].change : 0;
+    const size_t n = tl_count_upto(TL_KEYS(e->edges, at), e->n_edges, pc);
+    return n ? (uint64_t)e->edges[n - 1].change : 0;
 }
 
 /* How often a branch at an address was taken. */
 static uint64_t taken_at(const struct executed *e, uint64_t pc)
 {
-    size_t low = 0, high = e->n_taken;
     uint64_t sum = 0;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (e->taken[middle].at < pc)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    for (; low < e->n_taken && e->taken[low].at == pc; low++)
-        sum += e->taken[low].n;
+    size_t i = tl_count_below(TL_KEYS(e->taken, at), e->n_taken, pc);
+    for (; i < e->n_taken && e->taken[i].at == pc; i++)
+        sum += e->taken[i].n;
     return sum;
 }
 
@@ -301,15 +288,7 @@ static int find(struct looking *l, size_t symbol, size_t program)
 /* The first symbol after an address. */
 static size_t first_after(const struct looking *l, uint64_t pc)
 {
-    size_t low = 0, high = l->n_symbols;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (l->symbols[middle].address <= pc)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return tl_count_upto(TL_KEYS(l->symbols, address), l->n_symbols, pc);
 }
 
 /* Find the functions of which a program executed some of [first, end). */

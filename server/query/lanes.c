@@ -5,6 +5,7 @@
  * of each, and cycles are counted in some chunks.
  */
 #include "base/cancel.h"
+#include "base/search.h"
 #include "query/query.h"
 
 #include <stdio.h>
@@ -266,15 +267,8 @@ void tl_states_fini(struct tl_states *states)
 
 static size_t column_of(const struct columns *c, uint64_t position)
 {
-    size_t lo = 0, hi = c->n;
-    while (lo + 1 < hi) {
-        const size_t mid = lo + (hi - lo) / 2;
-        if (c->edges[mid] <= position)
-            lo = mid;
-        else
-            hi = mid;
-    }
-    return lo;
+    const size_t begun = tl_count_upto(c->edges, sizeof *c->edges, 0, c->n, position);
+    return begun > 0 ? begun - 1 : 0;
 }
 
 /*

@@ -7,6 +7,7 @@
 #include "query/seek.h"
 
 #include "base/pattern.h"
+#include "base/search.h"
 #include "image/names.h"
 #include "shard/stackmark.h"
 
@@ -58,17 +59,10 @@ static size_t is_in(const struct tl_seek *s, uint64_t pc)
 {
     enum { NESTED = 16 }; /* ranges that begin before `pc` and are looked at */
     const struct tl_sought *const w = s->sought;
-    size_t low = 0, high = w->n_ranges;
     if (pc < w->pc_from || pc >= w->pc_to)
         return 0;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (w->ranges[middle].from <= pc)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    for (size_t i = low, looked = 0; i > 0 && looked < NESTED; i--, looked++)
+    const size_t begun = tl_count_upto(TL_KEYS(w->ranges, from), w->n_ranges, pc);
+    for (size_t i = begun, looked = 0; i > 0 && looked < NESTED; i--, looked++)
         if (pc < w->ranges[i - 1].to && is_wanted(s, &w->ranges[i - 1]))
             return i;
     return 0;

@@ -11,6 +11,7 @@
 #include "query/query.h"
 
 #include "base/hash.h"
+#include "base/search.h"
 
 #include <stdlib.h>
 
@@ -45,22 +46,14 @@ static inline bool is_in(const struct spans *s, size_t span, uint64_t position)
  * positions nearly always get the previous span again, or the next one. */
 static size_t span_at(struct spans *s, uint64_t position)
 {
-    size_t low = 0, high = N;
     if (is_in(s, s->last, position))
         return s->last;
     if (s->last + 1 < N && is_in(s, s->last + 1, position))
         return ++s->last;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (s->edges[middle + 1] <= position)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    if (low == N || s->edges[low] > position)
+    const size_t ended = tl_count_upto(s->edges + 1, sizeof *s->edges, 0, N, position);
+    if (ended == N || s->edges[ended] > position)
         return N;
-    s->last = low;
-    return low;
+    return s->last = ended;
 }
 
 /* ---- from items ----------------------------------------------------------------------------- */

@@ -7,6 +7,7 @@
 
 #include "base/cancel.h"
 #include "base/crc32c.h"
+#include "base/search.h"
 #include "shard/varint.h"
 
 #include <inttypes.h>
@@ -450,15 +451,8 @@ uint64_t tl_packed_end(const struct tl_packed *p)
 
 size_t tl_packed_find(const struct tl_packed *p, uint64_t offset)
 {
-    size_t low = 0, high = p->n;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (p->frames[middle].offset <= offset)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low > 0 ? low - 1 : p->n;
+    const size_t begun = tl_count_upto(TL_KEYS(p->frames, offset), p->n, offset);
+    return begun > 0 ? begun - 1 : p->n;
 }
 
 static int damaged(const struct tl_packed *p, size_t i, struct tl_fail *fail)

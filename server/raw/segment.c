@@ -8,6 +8,7 @@
 
 #include "base/cancel.h"
 #include "base/crc32c.h"
+#include "base/search.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -73,15 +74,7 @@ void tl_segments_fini(struct tl_segments *segments)
 
 long tl_segments_find(const struct tl_segments *segments, uint64_t offset)
 {
-    size_t low = 0, high = segments->n;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (segments->v[middle].first <= offset)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return (long)low - 1;
+    return (long)tl_count_upto(TL_KEYS(segments->v, first), segments->n, offset) - 1;
 }
 
 void tl_segment_head(uint8_t out[static TL_SEGMENT_HEAD], uint64_t first)

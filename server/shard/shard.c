@@ -6,6 +6,7 @@
 #include "shard/shard.h"
 
 #include "base/crc32c.h"
+#include "base/search.h"
 #include "image/image.h"
 #include "shard/codeset.h"
 #include "shard/itemlog.h"
@@ -547,15 +548,8 @@ uint64_t tl_shard_chunk_markers(const struct tl_shard_index *index, uint64_t hea
 
 size_t tl_shard_chunk_at(const struct tl_shard_index *index, uint64_t position)
 {
-    size_t low = 0, high = index->n_chunks;
-    while (low + 1 < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (index->chunks[middle].first <= position)
-            low = middle;
-        else
-            high = middle;
-    }
-    return low;
+    const size_t begun = tl_count_upto(TL_KEYS(index->chunks, first), index->n_chunks, position);
+    return begun > 0 ? begun - 1 : 0;
 }
 
 size_t tl_shard_items_at(const struct tl_shard_index *index, uint64_t position)
@@ -586,15 +580,8 @@ bool tl_shard_has_code(const struct tl_shard_index *index, const struct tl_chunk
     from >>= TL_CODE_SHIFT;
     to >>= TL_CODE_SHIFT;
     const uint64_t *edges = index->code + chunk->code;
-    size_t low = 0, high = chunk->n_code; /* the first edge after `from` */
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (edges[middle] <= from)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low % 2 == 1 || (low < chunk->n_code && edges[low] <= to);
+    const size_t n = tl_count_upto(edges, sizeof *edges, 0, chunk->n_code, from);
+    return n % 2 == 1 || (n < chunk->n_code && edges[n] <= to);
 }
 
 char *tl_shard_object_key(char out[static 192], const char *trace, uint64_t generation,

@@ -3,6 +3,7 @@
 
 #include "base/hash.h"
 #include "base/now.h"
+#include "base/search.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -84,18 +85,18 @@ static int order(const void *a, size_t a_n, const void *b, size_t b_n)
     return d ? d : (a_n > b_n) - (a_n < b_n);
 }
 
+static bool is_before(const void *pair, const void *key)
+{
+    const struct pair *const p = pair;
+    const struct tl_bytes *const k = key;
+    return order(p->key.p, p->key.n, k->p, k->n) < 0;
+}
+
 /* The index of the first pair whose key is not less than `key`. */
 static size_t find(const struct object *o, const void *key, size_t n)
 {
-    size_t low = 0, high = o->n_pairs;
-    while (low < high) {
-        const size_t middle = (low + high) / 2;
-        if (order(o->pairs[middle].key.p, o->pairs[middle].key.n, key, n) < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    const struct tl_bytes wanted = {key, n};
+    return tl_count_before(o->pairs, sizeof *o->pairs, o->n_pairs, is_before, &wanted);
 }
 
 static bool has(const struct object *o, size_t i, const struct tl_buf *key)
