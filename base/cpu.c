@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const names[TL_CPU_LEVELS] = {"scalar", "neon", "sse42", "avx2", "avx512"};
+static const char *const names[TL_CPU_LEVELS] = {"scalar", "neon", "sse42", "avx2"};
 
 const char *tl_cpu_name(enum tl_cpu level)
 {
@@ -22,11 +22,7 @@ const char *tl_cpu_name(enum tl_cpu level)
 
 #define FIRST TL_CPU_SSE42 /* lowest level above portable C */
 
-#if defined(TL_EMULATED_AVX512)
-#define HAS(feature) true
-#else
 #define HAS(feature) __builtin_cpu_supports(feature)
-#endif
 
 /* Not every compiler has a name for this feature: CPUID 8000_0001, ECX bit 5. */
 static bool has_lzcnt(void)
@@ -40,12 +36,8 @@ enum tl_cpu tl_cpu_supported(void)
     __builtin_cpu_init();
     if (!HAS("sse4.2") || !HAS("popcnt"))
         return TL_CPU_SCALAR;
-    if (!HAS("avx2") || !HAS("bmi") || !HAS("bmi2") || !has_lzcnt())
-        return TL_CPU_SSE42;
-    if (!HAS("avx512f") || !HAS("avx512bw") || !HAS("avx512dq") || !HAS("avx512vl") ||
-        !HAS("avx512vbmi") || !HAS("avx512vbmi2") || !HAS("avx512bitalg"))
-        return TL_CPU_AVX2;
-    return TL_CPU_AVX512;
+    const bool wide = HAS("avx2") && HAS("bmi") && HAS("bmi2") && has_lzcnt();
+    return wide ? TL_CPU_AVX2 : TL_CPU_SSE42;
 }
 #else
 #define FIRST TL_CPU_NEON

@@ -3,7 +3,7 @@
  * Selection of vector instructions for the kernels. Determined once; thread-safe.
  *
  * The environment variable TRACELAKE_CPU selects the level, which must be supported by the machine:
- * scalar; neon on AArch64; sse42, avx2, avx512 on x86-64. The level affects only speed, not
+ * scalar; neon on AArch64; sse42, avx2 on x86-64. The level affects only speed, not
  * results.
  */
 #ifndef TL_BASE_CPU_H
@@ -17,7 +17,6 @@ enum tl_cpu {
     TL_CPU_NEON,   /* AArch64's Advanced SIMD */
     TL_CPU_SSE42,  /* up to SSE4.2, with POPCNT */
     TL_CPU_AVX2,   /* with BMI1 and BMI2 */
-    TL_CPU_AVX512, /* F, BW, DQ, VL, VBMI, VBMI2, BITALG */
     TL_CPU_LEVELS
 };
 

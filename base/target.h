@@ -9,17 +9,7 @@
 
 #define TL_SSE42_TARGET "sse4.2,popcnt"
 #define TL_AVX2_TARGET  "avx2,bmi,bmi2,lzcnt,popcnt"
-#define TL_AVX512_TARGET                                                                           \
-    "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,avx512bitalg,bmi,bmi2,lzcnt,popcnt"
 
-/* AVX-512 is emulated by functions (tests/cross); the whole program may use AVX2. */
-#if defined(TL_EMULATED_AVX512)
-#define TL_TARGET(features)
-#define TL_TARGET_BEGIN(features)
-#define TL_TARGET_END
-#define TL_VECTOR_REGISTER "m"
-#else
-#define TL_VECTOR_REGISTER  "v" /* asm operand constraint */
 #define TL_TARGET(features) __attribute__((target(features)))
 #define TL_PRAGMA(text)     _Pragma(#text)
 #if defined(__clang__)
@@ -29,7 +19,6 @@
 #else
 #define TL_TARGET_BEGIN(features) TL_PRAGMA(GCC push_options) TL_PRAGMA(GCC target(features))
 #define TL_TARGET_END             TL_PRAGMA(GCC pop_options)
-#endif
 #endif
 
 #endif

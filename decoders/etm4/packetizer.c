@@ -122,7 +122,6 @@ void tl_etm4_columns_flush(struct tl_etm4_packetizer *p)
         .address = c->address,
         .other = c->other,
         .threshold = p->regs.threshold,
-        .wide = p->kernel != NULL && p->kernel->level == TL_CPU_AVX512,
     };
 
     if (c->n > 0 && p->failed >= 0) {

@@ -3,7 +3,7 @@
  * Builds packets from a tape's columns. Frequent types are built without a branch on the type,
  * which is unpredictable in a trace; the rest are parsed from their bytes again.
  */
-#include "etm4/tape_parts.h"
+#include "etm4/tape.h"
 
 #include "base/bytes.h"
 #include "etm4/parse.h"
@@ -13,10 +13,25 @@
 
 #define ALWAYS_INLINE inline __attribute__((always_inline))
 
-static ALWAYS_INLINE void reader_at(struct tl_tape_reader *r, const struct tl_etm4_tape *tape,
+/* Value of a packet: template's value + `plus` + (next address & `mask`). */
+struct value {
+    uint64_t mask, plus;
+};
+
+/* Read position in a tape, with the values of its packets by fill. */
+struct reader {
+    const struct tl_etm4_tape *tape;
+    const uint8_t *header;
+    const uint16_t *at;
+    const uint64_t *address;
+    const struct tl_etm4_packet *other;
+    struct value value[TL_FILLS]; /* from TL_FILL_FIXED on */
+};
+
+static ALWAYS_INLINE void reader_at(struct reader *r, const struct tl_etm4_tape *tape,
                                     const struct tl_etm4_tape_place *place)
 {
-    const struct tl_tape_value none = {0, 0}, address = {~1ull, 0};
+    const struct value none = {0, 0}, address = {~1ull, 0};
 
     r->tape = tape;
     r->header = tape->header + place->packet;
@@ -25,7 +40,7 @@ static ALWAYS_INLINE void reader_at(struct tl_tape_reader *r, const struct tl_et
     r->other = tape->other + place->other;
     r->value[TL_FILL_FIXED] = none;
     r->value[TL_FILL_ADDRESS] = r->value[TL_FILL_SHORT] = address;
-    r->value[TL_FILL_CYCLES] = (struct tl_tape_value){0, tape->threshold};
+    r->value[TL_FILL_CYCLES] = (struct value){0, tape->threshold};
 }
 
 /* Commits and count of a format 2 cycle count packet. */
@@ -39,7 +54,8 @@ static void fill_cycles2(const struct tl_etm4_tape *tape, const uint8_t *b,
     out->value2 = commits > 0 ? (uint64_t)commits : 0;
 }
 
-void tl_etm4_tape_parse(const struct tl_etm4_tape *tape, size_t at, struct tl_etm4_packet *out)
+/* Parse the plain packet at byte `at` from its bytes; its address is not filled in. */
+static void parse(const struct tl_etm4_tape *tape, size_t at, struct tl_etm4_packet *out)
 {
     const struct tl_etm4_forms *const forms = tape->forms;
     const uint8_t *const b = tape->run.p + at;
@@ -63,14 +79,14 @@ static ALWAYS_INLINE uint64_t first_of(struct tl_etm4_packet packet)
 }
 
 /* Build the next packet, if it is one of `others` or must be parsed. */
-static ALWAYS_INLINE void make_rare(struct tl_tape_reader *r, uint8_t header, size_t k,
+static ALWAYS_INLINE void make_rare(struct reader *r, uint8_t header, size_t k,
                                     struct tl_etm4_packet *out)
 {
     if (header == TL_TAPE_OTHER) {
         *out = *r->other++;
         return;
     }
-    tl_etm4_tape_parse(r->tape, r->at[k], out);
+    parse(r->tape, r->at[k], out);
     if (tl_etm4_is_address(header))
         out->value = *r->address++ & ~1ull;
 }
@@ -81,14 +97,14 @@ struct words {
 };
 
 /* Build the next packet, if frequent: branch-free, since the type is unpredictable. */
-static ALWAYS_INLINE struct words make(struct tl_tape_reader *r, uint8_t header, unsigned fill,
-                                       size_t k, bool linear)
+static ALWAYS_INLINE struct words make(struct reader *r, uint8_t header, unsigned fill, size_t k,
+                                       bool linear)
 {
     const uint64_t is1 = first_of((struct tl_etm4_packet){.flags = TL_ETM4_IS1});
     const uint64_t more_bits = first_of((struct tl_etm4_packet){.bits = 8});
     const struct tl_etm4_packet *const fixed = &r->tape->forms->fixed[header];
     const size_t is_short = fill == TL_FILL_SHORT, at = r->at[k];
-    const struct tl_tape_value *const value = &r->value[fill];
+    const struct value *const value = &r->value[fill];
     const uint64_t address = *r->address;
     struct words w = {
         .offset = linear ? r->tape->run.base + at : tl_run_offset(&r->tape->run, at),
@@ -111,7 +127,7 @@ static ALWAYS_INLINE void put(struct tl_etm4_packet *out, struct words w)
     out->value2 = w.value2;
 }
 
-static ALWAYS_INLINE size_t read_all(struct tl_tape_reader *r, size_t n, struct tl_etm4_packet *out,
+static ALWAYS_INLINE size_t read_all(struct reader *r, size_t n, struct tl_etm4_packet *out,
                                      bool linear)
 {
     for (size_t k = 0; k < n; k++) {
@@ -125,18 +141,7 @@ static ALWAYS_INLINE size_t read_all(struct tl_tape_reader *r, size_t n, struct 
     return n;
 }
 
-static bool is_wide(const struct tl_etm4_tape *tape)
-{
-#if defined(__x86_64__)
-    return tape->wide;
-#else
-    (void)tape;
-    return false;
-#endif
-}
-
-static void reader_done(const struct tl_tape_reader *r, size_t packets,
-                        struct tl_etm4_tape_place *place)
+static void reader_done(const struct reader *r, size_t packets, struct tl_etm4_tape_place *place)
 {
     place->packet += packets;
     place->address = (size_t)(r->address - r->tape->address);
@@ -148,12 +153,10 @@ size_t tl_etm4_tape_read(const struct tl_etm4_tape *tape, struct tl_etm4_tape_pl
 {
     const size_t left = tape->n - place->packet;
     const size_t n = left < max ? left : max;
-    struct tl_tape_reader r;
+    struct reader r;
 
     reader_at(&r, tape, place);
-    if (is_wide(tape))
-        tl_etm4_tape_whole_avx512(&r, n, out);
-    else if (!tape->run.place)
+    if (!tape->run.place)
         read_all(&r, n, out, true);
     else
         read_all(&r, n, out, false);
@@ -187,7 +190,7 @@ void tl_etm4_tape_next(const struct tl_etm4_tape *tape, struct tl_etm4_tape_plac
     const unsigned fill = tape->forms->fill[header];
     const unsigned context = tl_etm4_context_at(header);
     if (context == 0 && (fill < TL_FILL_FIXED || fill == TL_FILL_SHORT)) {
-        tl_etm4_tape_parse(tape, tape->at[k], out);
+        parse(tape, tape->at[k], out);
     } else {
         *out = tape->forms->fixed[header];
         out->offset = tl_run_offset(&tape->run, tape->at[k]);

@@ -31,7 +31,6 @@ struct tl_etm4_tape {
     const uint64_t *address; /* bit 0: IS1 */
     const struct tl_etm4_packet *other;
     uint64_t threshold; /* cycle count threshold in force for these packets */
-    bool wide;          /* may be read with AVX-512 VBMI2 */
 };
 
 /* Receive a tape. A result < 0 stops the push, which returns it. */

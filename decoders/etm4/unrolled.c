@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The kernels by vector level and unroll factor, and the address forms that all of them use. Each
- * level is compiled in a file of its own and chosen at run time, since one program serves
- * processors with and without it.
+ * The kernel by vector level, and the address forms that all of them use. Each level is compiled in
+ * a file of its own and chosen at run time, since one program serves processors with and without
+ * it.
  */
 #include "etm4/unrolled.h"
 
@@ -39,43 +39,21 @@ const struct tl_etm4_address_form tl_etm4_address_forms[2][64] = {FORMS(0), FORM
 
 #if defined(__x86_64__)
 
-static const struct tl_etm4_kernel kernels[] = {
-    {TL_CPU_AVX2, 1, tl_etm4_avx2_1},       {TL_CPU_AVX2, 2, tl_etm4_avx2_2},
-    {TL_CPU_AVX2, 4, tl_etm4_avx2_4},       {TL_CPU_AVX2, 8, tl_etm4_avx2_8},
-    {TL_CPU_AVX2, 16, tl_etm4_avx2_16},     {TL_CPU_AVX2, 32, tl_etm4_avx2_32},
-    {TL_CPU_AVX2, 64, tl_etm4_avx2_64},     {TL_CPU_AVX512, 1, tl_etm4_avx512_1},
-    {TL_CPU_AVX512, 2, tl_etm4_avx512_2},   {TL_CPU_AVX512, 4, tl_etm4_avx512_4},
-    {TL_CPU_AVX512, 8, tl_etm4_avx512_8},   {TL_CPU_AVX512, 16, tl_etm4_avx512_16},
-    {TL_CPU_AVX512, 32, tl_etm4_avx512_32}, {TL_CPU_AVX512, 64, tl_etm4_avx512_64},
-};
-#define N_KERNELS (sizeof kernels / sizeof kernels[0])
-
 const struct tl_etm4_kernel *tl_etm4_kernel_at(enum tl_cpu level)
 {
-    if (level >= TL_CPU_AVX512)
-        return &kernels[N_KERNELS - 1];
-    return level >= TL_CPU_AVX2 ? &kernels[6] : NULL;
+    static const struct tl_etm4_kernel kernel = {TL_CPU_AVX2, 64, tl_etm4_avx2};
+    return level >= TL_CPU_AVX2 ? &kernel : NULL;
 }
 
 #elif defined(__aarch64__) && !defined(__AARCH64EB__)
 
-static const struct tl_etm4_kernel kernels[] = {
-    {TL_CPU_NEON, 1, tl_etm4_neon_1},   {TL_CPU_NEON, 2, tl_etm4_neon_2},
-    {TL_CPU_NEON, 4, tl_etm4_neon_4},   {TL_CPU_NEON, 8, tl_etm4_neon_8},
-    {TL_CPU_NEON, 16, tl_etm4_neon_16}, {TL_CPU_NEON, 32, tl_etm4_neon_32},
-    {TL_CPU_NEON, 64, tl_etm4_neon_64},
-};
-#define N_KERNELS (sizeof kernels / sizeof kernels[0])
-
 const struct tl_etm4_kernel *tl_etm4_kernel_at(enum tl_cpu level)
 {
-    return level >= TL_CPU_NEON ? &kernels[N_KERNELS - 1] : NULL;
+    static const struct tl_etm4_kernel kernel = {TL_CPU_NEON, 64, tl_etm4_neon};
+    return level >= TL_CPU_NEON ? &kernel : NULL;
 }
 
 #else
-
-static const struct tl_etm4_kernel kernels[1];
-#define N_KERNELS 0
 
 const struct tl_etm4_kernel *tl_etm4_kernel_at(enum tl_cpu level)
 {
@@ -84,9 +62,3 @@ const struct tl_etm4_kernel *tl_etm4_kernel_at(enum tl_cpu level)
 }
 
 #endif
-
-const struct tl_etm4_kernel *tl_etm4_kernels(size_t *n)
-{
-    *n = N_KERNELS;
-    return kernels;
-}

@@ -35,10 +35,7 @@ struct tl_etm4_kernel {
     size_t (*run)(struct tl_etm4_packetizer *p, const struct tl_run *run, size_t i);
 };
 
-/* All kernels in this build, including those this machine cannot run. */
-const struct tl_etm4_kernel *tl_etm4_kernels(size_t *n);
-
-/* The fastest kernel at `level`; NULL if that is the scalar packetizer. Thread-safe. */
+/* The kernel at `level`; NULL if that is the scalar packetizer. Thread-safe. */
 const struct tl_etm4_kernel *tl_etm4_kernel_at(enum tl_cpu level);
 
 /* Use this kernel (NULL: none) from now on. For tests and benchmarks. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Trace state of the AVX2 kernels: twice thirteen addresses at once, by the method of
- * unrolled_avx512_state.c in sixteen lanes: for each byte of an address, a table of parent
- * positions, which four shuffles by itself resolve to the packet that contains the byte. Thirteen
+ * Trace state of the AVX2 kernels: twice thirteen addresses at once, in sixteen lanes each: for
+ * each byte of an address, a table of parent positions, which four shuffles by itself resolve to
+ * the packet that contains the byte. Thirteen
  * addresses and the three before them fill sixteen lanes. The three before the second thirteen are
  * the last of the first ones, but this only matters when the bytes are fetched, at the end.
  *

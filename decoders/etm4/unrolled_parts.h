@@ -106,36 +106,14 @@ size_t tl_etm4_plain(struct tl_etm4_packetizer *p, const struct tl_run *run, siz
  */
 size_t tl_etm4_parse_one(struct tl_etm4_packetizer *p, const struct tl_run *run, size_t i);
 
-#define TL_KERNEL(name)                                                                            \
-    size_t tl_etm4_##name(struct tl_etm4_packetizer *p, const struct tl_run *run, size_t i)
-
-/* Define a level's kernel for blocks of `u` bytes: unrolled() with a constant unroll factor. */
-#define TL_KERNEL_OF(level, u)                                                                     \
-    TL_KERNEL(level##_##u)                                                                         \
+/* Define a kernel: unrolled(), which a level's body contains, with a constant unroll factor. */
+#define TL_KERNEL(name, unroll)                                                                    \
+    size_t name(struct tl_etm4_packetizer *p, const struct tl_run *run, size_t i)                  \
     {                                                                                              \
-        return unrolled(p, run, i, u);                                                             \
+        return unrolled(p, run, i, unroll);                                                        \
     }
 
-TL_KERNEL(avx2_1);
-TL_KERNEL(avx2_2);
-TL_KERNEL(avx2_4);
-TL_KERNEL(avx2_8);
-TL_KERNEL(avx2_16);
-TL_KERNEL(avx2_32);
-TL_KERNEL(avx2_64);
-TL_KERNEL(avx512_1);
-TL_KERNEL(avx512_2);
-TL_KERNEL(avx512_4);
-TL_KERNEL(avx512_8);
-TL_KERNEL(avx512_16);
-TL_KERNEL(avx512_32);
-TL_KERNEL(avx512_64);
-TL_KERNEL(neon_1);
-TL_KERNEL(neon_2);
-TL_KERNEL(neon_4);
-TL_KERNEL(neon_8);
-TL_KERNEL(neon_16);
-TL_KERNEL(neon_32);
-TL_KERNEL(neon_64);
+size_t tl_etm4_avx2(struct tl_etm4_packetizer *p, const struct tl_run *run, size_t i);
+size_t tl_etm4_neon(struct tl_etm4_packetizer *p, const struct tl_run *run, size_t i);
 
 #endif

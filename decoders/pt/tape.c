@@ -127,9 +127,7 @@ int tl_pt_tape_fill_at(enum tl_cpu level, struct tl_pt_tape *tape,
     if (config->errata.skd007) /* a CYC may have to be merged with the next packet */
         level = TL_CPU_SCALAR;
 
-    if (level == TL_CPU_AVX512)
-        rc = tl_pt_tape_avx512(tape, config, in, at);
-    else if (level == TL_CPU_AVX2)
+    if (level == TL_CPU_AVX2)
         rc = tl_pt_tape_avx2(tape, config, in, at);
     /* If there is still space for a block, less than a block of input is left. */
     if (rc == TL_OK && tape->n + TL_PT_TAPE_BLOCK <= TL_PT_TAPE_ENTRIES)

@@ -5,9 +5,9 @@
 
 #include "pt/tape.h"
 
-/* Free entries that a kernel needs to begin with; a block of 64 bytes takes at most one for each
- * byte. */
-#define TL_PT_TAPE_BLOCK 260
+/* Free entries that a kernel needs for a block of 64 bytes: at most one for each byte, and one for
+ * outcomes at its end. */
+#define TL_PT_TAPE_BLOCK 65
 
 /* Enter a packet that is neither TNT_8 nor an IP as entry `k`. */
 void tl_pt_tape_put(struct tl_pt_tape *tape, size_t k, const struct tl_pt_packet *packet);
@@ -30,9 +30,5 @@ int tl_pt_tape_add(struct tl_pt_tape *tape, const struct tl_pt_config *config, s
  */
 int tl_pt_tape_avx2(struct tl_pt_tape *tape, const struct tl_pt_config *config, struct tl_bytes in,
                     size_t *at);
-
-/* As tl_pt_tape_avx2(). */
-int tl_pt_tape_avx512(struct tl_pt_tape *tape, const struct tl_pt_config *config,
-                      struct tl_bytes in, size_t *at);
 
 #endif

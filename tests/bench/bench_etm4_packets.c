@@ -10,8 +10,8 @@
  * delivered on the tape (etm4/tape.h), and by the fastest kernel also as structures.
  */
 #include "bench/capture.h"
-#include "etm4/unrolled.h"
 #include "report.h"
+#include "sim/etm4_kernels.h"
 #include "sim/program_core.h"
 
 #include <stdlib.h>
@@ -177,12 +177,12 @@ static size_t line_up(struct variant variants[VARIANTS], const struct input *in,
 {
     const struct tl_etm4_kernel *const best = tl_etm4_kernel_at(tl_cpu_level());
     size_t n_kernels, n = 1;
-    const struct tl_etm4_kernel *const kernels = tl_etm4_kernels(&n_kernels);
+    const struct tl_etm4_kernel *const kernels = tl_sim_etm4_kernels(&n_kernels);
 
     memset(variants, 0, VARIANTS * sizeof *variants);
     for (size_t k = 0; k < n_kernels && n < VARIANTS - 1; k++)
         if (best != NULL && kernels[k].level <= best->level &&
-            (all || &kernels[k] == tl_etm4_kernel_at(kernels[k].level)))
+            (all || kernels[k].unroll == best->unroll))
             variants[n++].kernel = &kernels[k];
     variants[n].structures = true;
     variants[n++].kernel = best;

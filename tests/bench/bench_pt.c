@@ -84,7 +84,7 @@ static void measure(const char *name, struct tl_bytes once)
     theirs = megabytes / bench_best_cpu(ROUNDS, take_peer, &in);
     printf("%s: %.2f bytes a packet\n", name, (double)all.n / (double)peer_packets);
 #endif
-    const enum tl_cpu levels[] = {TL_CPU_SCALAR, TL_CPU_AVX2, TL_CPU_AVX512};
+    const enum tl_cpu levels[] = {TL_CPU_SCALAR, TL_CPU_AVX2};
     for (size_t k = 0; k < sizeof levels / sizeof *levels; k++) {
         char what[96];
         in.level = levels[k];

@@ -3,8 +3,7 @@
 
 usage: instructions.py PROGRAM [STAGE…]     PROGRAM: build/tests/bench/stages; STAGE: part of a name
 
-The same on every run of one build. valgrind does not support AVX-512: levels up to AVX2 are
-counted.
+The same on every run of one build.
 """
 import collections, os, re, subprocess, sys, tempfile
 
@@ -15,11 +14,9 @@ def count(program, stage):
     """(bytes, instructions, [(function, instructions)]) of a stage; None if it cannot run."""
     with tempfile.TemporaryDirectory() as folder:
         out = os.path.join(folder, 'callgrind.out')
-        env = dict(os.environ)
-        env.setdefault('TRACELAKE_CPU', 'avx2')
         run = subprocess.run(['valgrind', '--tool=callgrind', '--toggle-collect=measured',
                               '--callgrind-out-file=' + out, program, stage],
-                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env)
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         if run.returncode == 77:
             return None
         if run.returncode != 0:

@@ -7,10 +7,10 @@
 #include "base/crew.h"
 #include "decode/kept.h"
 #include "decode/split.h"
-#include "etm4/unrolled.h"
 #include "frame/tpiu.h"
 #include "image/image.h"
 #include "sim/etm4_encoder_packets.h"
+#include "sim/etm4_kernels.h"
 #include "sim/program_core.h"
 #include "sim/tpiu_encoder.h"
 #include "stf/flow/flow_writer.h"
@@ -175,7 +175,7 @@ static void packets(const char *input, unsigned k, const struct tl_etm4_config *
 {
     const uint64_t seed = tl_sim_rand(rng);
     size_t n_kernels;
-    const struct tl_etm4_kernel *const kernels = tl_etm4_kernels(&n_kernels);
+    const struct tl_etm4_kernel *const kernels = tl_sim_etm4_kernels(&n_kernels);
     const struct digest scalar = split(config, p, n, seed, NULL);
 
     for (size_t i = 0; i < n_kernels; i++) {

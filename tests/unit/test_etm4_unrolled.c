@@ -2,7 +2,7 @@
 /*
  * Every kernel of the unrolled packetizer gives the same result as the scalar one, for any bytes.
  */
-#include "etm4/unrolled.h"
+#include "sim/etm4_kernels.h"
 
 #include "etm4/headers.h"
 #include "sim/etm4_encoder_packets.h"
@@ -104,7 +104,7 @@ static void all_agree(const struct input *in)
 {
     struct packets scalar = {0}, ours = {0};
     size_t n;
-    const struct tl_etm4_kernel *const kernels = tl_etm4_kernels(&n);
+    const struct tl_etm4_kernel *const kernels = tl_sim_etm4_kernels(&n);
 
     split(&scalar, in, NULL);
     for (size_t k = 0; k < n; k++) {

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Indices of the set bits of a byte, as bytes, lowest first: a table for compressing eight bytes.
+ * Indices of the set bits of a byte, as bytes, lowest first: a table by which NEON, which has no
+ * instruction for it, compresses eight bytes.
  */
 #include "etm4/unrolled_parts.h"
+
+#if defined(__aarch64__) && !defined(__AARCH64EB__)
 
 /* clang-format off */
 const uint64_t tl_etm4_set_bits[256] = {
@@ -71,3 +74,5 @@ const uint64_t tl_etm4_set_bits[256] = {
     0x0000000706050403, 0x0000070605040300, 0x0000070605040301, 0x0007060504030100,
     0x0000070605040302, 0x0007060504030200, 0x0007060504030201, 0x0706050403020100,
 };
+
+#endif
