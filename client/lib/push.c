@@ -67,7 +67,10 @@ void tl_push_goes_on(struct tracelake_push *push)
         report(push, "connected again");
 }
 
-int tl_push_pause(struct tracelake_push *push, int first, bool full, const char *why)
+/* After a failure: the pause before the next attempt, initially `first` ms; < 0: none is left.
+ * Reports what is wrong, once. `full`: that the push can be opened again is no proof that it goes
+ * on. */
+static int start_pause(struct tracelake_push *push, int first, bool full, const char *why)
 {
     struct tl_push_fault *const fault = &push->fault;
     const int64_t now = tl_monotonic_ms();
@@ -160,8 +163,8 @@ static int reconnect(struct tracelake_push *push, int result, struct tracelake_e
     if (result != TRACELAKE_UNREACHABLE)
         tl_client_leave(push->lake);
     while (result < 0 && (denied || passes(result, &push->why))) {
-        const int pause = tl_push_pause(push, denied && !others ? DENIED_MS : BACKOFF_FIRST_MS,
-                                        is_full(result), push->why.text);
+        const int pause = start_pause(push, denied && !others ? DENIED_MS : BACKOFF_FIRST_MS,
+                                      is_full(result), push->why.text);
         if (pause < 0)
             break;
         const int paused = pause_for(push, pause, error);
@@ -260,7 +263,7 @@ static int begin_first(struct tracelake_push *push, bool resume, uint64_t *durab
     while (result < 0 && passes(result, error) &&
            (resume || !push->trace[0] || result == TRACELAKE_NOSPACE ||
             error->grpc_status == TL_GRPC_UNAVAILABLE)) {
-        const int pause = tl_push_pause(push, BACKOFF_FIRST_MS, is_full(result), error->text);
+        const int pause = start_pause(push, BACKOFF_FIRST_MS, is_full(result), error->text);
         if (pause < 0)
             break;
         result = pause_for(push, pause, error);

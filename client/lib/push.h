@@ -58,17 +58,10 @@ TRACELAKE_MUST_USE int tl_push_serve_once(struct tracelake_push *push, int ms,
                                           struct tracelake_error *error);
 TRACELAKE_MUST_USE int tl_push_send_finish(struct tracelake_push *push,
                                            struct tracelake_error *error);
-/* The server has everything before `durable`. BAD: that was never sent. */
-TRACELAKE_MUST_USE int tl_push_take_durable(struct tracelake_push *push, uint64_t durable,
-                                            struct tracelake_error *error);
 /* Go on at `durable`, after a reconnect. IO: the server has lost bytes; EXISTS: it has others. */
 TRACELAKE_MUST_USE int tl_push_rewind(struct tracelake_push *push, uint64_t durable,
                                       struct tracelake_error *error);
 
-/* After a failure: the pause before the next attempt, initially `first` ms; < 0: none is left.
- * Reports what is wrong, once. `full`: that the push can be opened again is no proof that it goes
- * on. */
-int tl_push_pause(struct tracelake_push *push, int first, bool full, const char *why);
 /* Bytes were acknowledged, or the call is open and there are none to be acknowledged. */
 void tl_push_goes_on(struct tracelake_push *push);
 

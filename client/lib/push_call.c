@@ -174,8 +174,9 @@ int tl_push_send_finish(struct tracelake_push *push, struct tracelake_error *err
     return result;
 }
 
-int tl_push_take_durable(struct tracelake_push *push, uint64_t durable,
-                         struct tracelake_error *error)
+/* The server has everything before `durable`. BAD: that was never sent. */
+static int take_durable(struct tracelake_push *push, uint64_t durable,
+                        struct tracelake_error *error)
 {
     if (durable > push->head)
         return tl_client_fail(error, TRACELAKE_BAD,
@@ -209,10 +210,10 @@ static int take_replies(struct tracelake_push *push, struct tracelake_error *err
             return result;
         switch (reply->step_case) {
         case TRACELAKE__V1__PUSH_REPLY__STEP_ACK:
-            result = tl_push_take_durable(push, reply->ack->durable, error);
+            result = take_durable(push, reply->ack->durable, error);
             break;
         case TRACELAKE__V1__PUSH_REPLY__STEP_FINISHED:
-            result = tl_push_take_durable(push, reply->finished->durable, error);
+            result = take_durable(push, reply->finished->durable, error);
             if (result == TRACELAKE_OK && push->finishing && push->acked == push->head) {
                 push->finished = true;
                 tl_push_goes_on(push);
@@ -281,7 +282,7 @@ int tl_push_rewind(struct tracelake_push *push, uint64_t durable, struct tracela
                               "trace %s has bytes of another push now; push the capture under "
                               "another name",
                               push->trace);
-    const int result = tl_push_take_durable(push, durable, error);
+    const int result = take_durable(push, durable, error);
     push->sent = durable;
     return result;
 }

@@ -439,11 +439,6 @@ int tl_feed_descriptor(const struct tl_feed *feed)
     return feed->more;
 }
 
-uint64_t tl_feed_offset(const struct tl_feed *feed)
-{
-    return feed->at;
-}
-
 void tl_feed_acked(struct tl_feed *feed, uint64_t durable)
 {
     if (!feed->backlog)

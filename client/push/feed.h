@@ -51,8 +51,6 @@ TL_MUST_USE int tl_feed_from(struct tl_feed *feed, uint64_t durable, struct tl_f
 TL_MUST_USE ssize_t tl_feed_take(struct tl_feed *feed, uint8_t *p, size_t n);
 /* Descriptor that is readable when more bytes are available. -1: always. */
 int tl_feed_descriptor(const struct tl_feed *feed);
-/* Capture offset of the next byte to be read. */
-uint64_t tl_feed_offset(const struct tl_feed *feed);
 /* Bytes before `durable` are no longer needed. */
 void tl_feed_acked(struct tl_feed *feed, uint64_t durable);
 /* Stop reading a live input; what was read can still be taken, and ends with TL_CANCELLED. */

@@ -52,12 +52,6 @@ void tl_walk_resolve_return(struct tl_walker *w, unsigned i);
 /* The last instruction of `b`, which can change the flow, was executed: continue after it. */
 void tl_walk_leave(struct tl_walker *w, struct tl_block *b, bool taken, uint64_t offset);
 
-/*
- * Execute blocks split at TL_BLOCK_MAX, up to the last one, which is returned. NULL: out of memory,
- * or there are more than TL_WALKER_STRAIGHT_MAX instructions, which was reported.
- */
-struct tl_block *tl_walk_full(struct tl_walker *w, struct tl_block *b, uint64_t offset);
-
 /* Execute all of `b`, after which the image ends. */
 void tl_walk_off(struct tl_walker *w, const struct tl_block *b, uint64_t offset);
 

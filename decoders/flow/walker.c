@@ -116,7 +116,8 @@ void tl_walker_restore_context(struct tl_walker *w, const struct tl_image_contex
     set_view(w);
 }
 
-bool tl_walker_same_context(const struct tl_image_context *a, const struct tl_image_context *b)
+/* Do both contexts identify the same memory? */
+static bool is_same_context(const struct tl_image_context *a, const struct tl_image_context *b)
 {
     return a->has_context_id == b->has_context_id && a->has_vmid == b->has_vmid &&
            a->context_id == b->context_id && a->vmid == b->vmid;
@@ -164,7 +165,7 @@ void tl_walker_mode(struct tl_walker *w, uint64_t mode, uint64_t offset)
 
 void tl_walker_context(struct tl_walker *w, const struct tl_image_context *context, uint64_t offset)
 {
-    if (tl_walker_same_context(context, &w->context))
+    if (is_same_context(context, &w->context))
         return;
     w->context = *context;
     set_view(w);
@@ -364,7 +365,11 @@ void tl_walk_leave(struct tl_walker *w, struct tl_block *b, bool taken, uint64_t
         tl_item_batch_add(w->out, TL_ITEM_ERET, offset);
 }
 
-struct tl_block *tl_walk_full(struct tl_walker *w, struct tl_block *b, uint64_t offset)
+/*
+ * Execute blocks split at TL_BLOCK_MAX, up to the last one, which is returned. NULL: out of memory,
+ * or there are more than TL_WALKER_STRAIGHT_MAX instructions, which was reported.
+ */
+static struct tl_block *execute_full(struct tl_walker *w, struct tl_block *b, uint64_t offset)
 {
     for (uint32_t n = 0; b && b->end == TL_BLOCK_FULL; n += TL_BLOCK_MAX) {
         if (n == TL_WALKER_STRAIGHT_MAX) {
@@ -394,7 +399,7 @@ void tl_walk_off(struct tl_walker *w, const struct tl_block *b, uint64_t offset)
 /* Consume one bit at block `b`, of any kind. */
 static void one_waypoint(struct tl_walker *w, struct tl_block *b, bool taken, uint64_t offset)
 {
-    b = tl_walk_full(w, b, offset);
+    b = execute_full(w, b, offset);
     if (!b)
         return;
     if (b->end != TL_BLOCK_WAYPOINT) {

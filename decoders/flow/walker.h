@@ -185,9 +185,6 @@ static inline bool tl_walker_is_full(const struct tl_walker *w)
  * the items. The walker itself calls it before it looks up a block. */
 void tl_walker_trim(struct tl_walker *walker);
 
-/* Do both contexts identify the same memory? */
-bool tl_walker_same_context(const struct tl_image_context *a, const struct tl_image_context *b);
-
 /* ---- what packets report ------------------------------------------------------------------ */
 
 /* Mode word `mode` (tl_mode()) is in force: sets address space and instruction set. Makes a MODE

@@ -145,7 +145,8 @@ int tl_demux_lose(struct tl_demux *d, const char *reason, uint64_t offset, uint6
 
 /* ---- frames ----------------------------------------------------------------------------- */
 
-bool tl_demux_is_marked(const uint8_t frame[static 16])
+/* Does the frame have ff in an even byte? */
+static bool is_marked(const uint8_t frame[static 16])
 {
     const uint64_t even = 0x00ff00ff00ff00ffu;
     const uint64_t a = (~tl_le64(frame) & even) - ID_BITS;
@@ -222,7 +223,7 @@ KERNEL int64_t take_frames(struct tl_demux *d, const uint8_t *p, size_t frames, 
             done += append_frames(d, frame, frames - done, at) - 1;
             continue;
         }
-        if (marked ? tl_demux_is_marked(frame) : low == FSYNC_PAIR && high == FSYNC_PAIR)
+        if (marked ? is_marked(frame) : low == FSYNC_PAIR && high == FSYNC_PAIR)
             return (int64_t)done;
         unsigned from = 0;
         for (unsigned ids = id_mask(low, high); ids; ids &= ids - 1) {
@@ -287,7 +288,7 @@ int64_t tl_demux_frames(struct tl_demux *d, const uint8_t *p, size_t frames, uin
         const uint64_t at = offset + done * FRAME;
         if (d->id == TL_TPIU_NO_ID) {
             uint64_t each[FRAME];
-            if (marked ? tl_demux_is_marked(frame)
+            if (marked ? is_marked(frame)
                        : tl_le64(frame) == FSYNC_PAIR && tl_le64(frame + 8) == FSYNC_PAIR)
                 return (int64_t)done;
             for (unsigned i = 0; i < FRAME; i++)

@@ -125,9 +125,6 @@ TL_MUST_USE int tl_demux_flush(struct tl_demux *d);
 /* Set the current source to `id`; TL_TPIU_NO_ID: unknown. Delivers all runs first. */
 TL_MUST_USE int tl_demux_set_id(struct tl_demux *d, uint8_t id);
 
-/* Does the frame have ff in an even byte? */
-bool tl_demux_is_marked(const uint8_t frame[static 16]);
-
 /* The fastest kernel for `level`; all give the same result. Never NULL. */
 tl_demux_kernel *tl_demux_variant(enum tl_cpu level);
 

@@ -46,7 +46,8 @@ static struct tl_shard_builder *written(const struct tl_build *b)
     return b->closing ? b->closing : shard_of(b);
 }
 
-void tl_build_choose(struct tl_build *b)
+/* Decide at the begin of a frame whether records are written for it, or it is only followed. */
+static void choose(struct tl_build *b)
 {
     const struct tl_shard_builder *const shard = written(b);
     b->wet = wants(b, shard->view->index.row.number, open_frame(b));
@@ -107,7 +108,7 @@ int tl_build_new(struct tl_build **out, const struct tl_build_options *options)
         tl_build_free(b);
         return r;
     }
-    tl_build_choose(b);
+    choose(b);
     *out = b;
     return TL_OK;
 }
@@ -319,7 +320,7 @@ static int carry_out_cut(struct tl_build *b)
     b->cut = CUT_NONE;
     if (cut == CUT_FRAME) {
         const int taken = take_frame(b, shard_of(b));
-        tl_build_choose(b);
+        choose(b);
         return taken;
     }
     struct tl_shard_builder *shard = b->closing;
@@ -332,7 +333,7 @@ static int carry_out_cut(struct tl_build *b)
     const uint64_t next = find_next(b, shard);
     tl_stf_flow_restart(b->flow);
     b->frame_marker = 0;
-    tl_build_choose(b);
+    choose(b);
     return seal(b, shard, next);
 }
 
@@ -509,7 +510,7 @@ int tl_build_finish(struct tl_build *b)
     tl_stf_flow_restart(b->flow);
     b->frame_marker = 0;
     b->frame = 0;
-    tl_build_choose(b);
+    choose(b);
     return seal(b, shard, 0);
 }
 
@@ -557,7 +558,7 @@ void tl_build_want(struct tl_build *b, uint64_t shard, uint32_t frame)
     /* A frame begins at the first item. */
     if (tl_shard_builder_is_empty(shard_of(b)) && !b->closing && !shard_of(b)->partial) {
         shard_of(b)->log_wanted = wants(b, shard_of(b)->view->index.row.number, 0);
-        tl_build_choose(b);
+        choose(b);
     }
 }
 

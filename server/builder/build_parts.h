@@ -32,9 +32,6 @@ struct tl_build {
     struct tl_insn_stats *insn_stats;
 };
 
-/* Decide at the begin of a frame whether records are written for it, or it is only followed. */
-void tl_build_choose(struct tl_build *b);
-
 /* Ensure that there is a packer. */
 TL_MUST_USE int tl_build_packer(struct tl_build *b);
 

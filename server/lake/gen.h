@@ -202,9 +202,6 @@ TL_MUST_USE int tl_gen_load_image(struct tl_gen *gen, const struct tl_image **ou
                                   struct tl_fail *fail);
 /* The same; NULL: it cannot be read. */
 const struct tl_image *tl_gen_image(struct tl_gen *gen);
-/* Let go of the image until it is needed again. The caller holds the trace's lock, and nobody but
- * the trace refers to the generation. */
-void tl_gen_drop_image(struct tl_gen *gen);
 void tl_gen_say(struct tl_gen *gen, const char *format, ...) TL_PRINTF(2, 3);
 bool tl_gen_has_said(struct tl_gen *gen);
 /* Decoding waits because of `why`; NULL: it goes on. Says nothing of the result, and is not kept.

@@ -9,7 +9,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-void tl_gen_drop_image(struct tl_gen *gen)
+/* Let go of the image until it is needed again. The caller holds the trace's lock, and nobody but
+ * the trace refers to the generation. */
+static void drop_image(struct tl_gen *gen)
 {
     pthread_mutex_lock(&gen->lock);
     struct tl_program *const program = gen->program;
@@ -36,7 +38,7 @@ static int64_t idle_since(struct tl_lake *lake, struct tl_trace *trace, bool dro
         pthread_mutex_unlock(&gen->lock);
     }
     if (drop && since != INT64_MAX)
-        tl_gen_drop_image(gen);
+        drop_image(gen);
     pthread_mutex_unlock(&trace->lock);
     pthread_mutex_unlock(&lake->lock);
     return since;

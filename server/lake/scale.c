@@ -371,7 +371,9 @@ static size_t point_after(const struct tl_scale *s, uint64_t position)
     return tl_count_upto(TL_KEYS(s->points, position), s->n, position);
 }
 
-bool tl_scale_bounds(const struct tl_scale *s, uint64_t position, uint64_t *from, uint64_t *to)
+/* Known values on both sides of a position: lower and upper bound, UINT64_MAX after the last point.
+ * false: the scale has no points. */
+static bool find_bounds(const struct tl_scale *s, uint64_t position, uint64_t *from, uint64_t *to)
 {
     const size_t after = point_after(s, position);
     if (s->n == 0)
@@ -430,7 +432,7 @@ int tl_cut_locate(const struct tl_cut *cut, uint64_t position, struct tl_positio
     if (r < 0)
         return r;
     out->has_time = tl_scale_value(&scale, position, &out->time) &&
-                    tl_scale_bounds(&scale, position, &out->time_from, &out->time_to);
+                    find_bounds(&scale, position, &out->time_from, &out->time_to);
     tl_scale_close(&scale);
     r = tl_scale_open(&scale, cut, TL_SCALE_BYTE, false, position, position, fail);
     if (r < 0)

@@ -54,9 +54,6 @@ void tl_scale_close(struct tl_scale *scale);
 
 /* The value at a position; false: the scale has no points. */
 bool tl_scale_value(const struct tl_scale *scale, uint64_t position, uint64_t *out);
-/* Known values on both sides of a position: lower and upper bound, UINT64_MAX after the last point.
- * false: the scale has no points. */
-bool tl_scale_bounds(const struct tl_scale *scale, uint64_t position, uint64_t *from, uint64_t *to);
 /* The first position whose value is at least `value`; the end if there is none. */
 uint64_t tl_scale_position(const struct tl_scale *scale, uint64_t value);
 

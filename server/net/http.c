@@ -81,7 +81,8 @@ int tl_http_type(struct tl_http_response *response, const char *type)
     return tl_fields_add(&response->headers, "content-type", type);
 }
 
-int tl_http_status_of(int err)
+/* The HTTP status of an enum tl_err. */
+static int status_of(int err)
 {
     switch (err) {
     case TL_OK:
@@ -165,7 +166,7 @@ static void fail_as(struct tl_http_response *response, int rc)
         snprintf(text, sizeof text, "%s", fail->text);
     tl_utf8_clean(text); /* it may quote the request */
     /* A handler knows which limit it is. */
-    const int status = response->status == 429 ? 429 : tl_http_status_of(rc);
+    const int status = response->status == 429 ? 429 : status_of(rc);
     fail_with(response, status, tl_err_name(rc), text);
     if (status == 429)
         (void)!tl_fields_add(&response->headers, "retry-after", "1");

@@ -152,7 +152,4 @@ void tl_http_request_fini(struct tl_http_request *request);
 /* Free everything that the adapter did not take. Calls `release`. */
 void tl_http_response_fini(struct tl_http_response *response);
 
-/* The HTTP status of an enum tl_err. */
-int tl_http_status_of(int err);
-
 #endif

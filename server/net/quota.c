@@ -41,7 +41,8 @@ static int64_t duration_of(uint64_t rate, uint64_t n)
     return (int64_t)((double)n * TL_NS_PER_S / (double)rate);
 }
 
-int64_t tl_pace_take(struct tl_pace *pace, uint64_t rate, uint64_t n)
+/* Take `n`; returns 0, or > 0: for so many ns there is no room, and nothing was taken. */
+static int64_t take_pace(struct tl_pace *pace, uint64_t rate, uint64_t n)
 {
     const int64_t now = tl_monotonic_ns();
     long long next = atomic_load(&pace->next_ns);
@@ -98,7 +99,7 @@ bool tl_holder_call(struct tl_holder *holder, char *why, unsigned n)
 {
     if (!holder || !holder->quota.calls)
         return true;
-    const int64_t ns = tl_pace_take(&holder->calls, holder->quota.calls, 1);
+    const int64_t ns = take_pace(&holder->calls, holder->quota.calls, 1);
     if (!ns)
         return true;
     atomic_fetch_add(&holder->refused, 1);

@@ -30,8 +30,6 @@ bool tl_quota_any(const struct tl_quota *quota);
 struct tl_pace {
     atomic_llong next_ns; /* when the next one would be due */
 };
-/* Take `n`; returns 0, or > 0: for so many ns there is no room, and nothing was taken. */
-int64_t tl_pace_take(struct tl_pace *pace, uint64_t rate, uint64_t n);
 /* Take `n` in any case; returns for how many ns the taker should pause. */
 int64_t tl_pace_owe(struct tl_pace *pace, uint64_t rate, uint64_t n);
 

@@ -107,7 +107,8 @@ void tl_osd_capture_describe(struct tl_osd_capture *c, const struct tl_osd_bring
         tl_buf_fini(&text);
 }
 
-int tl_osd_label_connection(struct tl_lake *lake, const char *trace, const char *from)
+/* Label a trace with its connection. As tl_lake_set_labels(). */
+static int label_connection(struct tl_lake *lake, const char *trace, const char *from)
 {
     char label[160];
     snprintf(label, sizeof label, TL_LABEL_CONNECTION "=%.128s", from);
@@ -135,7 +136,7 @@ static int open_trace(struct tl_osd_capture *c, struct tl_fail *fail)
     if (at < c->base) /* durable data is lost only by a damaged disk; the rest is still trace */
         c->base = at;
     if (c->from)
-        (void)!tl_osd_label_connection(c->lake, c->trace, c->from);
+        (void)!label_connection(c->lake, c->trace, c->from);
     return rc;
 }
 

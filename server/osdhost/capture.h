@@ -74,7 +74,4 @@ int64_t tl_osd_capture_due(const struct tl_osd_capture *c);
  */
 void tl_osd_capture_end(struct tl_osd_capture *c, const char *why);
 
-/* Label a trace with its connection. As tl_lake_set_labels(). */
-TL_MUST_USE int tl_osd_label_connection(struct tl_lake *lake, const char *trace, const char *from);
-
 #endif

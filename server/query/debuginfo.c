@@ -88,8 +88,10 @@ static int read_info(struct tl_lake *lake, struct tl_debuginfo *info, struct tl_
     return r;
 }
 
-int tl_debuginfo_get(struct tl_debuginfo **out, struct tl_lake *lake, const char *file,
-                     struct tl_fail *fail)
+/* Get an image's debug information, with a reference. Content that is not an ELF file has none, and
+ * `lacks` says so. TL_NOTFOUND: it is not stored; TL_NOMEM, TL_IO. */
+static int get_info(struct tl_debuginfo **out, struct tl_lake *lake, const char *file,
+                    struct tl_fail *fail)
 {
     char hash[72];
     if (tl_lake_image_hash(lake, file, hash) < 0)
@@ -125,7 +127,7 @@ int tl_debuginfo_get(struct tl_debuginfo **out, struct tl_lake *lake, const char
     return TL_OK;
 }
 
-void tl_debuginfo_put(struct tl_lake *lake, struct tl_debuginfo *info)
+static void put_info(struct tl_lake *lake, struct tl_debuginfo *info)
 {
     if (!info)
         return;
@@ -156,7 +158,7 @@ int tl_places_init(struct tl_places *places, struct tl_gen *gen)
 void tl_places_fini(struct tl_places *places)
 {
     for (size_t i = 0; places->infos && i < places->gen->setup.n_images; i++)
-        tl_debuginfo_put(places->gen->lake, places->infos[i]);
+        put_info(places->gen->lake, places->infos[i]);
     free(places->infos);
     free(places->tried);
     *places = (struct tl_places){0};
@@ -186,7 +188,7 @@ static int info_of(struct tl_places *places, size_t i, struct tl_debuginfo **out
     const char *const file = places->gen->setup.images[i].file;
     int r = TL_OK;
     if (!places->tried[i])
-        r = tl_debuginfo_get(&places->infos[i], places->gen->lake, file, NULL);
+        r = get_info(&places->infos[i], places->gen->lake, file, NULL);
     places->tried[i] = true;
     *out = places->infos[i];
     return r == TL_NOMEM || r == TL_CANCELLED ? r : TL_OK;

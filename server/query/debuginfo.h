@@ -19,11 +19,6 @@ struct tl_debuginfo {
     char hash[72];
 };
 
-/* Get an image's debug information, with a reference. Content that is not an ELF file has none, and
- * `lacks` says so. TL_NOTFOUND: it is not stored; TL_NOMEM, TL_IO. */
-TL_MUST_USE int tl_debuginfo_get(struct tl_debuginfo **out, struct tl_lake *lake, const char *file,
-                                 struct tl_fail *fail);
-void tl_debuginfo_put(struct tl_lake *lake, struct tl_debuginfo *info); /* accepts NULL */
 /* Free the cache when the lake closes, and none is in use. */
 void tl_debuginfo_drop(struct tl_lake *lake);
 

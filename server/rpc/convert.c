@@ -36,7 +36,11 @@ int tl_labels_each(const char *labels,
 #define LABEL_OVERHEAD 16
 #define STREAMS        16384
 
-void tl_traces_clean(struct tl_trace_list *list)
+/*
+ * Make the texts of rows valid UTF-8, in place: messages require it, and a text may quote what a
+ * rig sent, or be truncated in the middle of a character.
+ */
+static void clean_texts(struct tl_trace_list *list)
 {
     for (size_t i = 0; i < list->n; i++) {
         struct tl_trace_row *const row = &list->rows[i];
@@ -201,7 +205,7 @@ int tl_traces_pb(struct tl_trace_list *list, size_t *next, size_t most, bool mor
     const size_t first = *next;
     size_t n = list->n - first;
     size_t bytes = 0;
-    tl_traces_clean(list);
+    clean_texts(list);
     tracelake__v1__list_traces_reply__init(out);
     out->revision = list->revision;
     if (most && most < n)

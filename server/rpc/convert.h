@@ -25,10 +25,4 @@ TL_MUST_USE int tl_labels_each(const char *labels,
                                int (*each)(void *context, const char *key, const char *value),
                                void *context);
 
-/*
- * Make the texts of rows valid UTF-8, in place: messages require it, and a text may quote what a
- * rig sent, or be truncated in the middle of a character.
- */
-void tl_traces_clean(struct tl_trace_list *list);
-
 #endif
