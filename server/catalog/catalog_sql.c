@@ -6,6 +6,7 @@
 #include "catalog/catalog_sql.h"
 
 #include "base/cancel.h"
+#include "base/recent.h"
 #include "store/reserve.h"
 
 #include <errno.h>
@@ -172,11 +173,10 @@ static int prepare(struct tl_sql *c, sqlite3_stmt **out, struct tl_fail *fail, c
 static sqlite3_stmt *take_kept(struct tl_sql *c, const char *sql)
 {
     for (size_t i = 0; i < TL_SQL_KEPT && c->kept[i]; i++) {
-        sqlite3_stmt *const s = c->kept[i];
+        sqlite3_stmt *s = c->kept[i];
         if (strcmp(sqlite3_sql(s), sql) != 0)
             continue;
-        memmove(c->kept + i, c->kept + i + 1, (TL_SQL_KEPT - 1 - i) * sizeof(*c->kept));
-        c->kept[TL_SQL_KEPT - 1] = NULL;
+        tl_recent_take(c->kept, sizeof s, TL_SQL_KEPT, i, &s);
         return s;
     }
     return NULL;
@@ -188,9 +188,9 @@ static void keep(struct tl_sql *c, sqlite3_stmt *s)
 {
     sqlite3_reset(s);
     sqlite3_clear_bindings(s);
-    sqlite3_finalize(c->kept[TL_SQL_KEPT - 1]);
-    memmove(c->kept + 1, c->kept, (TL_SQL_KEPT - 1) * sizeof(*c->kept));
-    c->kept[0] = s;
+    sqlite3_stmt *last;
+    tl_recent_put(c->kept, sizeof s, TL_SQL_KEPT, &s, &last);
+    sqlite3_finalize(last);
 }
 
 static void drop_kept(struct tl_sql *c)

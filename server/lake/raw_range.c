@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Reading a capture's raw bytes and setup. */
+#include "base/recent.h"
 #include "lake/lakeint.h"
 
 #include <stdlib.h>
@@ -21,12 +22,8 @@ static int take_reader(struct tl_lake *lake, const char *trace, struct tl_spool_
     struct tl_spool_reader *found = NULL;
     pthread_mutex_lock(&lake->cache_lock);
     for (size_t i = 0; i < TL_READERS && lake->readers[i] && !found; i++)
-        if (strcmp(tl_spool_reader_name(lake->readers[i]), trace) == 0) {
-            found = lake->readers[i];
-            memmove(lake->readers + i, lake->readers + i + 1,
-                    (TL_READERS - 1 - i) * sizeof(*lake->readers));
-            lake->readers[TL_READERS - 1] = NULL;
-        }
+        if (strcmp(tl_spool_reader_name(lake->readers[i]), trace) == 0)
+            tl_recent_take(lake->readers, sizeof found, TL_READERS, i, &found);
     pthread_mutex_unlock(&lake->cache_lock);
     *out = found;
     return found ? TL_OK : tl_spool_reader_new(out, lake->backend, trace);
@@ -34,11 +31,10 @@ static int take_reader(struct tl_lake *lake, const char *trace, struct tl_spool_
 
 static void keep_reader(struct tl_lake *lake, struct tl_spool_reader *reader)
 {
+    struct tl_spool_reader *last;
     tl_spool_reader_rest(reader);
     pthread_mutex_lock(&lake->cache_lock);
-    struct tl_spool_reader *const last = lake->readers[TL_READERS - 1];
-    memmove(lake->readers + 1, lake->readers, (TL_READERS - 1) * sizeof(*lake->readers));
-    lake->readers[0] = reader;
+    tl_recent_put(lake->readers, sizeof reader, TL_READERS, &reader, &last);
     pthread_mutex_unlock(&lake->cache_lock);
     tl_spool_reader_free(last);
 }

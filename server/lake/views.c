@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Caches of views: of stored shards, and of regenerated ones. */
 #include "base/hash.h"
+#include "base/recent.h"
 #include "lake/lakeint.h"
 
 #include <string.h>
@@ -13,10 +14,8 @@ struct tl_view *tl_views_find(struct tl_lake *lake, struct tl_cached_view *views
     pthread_mutex_lock(&lake->cache_lock);
     for (size_t i = 0; i < n && views[i].view && !found; i++)
         if (views[i].key == hash && strcmp(views[i].view->key, key) == 0) {
-            const struct tl_cached_view one = views[i];
-            found = tl_view_get(one.view);
-            memmove(views + 1, views, i * sizeof(*views));
-            views[0] = one;
+            tl_recent_use(views, sizeof *views, i);
+            found = tl_view_get(views->view);
         }
     pthread_mutex_unlock(&lake->cache_lock);
     return found;
@@ -25,10 +24,11 @@ struct tl_view *tl_views_find(struct tl_lake *lake, struct tl_cached_view *views
 void tl_views_keep(struct tl_lake *lake, struct tl_cached_view *views, size_t n,
                    struct tl_view *view)
 {
+    const struct tl_cached_view one = {tl_view_get(view), tl_fnv_text(view->key)};
+    struct tl_cached_view last;
     pthread_mutex_lock(&lake->cache_lock);
-    tl_view_put(views[n - 1].view);
-    memmove(views + 1, views, (n - 1) * sizeof(*views));
-    views[0] = (struct tl_cached_view){tl_view_get(view), tl_fnv_text(view->key)};
+    tl_recent_put(views, sizeof one, n, &one, &last);
+    tl_view_put(last.view);
     pthread_mutex_unlock(&lake->cache_lock);
 }
 

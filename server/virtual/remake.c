@@ -7,6 +7,7 @@
 #include "virtual/remake.h"
 
 #include "base/cancel.h"
+#include "base/recent.h"
 #include "decoding/marks.h"
 #include "decoding/resume.h"
 #include "lake/lakeint.h"
@@ -273,22 +274,17 @@ static struct tl_remaker *take(struct tl_lake *lake, const struct tl_lane *lane)
     struct tl_remaker *found = NULL;
     pthread_mutex_lock(&lake->cache_lock);
     for (size_t i = 0; i < TL_REMAKERS && !found; i++)
-        if (lake->remakers[i] && lake->remakers[i]->lane == lane) {
-            found = lake->remakers[i];
-            memmove(lake->remakers + i, lake->remakers + i + 1,
-                    (TL_REMAKERS - 1 - i) * sizeof(found));
-            lake->remakers[TL_REMAKERS - 1] = NULL;
-        }
+        if (lake->remakers[i] && lake->remakers[i]->lane == lane)
+            tl_recent_take(lake->remakers, sizeof found, TL_REMAKERS, i, &found);
     pthread_mutex_unlock(&lake->cache_lock);
     return found;
 }
 
 static void keep(struct tl_lake *lake, struct tl_remaker *m)
 {
+    struct tl_remaker *oldest;
     pthread_mutex_lock(&lake->cache_lock);
-    struct tl_remaker *const oldest = lake->remakers[TL_REMAKERS - 1];
-    memmove(lake->remakers + 1, lake->remakers, (TL_REMAKERS - 1) * sizeof(m));
-    lake->remakers[0] = m;
+    tl_recent_put(lake->remakers, sizeof m, TL_REMAKERS, &m, &oldest);
     pthread_mutex_unlock(&lake->cache_lock);
     remaker_free(oldest);
 }
