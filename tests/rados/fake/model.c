@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "model.h"
 
+#include "base/bytes.h"
 #include "base/hash.h"
 #include "base/now.h"
 #include "base/search.h"
