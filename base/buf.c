@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 void tl_buf_fini(struct tl_buf *b)
 {
@@ -76,11 +77,21 @@ int tl_buf_printf(struct tl_buf *b, const char *format, ...)
     return rc;
 }
 
+/* A device may have no end, such as /dev/zero. */
+static bool is_device(FILE *f)
+{
+    struct stat st;
+    return fstat(fileno(f), &st) == 0 && (S_ISCHR(st.st_mode) || S_ISBLK(st.st_mode));
+}
+
 int tl_buf_read_file(struct tl_buf *b, const char *path, size_t limit, struct tl_fail *fail)
 {
+    enum { DEVICE_MAX = 1 << 20 };
     FILE *const f = fopen(path, "rb");
     if (!f)
         return tl_fail_set(fail, TL_IO, "%.160s: %s", path, strerror(errno));
+    if (limit > DEVICE_MAX && is_device(f))
+        limit = DEVICE_MAX;
     int rc = TL_OK;
     for (size_t total = 0; rc == TL_OK;) {
         rc = tl_buf_reserve(b, 65536);

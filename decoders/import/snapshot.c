@@ -20,7 +20,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { NAME = 64, PATH = 1024, MAX_FILE = 4 << 20 };
+enum { NAME = 64, PATH = 1024, MAX_FILE = 4 << 20, MAX_WARNINGS = 100 };
 
 struct dump {
     char file[PATH];
@@ -67,6 +67,7 @@ struct reading {
     const char *dir;
     void (*warn)(void *context, const char *text);
     void *warn_context;
+    unsigned *warned; /* how often */
     char metadata[PATH];
     struct pairs device_files;
     struct device *devices;
@@ -80,16 +81,23 @@ struct reading {
     const char *file;            /* file being read */
 };
 
+/* A snapshot of garbage has a fault in each line: only the first ones are listed. */
 TL_PRINTF(2, 3)
 static void warn(const struct reading *r, const char *format, ...)
 {
     char text[320];
     va_list args;
-    va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    if (r->warn)
-        r->warn(r->warn_context, text);
+    if (!r->warn || *r->warned > MAX_WARNINGS)
+        return;
+    if ((*r->warned)++ == MAX_WARNINGS) {
+        snprintf(text, sizeof text, "%.160s: it has more than %d faults; others are not listed",
+                 r->dir, MAX_WARNINGS);
+    } else {
+        va_start(args, format);
+        vsnprintf(text, sizeof text, format, args);
+        va_end(args);
+    }
+    r->warn(r->warn_context, text);
 }
 
 static int add_pair(struct pairs *list, const char *key, const char *value, struct tl_fail *fail)
@@ -724,7 +732,8 @@ int tl_snapshot_read(struct tl_bundle *out, const char *dir,
                      struct tl_fail *fail)
 {
     *out = (struct tl_bundle){0};
-    struct reading r = {.dir = dir, .warn = report, .warn_context = context};
+    unsigned warned = 0;
+    struct reading r = {.dir = dir, .warn = report, .warn_context = context, .warned = &warned};
     int rc = parse_file(&r, "snapshot.ini", on_snapshot_entry, fail);
     if (rc == TL_OK && !r.metadata[0])
         rc = tl_fail_set(fail, TL_BAD, "snapshot.ini: no metadata= in [trace]: there is no trace");

@@ -168,7 +168,7 @@ static unsigned find_src_bits(const struct tl_setup *setup)
         return setup->src_bits;
     for (size_t i = 0; i < setup->n_sources; i++) {
         const unsigned one = tl_riscv_src_bits(&setup->sources[i]);
-        bits = one > bits && one <= TL_NEXUS_SRC_BITS_MAX ? one : bits;
+        bits = one > bits ? one : bits;
     }
     return bits;
 }
@@ -177,6 +177,10 @@ static int create(struct tl_decode **out, const struct tl_setup *setup,
                   const struct tl_image *image, const struct tl_decode_sink *sink,
                   struct tl_fail *fail)
 {
+    const unsigned src_bits = find_src_bits(setup);
+    if (src_bits > TL_NEXUS_SRC_BITS_MAX)
+        return tl_fail_set(fail, TL_UNSUPPORTED, "trTeSrcBits=%u: there are at most %u", src_bits,
+                           TL_NEXUS_SRC_BITS_MAX);
     struct nexus *const x = calloc(1, sizeof *x);
     if (!x)
         return tl_fail_set(fail, TL_NOMEM, "out of memory");
@@ -184,7 +188,7 @@ static int create(struct tl_decode **out, const struct tl_setup *setup,
     x->setup = setup;
     x->feeds =
         (struct tl_feeds){.decode = &x->base, .image = image, .sink = *sink, .add = add_source};
-    x->src_bits = find_src_bits(setup);
+    x->src_bits = src_bits;
     *out = &x->base;
     return TL_OK;
 }

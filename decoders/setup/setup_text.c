@@ -29,25 +29,34 @@ static bool take_choice(const char *name, const char *option, bool *out)
     return true;
 }
 
-/* NAME=N, up to `most` */
-static bool take_count(const char *name, const char *option, uint8_t most, uint8_t *out)
+/* NAME=N, up to `most`. Returns 1: taken; 0: another option; TL_USAGE. */
+static int take_count(const char *name, const char *option, uint8_t most, uint8_t *out,
+                      struct tl_fail *fail)
 {
     const size_t n = strlen(name);
     uint64_t number;
-    if (strncmp(option, name, n) || tl_number_parse(option + n, &number) < 0 || number > most)
-        return false;
+    if (strncmp(option, name, n) || option[n] != '=')
+        return 0;
+    if (tl_number_parse(option + n + 1, &number) < 0 || number > most)
+        return tl_fail_set(fail, TL_USAGE, "format option '%.40s': use a number up to %u", option,
+                           most);
     *out = (uint8_t)number;
-    return true;
+    return 1;
 }
 
-static bool take_riscv_option(struct tl_setup *setup, const char *option)
+/* Returns as take_count(). */
+static int take_riscv_option(struct tl_setup *setup, const char *option, struct tl_fail *fail)
 {
     const bool nexus = setup->container == TL_CONTAINER_NEXUS;
     const bool etrace = setup->container == TL_CONTAINER_ETRACE;
-    return (nexus && take_count("src_bits=", option, 12, &setup->src_bits)) ||
-           (etrace && (take_count("src_bits=", option, 16, &setup->src_bits) ||
-                       take_count("ts_bytes=", option, 8, &setup->ts_bytes) ||
-                       take_count("type_bits=", option, 8, &setup->type_bits)));
+    int rc = 0;
+    if (nexus || etrace)
+        rc = take_count("src_bits", option, nexus ? 12 : 16, &setup->src_bits, fail);
+    if (etrace && rc == 0)
+        rc = take_count("ts_bytes", option, 8, &setup->ts_bytes, fail);
+    if (etrace && rc == 0)
+        rc = take_count("type_bits", option, 8, &setup->type_bits, fail);
+    return rc;
 }
 
 static int take_option(struct tl_setup *setup, const char *option, unsigned *id,
@@ -78,8 +87,9 @@ static int take_option(struct tl_setup *setup, const char *option, unsigned *id,
         (take_choice("threads=", option, &setup->threads) ||
          take_choice("events=", option, &setup->events)))
         return TL_OK;
-    if (take_riscv_option(setup, option))
-        return TL_OK;
+    const int rc = take_riscv_option(setup, option, fail);
+    if (rc != 0)
+        return rc < 0 ? rc : TL_OK;
     return tl_fail_set(
         fail, TL_USAGE,
         "format option '%.40s' is not known; there are sync=none|fsync|hsync|dstream (tpiu), "

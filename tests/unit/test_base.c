@@ -92,6 +92,9 @@ static void failures_keep_the_first_cause(void **state)
     assert_int_equal(tl_buf_read_file(&b, "/nonexistent/file", 10, &fail), TL_IO);
     assert_non_null(strstr(fail.text, "/nonexistent/file"));
     assert_int_equal(tl_buf_read_file(&b, "/proc/self/status", 10, &fail), TL_LIMIT);
+    assert_int_equal(tl_buf_read_file(&b, "/dev/zero", SIZE_MAX / 2, &fail), TL_LIMIT);
+    assert_string_equal(fail.text, "/dev/zero: larger than 1048576 bytes");
+    assert_int_equal(tl_buf_read_file(&b, "/dev/null", SIZE_MAX / 2, &fail), TL_OK);
     tl_buf_fini(&b);
 }
 
