@@ -74,6 +74,8 @@ static void lane_free(struct tl_lane *lane)
     tl_rows_fini(&lane->rows);
     free(lane->fit);
     tl_buckets_fini(&lane->summary);
+    tl_time_summary_forget(&lane->time_summary);
+    pthread_mutex_destroy(&lane->time_summary.lock);
     tl_lane_forget_stats_locked(lane);
     tl_numbers_fini(&lane->incomplete);
     tl_lane_forget_calltrees_locked(lane);
@@ -95,6 +97,7 @@ int tl_gen_add_lane(struct tl_gen *gen, const char *name, enum tl_protocol proto
     snprintf(lane->name, sizeof(lane->name), "%s", name);
     pthread_mutex_init(&lane->lock, NULL);
     pthread_mutex_init(&lane->make_lock, NULL);
+    pthread_mutex_init(&lane->time_summary.lock, NULL);
     pthread_mutex_lock(&gen->lock);
     int r = tl_grow(&gen->lanes, &gen->cap_lanes, gen->n_lanes + 1, sizeof(struct tl_lane *));
     if (r >= 0) {
@@ -241,16 +244,15 @@ bool tl_lane_is_in_ns(const struct tl_lane *lane)
     return lane->clock_hz != 0 || lane->gen->setup.clock.known;
 }
 
+struct tl_axis tl_lane_axis(const struct tl_lane *lane)
+{
+    return (struct tl_axis){.clock = lane->gen->setup.clock, .hz = lane->clock_hz};
+}
+
 uint64_t tl_lane_time(const struct tl_lane *lane, uint64_t ticks)
 {
-    const struct tl_clock *const clock = &lane->gen->setup.clock;
-    const uint64_t hz = lane->clock_hz;
-    if (clock->known)
-        return tl_clock_ns(clock, ticks);
-    if (hz == 0)
-        return ticks;
-    const unsigned __int128 ns = (unsigned __int128)ticks * 1000000000u / hz;
-    return ns > UINT64_MAX ? UINT64_MAX : (uint64_t)ns;
+    const struct tl_axis axis = tl_lane_axis(lane);
+    return tl_axis_shown(&axis, ticks);
 }
 
 /* ---- from the catalog ----------------------------------------------------------------------- */

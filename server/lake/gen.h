@@ -20,6 +20,7 @@
 #include "lake/program.h"
 #include "lake/shardrows.h"
 #include "raw/spool.h"
+#include "shard/timebucket.h"
 #include "store/checkpoint.h"
 #include "store/hash.h"
 
@@ -31,6 +32,16 @@ struct tl_mark;
 struct tl_suspect;
 
 /* ---- lanes --------------------------------------------------------------------------------- */
+
+/* Buckets in time of a lane's stored shards: time_summary.h. */
+struct tl_time_summary {
+    /* Held while they are read from the catalog; acquired with no other lock held. */
+    pthread_mutex_t lock;
+    struct tl_time_level buckets;
+    unsigned level;
+    uint64_t shards; /* the first ones, of which these are */
+    bool unknown;    /* there is a shard without buckets among them */
+};
 
 struct tl_lane {
     struct tl_gen *gen; /* its owner */
@@ -53,7 +64,8 @@ struct tl_lane {
      * summary.c. */
     struct tl_buckets summary;
     uint64_t summary_shards;
-    struct tl_shard_stats **stats; /* cached statistics of rows[i], or NULL */
+    struct tl_time_summary time_summary; /* has a lock of its own */
+    struct tl_shard_stats **stats;       /* cached statistics of rows[i], or NULL */
     size_t n_stats, cap_stats;
     size_t stats_bytes;
     struct tl_calltree **calltrees; /* cached call trees of rows[i], or NULL */
@@ -70,6 +82,8 @@ struct tl_lane {
 void tl_lane_forget_stats_locked(struct tl_lane *lane);
 void tl_lane_forget_calltrees_locked(struct tl_lane *lane);
 void tl_lane_forget_summary_locked(struct tl_lane *lane);
+/* The same, with no lock held. */
+void tl_time_summary_forget(struct tl_time_summary *summary);
 
 /*
  * Is part of this virtual shard missing, since raw bytes are damaged (shard/missing.h)? Only known
@@ -216,6 +230,10 @@ bool tl_lane_is_timed(const struct tl_lane *lane);
 
 /* Is its clock rate known, so that its times are shown in ns? */
 bool tl_lane_is_in_ns(const struct tl_lane *lane);
+
+/* How the lane's ticks are shown. */
+struct tl_axis tl_lane_axis(const struct tl_lane *lane);
+
 /*
  * Convert ticks to the unit shown to users: nanoseconds if the clock rate is known, otherwise
  * ticks.

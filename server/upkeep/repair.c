@@ -104,6 +104,7 @@ static int mend_row(struct checkup *c, struct tl_lane *lane, const struct tl_sha
     tl_lane_forget_calltrees_locked(lane);
     tl_lane_forget_summary_locked(lane);
     pthread_mutex_unlock(&lane->lock);
+    tl_time_summary_forget(&lane->time_summary);
     return TL_OK;
 }
 

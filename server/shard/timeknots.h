@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The time of positions between two timestamps: the one place of the model, for those who collect
+ * times while shards are made and for those who ask later.
+ *
+ *     tl_time_knots_begin(&k, position, time);          // a timestamp
+ *     for each item up to the next timestamp:
+ *         tl_time_knots_item(&k, position, &item);      // cycle counts, gaps
+ *     tl_time_knots_end(&k, position, time);            // the next timestamp: k.points are
+ * complete time = tl_time_at(&k.points[i], position);        // i: the last point at or before
+ * position
+ *
+ * Points are positions of known time, in order, the first and the last are the two timestamps.
+ * Between two of them time passes evenly with the positions, rounded down. Of several at one
+ * position, the last is the position's own time; what ended there had the first.
+ *
+ * - Cycle counts divide the time up to the last of them in their proportion; that one is placed by
+ *   positions. Counts at the first timestamp's position are of what was before it. Of more than
+ *   TL_TIME_KNOTS only every second, fourth, … is used, and the last.
+ * - Where trace is missing, or tracing was off, the time belongs to nothing that ran: all before
+ *   the first such place has the time of the first timestamp, all after it that of the next.
+ * - Records of software trace (`steps`) have the time of the timestamp before them.
+ *
+ * Times are ticks of tl_flow_now.axis. Not thread-safe.
+ */
+#ifndef TL_SHARD_TIMEKNOTS_H
+#define TL_SHARD_TIMEKNOTS_H
+
+#include "base/state.h"
+#include "flow/item.h"
+
+#define TL_TIME_KNOTS 4096
+
+struct tl_time_point {
+    uint64_t position;
+    uint64_t time;
+};
+
+enum tl_time_break { TL_TIME_WHOLE, TL_TIME_LOST, TL_TIME_OFF };
+
+struct tl_time_knots {
+    struct tl_time_point *points; /* before the end: cycles since the begin instead of times */
+    size_t n, cap;
+    uint64_t begin;  /* time */
+    uint64_t counts; /* of cycles; those that are multiples of `stride` are points, and the last */
+    uint64_t stride;
+    bool steps; /* set by the owner */
+    bool broken;
+    uint8_t flags;  /* if broken: enum tl_bucket_flag of all gaps */
+    uint64_t place; /* if broken: position of the first one: points[1] before it, [2] behind it */
+};
+
+void tl_time_knots_fini(struct tl_time_knots *k);
+/* Begin at a timestamp; memory is kept. TL_NOMEM. */
+TL_MUST_USE int tl_time_knots_begin(struct tl_time_knots *k, uint64_t position, uint64_t time);
+/* An item that is no timestamp; most kinds change nothing. TL_NOMEM. */
+TL_MUST_USE int tl_time_knots_item(struct tl_time_knots *k, uint64_t position,
+                                   const struct tl_item *item);
+/* The next timestamp, not before the first in position or time: completes the points. TL_NOMEM. */
+TL_MUST_USE int tl_time_knots_end(struct tl_time_knots *k, uint64_t position, uint64_t time);
+/* Save the state between begin and end, or load it. */
+void tl_time_knots_state(struct tl_time_knots *k, struct tl_state *state);
+/* If it is broken: was tracing off, so that nothing was lost? */
+bool tl_time_knots_is_off(const struct tl_time_knots *k);
+
+/* From a point to the one behind it. */
+struct tl_time_segment {
+    uint64_t begin, end; /* positions; the end itself is in a later segment */
+    uint64_t time, span; /* of the begin, and from there to the end */
+};
+
+/* The floor of a * b / c, for c > 0 and a <= c. */
+static inline uint64_t tl_time_share(uint64_t a, uint64_t b, uint64_t c)
+{
+    return (b | c) >> 32 == 0 ? a * b / c : (uint64_t)((unsigned __int128)a * b / c);
+}
+
+static inline struct tl_time_segment tl_time_segment(const struct tl_time_point *point)
+{
+    return (struct tl_time_segment){point->position, point[1].position, point->time,
+                                    point[1].time - point->time};
+}
+
+/* The time of a position in a segment: at least its begin, and less than its end. */
+static inline uint64_t tl_time_in(const struct tl_time_segment *s, uint64_t position)
+{
+    return s->time + tl_time_share(position - s->begin, s->span, s->end - s->begin);
+}
+
+#endif
