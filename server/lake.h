@@ -707,14 +707,15 @@ struct tl_stack_slice {
 struct tl_slices {
     struct tl_stack_slice *p; /* sorted by depth and begin */
     size_t n;
-    uint64_t resolution; /* all slices with more instructions of the range than this are included */
-    bool truncated;      /* shorter slices are omitted */
-    struct tl_gen *gen;  /* owns the names */
+    uint64_t
+        resolution;     /* all slices with more of the range, on the axis, than this are included */
+    bool truncated;     /* shorter slices are omitted */
+    struct tl_gen *gen; /* owns the names */
 };
 /*
- * Call-stack slices that overlap a range, the 4096 widest. The cost does not depend on the range's
- * length: at most the call stacks of some columns and 128 chunks are read. Free with
- * tl_slices_fini(), also after an error.
+ * Call-stack slices that overlap a range, the 4096 widest on the axis asked. The cost does not
+ * depend on the range's length: at most the call stacks of some columns and some hundred chunks are
+ * read. Free with tl_slices_fini(), also after an error.
  */
 TL_MUST_USE int tl_lake_slices(struct tl_lake *lake, const struct tl_slices_request *request,
                                struct tl_slices *out, struct tl_fail *fail);

@@ -4,10 +4,9 @@
  * each frame began. A short range is walked. In a long one the stacks are compared at the begin of
  * every n-th chunk: frames that are active at none of these are too short to be visible. This
  * brackets the end of each other frame; the stacks of the chunks in between narrow it to one chunk;
- * and that chunk's instructions give the exact end.
+ * and that chunk's instructions give the exact end. slices_time.c does the same in time.
  */
-#include "query/query.h"
-#include "query/stacks.h"
+#include "query/slices.h"
 
 #include <stdlib.h>
 
@@ -16,39 +15,18 @@
 #define COLUMNS_MAX 4096                /* maximum width */
 #define WALKS       128                 /* chunks whose instructions are read */
 #define SHORT       (UINT64_C(1) << 22) /* maximum positions of a range that is walked */
-
-struct slice {
-    uint64_t from, to; /* positions */
-    uint64_t pc;
-    uint64_t low, high; /* until the end is exact: it lies in (low, high], both begins of chunks */
-    uint32_t depth;
-    uint32_t function;
-    uint16_t exception;
-    uint8_t kind;
-    bool exact; /* `to` is exact */
-};
-
-struct slices {
-    const struct tl_cut *cut;
-    const struct tl_image *image;
-    uint64_t from, to; /* the range, clipped to the lane */
-    struct slice *p;
-    size_t n, cap;
-    uint64_t resolution; /* every slice with more positions of the range than this is included */
-    bool truncated;
-    struct tl_walk walk; /* of the chunk read last */
-};
+#define SHORT_TIMED (UINT64_C(1) << 21) /* the same on the time axis */
 
 /* ---- selecting the widest ------------------------------------------------------------------- */
 
-static uint64_t width(const struct slices *s, const struct slice *slice)
+static uint64_t width(const struct tl_slicing *s, const struct tl_slice *slice)
 {
-    const uint64_t from = slice->from > s->from ? slice->from : s->from;
-    const uint64_t to = slice->to < s->to ? slice->to : s->to;
+    const uint64_t from = slice->begin > s->low ? slice->begin : s->low;
+    const uint64_t to = slice->end < s->high ? slice->end : s->high;
     return to > from ? to - from : 0;
 }
 
-static void leave_out(struct slices *s, uint64_t most)
+void tl_slicing_leave_out(struct tl_slicing *s, uint64_t most)
 {
     s->truncated = true;
     if (s->resolution < most)
@@ -56,7 +34,7 @@ static void leave_out(struct slices *s, uint64_t most)
 }
 
 struct width {
-    uint64_t positions;
+    uint64_t units; /* of the axis */
     uint64_t
         turn; /* pseudo-random order among equal widths, so that they are spread over the range */
     size_t slice;
@@ -65,8 +43,8 @@ struct width {
 static int by_width(const void *a, const void *b)
 {
     const struct width *x = a, *y = b;
-    if (x->positions != y->positions)
-        return x->positions > y->positions ? -1 : 1;
+    if (x->units != y->units)
+        return x->units > y->units ? -1 : 1;
     if (x->turn != y->turn)
         return x->turn < y->turn ? -1 : 1;
     return x->slice < y->slice ? -1 : x->slice > y->slice;
@@ -79,7 +57,7 @@ static int by_slice(const void *a, const void *b)
 }
 
 /* All slices, widest first, owned by the caller. NULL: out of memory. */
-static struct width *widest(const struct slices *s)
+static struct width *widest(const struct tl_slicing *s)
 {
     struct width *order = malloc((s->n + 1) * sizeof(*order));
     for (size_t i = 0; order && i < s->n; i++)
@@ -91,14 +69,14 @@ static struct width *widest(const struct slices *s)
 }
 
 /* Keep only the widest SLICES_MAX. */
-static int trim(struct slices *s)
+static int trim(struct tl_slicing *s)
 {
     if (s->n <= SLICES_MAX)
         return TL_OK;
     struct width *const order = widest(s);
     if (!order)
         return TL_NOMEM;
-    leave_out(s, order[SLICES_MAX].positions);
+    tl_slicing_leave_out(s, order[SLICES_MAX].units);
     qsort(order, SLICES_MAX, sizeof(*order), by_slice);
     for (size_t i = 0; i < SLICES_MAX; i++)
         s->p[i] = s->p[order[i].slice];
@@ -107,12 +85,12 @@ static int trim(struct slices *s)
     return TL_OK;
 }
 
-static int add_slice(struct slices *s, const struct slice *slice)
+int tl_slicing_add(struct tl_slicing *s, const struct tl_slice *slice)
 {
-    const uint64_t positions = width(s, slice);
-    if (positions == 0)
+    const uint64_t units = width(s, slice);
+    if (units == 0)
         return TL_OK;
-    if (s->n >= SLICES_MAX && positions < s->resolution) {
+    if (s->n >= SLICES_MAX && units < s->resolution) {
         s->truncated = true;
         return TL_OK;
     }
@@ -125,7 +103,7 @@ static int add_slice(struct slices *s, const struct slice *slice)
 
 static int by_place(const void *a, const void *b)
 {
-    const struct slice *x = a, *y = b;
+    const struct tl_slice *x = a, *y = b;
     if (x->depth != y->depth)
         return x->depth < y->depth ? -1 : 1;
     if (x->from != y->from)
@@ -133,22 +111,24 @@ static int by_place(const void *a, const void *b)
     return x->pc < y->pc ? -1 : x->pc > y->pc;
 }
 
-static struct slice slice_of(const struct tl_frame *frame, uint32_t depth, uint64_t end)
+struct tl_slice tl_slice_of(const struct tl_frame *frame, uint32_t depth, uint64_t end)
 {
-    return (struct slice){.from = frame->insn,
-                          .to = end,
-                          .pc = frame->pc,
-                          .depth = depth,
-                          .function = frame->function,
-                          .exception = frame->exception,
-                          .kind = frame->kind};
+    return (struct tl_slice){.from = frame->insn,
+                             .to = end,
+                             .begin = frame->insn,
+                             .end = end,
+                             .pc = frame->pc,
+                             .depth = depth,
+                             .function = frame->function,
+                             .exception = frame->exception,
+                             .kind = frame->kind};
 }
 
 /* ---- walking -------------------------------------------------------------------------------- */
 
 /* Walk from the begin of the chunk that contains `from`, where the stack is known: frames that end
  * before `to` are passed to `sink`. */
-static int walk_frames(struct slices *s, struct tl_callstack *calls, tl_frame_sink *sink,
+static int walk_frames(struct tl_slicing *s, struct tl_callstack *calls, tl_frame_sink *sink,
                        uint64_t from, uint64_t to, struct tl_fail *fail)
 {
     struct tl_cut_walk walk;
@@ -169,12 +149,12 @@ static int on_frame(void *context, enum tl_frame_change change, const struct tl_
 {
     if (change != TL_FRAME_POP)
         return TL_OK;
-    struct slice slice = slice_of(frame, depth, insn);
+    struct tl_slice slice = tl_slice_of(frame, depth, insn);
     slice.exact = true;
-    return add_slice(context, &slice);
+    return tl_slicing_add(context, &slice);
 }
 
-static int walked(struct slices *s, struct tl_callstack *calls, struct tl_fail *fail)
+static int walked(struct tl_slicing *s, struct tl_callstack *calls, struct tl_fail *fail)
 {
     int r = walk_frames(s, calls, on_frame, s->from, s->to, fail);
     if (r >= 0) {
@@ -188,7 +168,7 @@ static int walked(struct slices *s, struct tl_callstack *calls, struct tl_fail *
 
 /* Frames of `last`, the stack at `low`, that are not in `now`, the one at `high`, ended between
  * them. */
-static int compare_stacks(struct slices *s, const struct tl_callstack *last,
+static int compare_stacks(struct tl_slicing *s, const struct tl_callstack *last,
                           const struct tl_callstack *now, uint64_t low, uint64_t high)
 {
     uint32_t same = 0;
@@ -197,16 +177,17 @@ static int compare_stacks(struct slices *s, const struct tl_callstack *last,
         same++;
     int r = TL_OK;
     for (uint32_t i = last->depth; i-- > same && r >= 0;) {
-        struct slice slice = slice_of(&last->frames[i], i, high);
+        struct tl_slice slice = tl_slice_of(&last->frames[i], i, high);
         slice.low = low;
         slice.high = high;
-        r = add_slice(s, &slice);
+        r = tl_slicing_add(s, &slice);
     }
-    leave_out(s, high - (low > s->from ? low : s->from)); /* begun and ended between them */
+    tl_slicing_leave_out(s,
+                         high - (low > s->from ? low : s->from)); /* begun and ended between them */
     return r;
 }
 
-static int sampled(struct slices *s, uint32_t columns, struct tl_callstack *last,
+static int sampled(struct tl_slicing *s, uint32_t columns, struct tl_callstack *last,
                    struct tl_callstack *now, struct tl_fail *fail)
 {
     const uint64_t stride = (s->to - s->from) / columns;
@@ -243,13 +224,13 @@ static int sampled(struct slices *s, uint32_t columns, struct tl_callstack *last
 static int on_end(void *context, enum tl_frame_change change, const struct tl_frame *frame,
                   uint32_t depth, uint64_t insn)
 {
-    struct slices *const s = context;
+    struct tl_slicing *const s = context;
     if (change != TL_FRAME_POP)
         return TL_OK;
-    const struct slice wanted = slice_of(frame, depth, insn);
-    struct slice *const slice = bsearch(&wanted, s->p, s->n, sizeof(*s->p), by_place);
+    const struct tl_slice wanted = tl_slice_of(frame, depth, insn);
+    struct tl_slice *const slice = bsearch(&wanted, s->p, s->n, sizeof(*s->p), by_place);
     if (slice && !slice->exact) {
-        slice->to = insn;
+        slice->to = slice->end = insn;
         slice->exact = true;
     }
     return TL_OK;
@@ -257,13 +238,13 @@ static int on_end(void *context, enum tl_frame_change change, const struct tl_fr
 
 /* Find the ends of the widest slices, in order of position. Walking a chunk finds all ends
  * in it. */
-static int find_ends(struct slices *s, struct tl_callstack *calls, struct tl_callstack *now,
+static int find_ends(struct tl_slicing *s, struct tl_callstack *calls, struct tl_callstack *now,
                      struct tl_fail *fail)
 {
     struct width *const order = widest(s);
     int r = order ? TL_OK : TL_NOMEM;
     for (size_t i = 0, walks = 0; r >= 0 && i < s->n && walks < WALKS; i++) {
-        struct slice *const slice = &s->p[order[i].slice];
+        struct tl_slice *const slice = &s->p[order[i].slice];
         if (slice->exact)
             continue;
         walks++;
@@ -272,7 +253,7 @@ static int find_ends(struct slices *s, struct tl_callstack *calls, struct tl_cal
         if (r >= 0)
             r = walk_frames(s, calls, on_end, slice->low, slice->high, fail);
         if (!slice->exact) { /* after the last instruction there */
-            slice->to = slice->high;
+            slice->to = slice->end = slice->high;
             slice->exact = true;
         }
     }
@@ -289,30 +270,56 @@ void tl_slices_fini(struct tl_slices *slices)
     *slices = (struct tl_slices){0};
 }
 
-static int answer(struct slices *s, enum tl_range_unit axis, struct tl_slices *out,
-                  struct tl_fail *fail)
+static int slice_insns(struct tl_slicing *s, uint32_t columns, struct tl_callstack calls[static 2],
+                       struct tl_fail *fail)
 {
-    struct tl_scale time = {0};
-    int r = TL_OK;
+    const bool is_short = s->to - s->from <= SHORT;
+    s->low = s->from;
+    s->high = s->to;
+    int r = is_short ? walked(s, &calls[0], fail) : sampled(s, columns, &calls[0], &calls[1], fail);
+    if (r >= 0)
+        r = trim(s);
+    if (r >= 0 && s->n > 0) {
+        qsort(s->p, s->n, sizeof(*s->p), by_place);
+        r = find_ends(s, &calls[0], &calls[1], fail);
+    }
+    return r;
+}
+
+static int slice_time(struct tl_slicing *s, const struct tl_slices_request *request,
+                      uint32_t columns, struct tl_callstack calls[static 2], struct tl_fail *fail)
+{
+    const bool is_short = s->to - s->from <= SHORT_TIMED;
+    s->axis = tl_lane_axis(s->cut->lane);
+    s->low = tl_axis_ticks(&s->axis, request->from);
+    s->high = tl_axis_ticks(&s->axis, request->to);
+    int r = is_short ? tl_slicing_walk_time(s, fail)
+                     : tl_slicing_sample_time(s, columns, &calls[0], &calls[1], fail);
+    if (r >= 0)
+        r = trim(s);
+    if (r >= 0)
+        r = tl_slicing_find_begins(s, fail);
+    if (s->n > 0)
+        qsort(s->p, s->n, sizeof(*s->p), by_place);
+    return r;
+}
+
+static int answer(struct tl_slicing *s, struct tl_slices *out)
+{
+    const struct tl_axis *const axis = &s->axis;
     out->truncated = s->truncated;
-    out->resolution = s->resolution;
+    out->resolution = tl_axis_shown(axis, s->low + s->resolution) - tl_axis_shown(axis, s->low);
     out->gen = tl_gen_get(s->cut->gen);
     out->p = calloc(s->n + 1, sizeof(*out->p));
     if (!out->p)
         return TL_NOMEM;
-    if (axis == TL_UNIT_TIME)
-        r = tl_scale_open(&time, s->cut, TL_SCALE_TIME, false, s->from, s->to, fail);
-    for (size_t i = 0; i < s->n && r >= 0; i++) {
-        const struct slice *slice = &s->p[i];
-        uint64_t from = slice->from, to = slice->to;
-        if (axis == TL_UNIT_TIME &&
-            (!tl_scale_value(&time, from, &from) || !tl_scale_value(&time, to, &to)))
-            continue;
+    for (size_t i = 0; i < s->n; i++) {
+        const struct tl_slice *slice = &s->p[i];
         if (width(s, slice) == 0) /* it ended before the range */
             continue;
         out->p[out->n++] = (struct tl_stack_slice){
-            .from = from,
-            .to = to,
+            .from = tl_axis_shown(axis, slice->begin),
+            .to = tl_axis_shown(axis, slice->end < s->high ? slice->end : s->high),
             .pc = slice->pc,
             .depth = slice->depth,
             .is_exception = slice->kind == TL_FRAME_EXCEPTION,
@@ -322,8 +329,7 @@ static int answer(struct slices *s, enum tl_range_unit axis, struct tl_slices *o
             .name = tl_function_name(s->image, slice->function),
         };
     }
-    tl_scale_close(&time);
-    return r;
+    return TL_OK;
 }
 
 int tl_lake_slices(struct tl_lake *lake, const struct tl_slices_request *request,
@@ -336,26 +342,20 @@ int tl_lake_slices(struct tl_lake *lake, const struct tl_slices_request *request
     int r = tl_cut_open(&cut, lake, request->trace, request->stream, fail);
     if (r < 0)
         return r;
-    struct slices s = {.cut = &cut, .image = tl_gen_image(cut.gen)};
+    struct tl_slicing s = {.cut = &cut, .image = tl_gen_image(cut.gen)};
     struct tl_callstack *calls = calloc(2, sizeof(*calls));
+    const uint32_t columns = request->columns ? request->columns : COLUMNS;
     enum tl_range_unit axis = request->axis;
     r = tl_cut_unit(&cut, &axis, fail);
     if (r >= 0)
         r = tl_cut_resolve(&cut, axis, request->from, request->to, &s.from, &s.to, fail);
     if (r >= 0 && !calls)
         r = TL_NOMEM;
-    if (r >= 0 && s.to - s.from <= SHORT)
-        r = walked(&s, &calls[0], fail);
-    else if (r >= 0)
-        r = sampled(&s, request->columns ? request->columns : COLUMNS, &calls[0], &calls[1], fail);
     if (r >= 0)
-        r = trim(&s);
-    if (r >= 0 && s.n > 0) {
-        qsort(s.p, s.n, sizeof(*s.p), by_place);
-        r = find_ends(&s, &calls[0], &calls[1], fail);
-    }
+        r = axis == TL_UNIT_TIME ? slice_time(&s, request, columns, calls, fail)
+                                 : slice_insns(&s, columns, calls, fail);
     if (r >= 0)
-        r = answer(&s, axis, out, fail);
+        r = answer(&s, out);
     tl_walk_fini(&s.walk);
     free(s.p);
     free(calls);
