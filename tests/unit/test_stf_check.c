@@ -309,8 +309,12 @@ static void test_missing(void **state)
     assert_non_null(finding(&f, "version-tools", &others));
     assert_non_null(finding(&f, "vlen-64", &others));
     assert_non_null(finding(&f, "newer", &others));
-    assert_non_null(finding(&f, "no-instruction", &others));
-    assert_non_null(finding(&f, "starting-mode", &others));
+    assert_int_equal(finding(&f, "no-instruction", &others)->severity, TL_STF_NOTE);
+    assert_null(finding(&f, "starting-mode", &others)); /* of no instruction */
+    put_record(&bytes, &(struct tl_stf_record){.type = TL_STF_INST_16, .opcode = 1});
+    check_bytes(bytes_of(&bytes), &f);
+    assert_null(finding(&f, "no-instruction", &others));
+    assert_int_equal(finding(&f, "starting-mode", &others)->severity, TL_STF_WARNING);
     tl_buf_fini(&bytes);
 }
 

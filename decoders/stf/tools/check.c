@@ -538,12 +538,12 @@ int tl_stf_checker_finish(struct tl_stf_checker *checker)
     check_aimed(c);
     if (h->complete && !h->transactions) {
         if (c->insns == 0)
-            WARNING("no-instruction", "the trace has no instruction");
+            NOTE("no-instruction", "the trace has no instruction");
         if (c->insns && c->after_marker && !c->ended)
             find(c, TL_STF_NOTE, "trailing", c->first_after,
                  "%" PRIu64 " records after the last instruction: stf_lib's writer loses such",
                  c->after_marker);
-        if (!c->mode_reported)
+        if (c->insns && !c->mode_reported)
             find(c, TL_STF_WARNING, "starting-mode", (struct place){h->size, h->records},
                  "no MODE_CHANGE tells the privilege mode at the start");
     }
