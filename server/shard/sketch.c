@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Keeps the counts of neighbouring classes as one array, since the durations of a function mostly
+ * have one order of magnitude.
+ */
+#include "shard/sketch.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define SPARE    8     /* classes that are added together */
+#define ROUNDING 1e-12 /* parts that differ less are the same */
+
+uint64_t tl_sketch_least(uint32_t number)
+{
+    const uint32_t wide = number < 128 ? 0 : (number >> 6) - 1;
+    return number >= TL_SKETCH_CLASSES ? UINT64_MAX : (uint64_t)(number - (wide << 6)) << wide;
+}
+
+void tl_sketch_fini(struct tl_sketch *s)
+{
+    free(s->counts);
+    *s = (struct tl_sketch){0};
+}
+
+int tl_sketch_extend(struct tl_sketch *s, uint32_t number)
+{
+    uint32_t first = s->n > 0 ? s->first : number, end = s->n > 0 ? s->first + s->n : number;
+    if (number < first)
+        first = number > SPARE ? number - SPARE : 0;
+    if (number >= end)
+        end = number + SPARE < TL_SKETCH_CLASSES ? number + SPARE : TL_SKETCH_CLASSES;
+    uint64_t *const counts = calloc(end - first, sizeof *counts);
+    if (!counts)
+        return TL_NOMEM;
+    if (s->n > 0)
+        memcpy(counts + (s->first - first), s->counts, s->n * sizeof *counts);
+    free(s->counts);
+    *s = (struct tl_sketch){counts, first, end - first};
+    return TL_OK;
+}
+
+static int add_class(struct tl_sketch *s, uint32_t number, uint64_t times)
+{
+    const int r = number - s->first < s->n ? TL_OK : tl_sketch_extend(s, number);
+    if (r >= 0)
+        s->counts[number - s->first] += times;
+    return r;
+}
+
+int tl_sketch_merge(struct tl_sketch *into, const struct tl_sketch *from)
+{
+    int r = TL_OK;
+    for (uint32_t i = 0; i < from->n && r >= 0; i++)
+        if (from->counts[i] > 0)
+            r = add_class(into, from->first + i, from->counts[i]);
+    return r;
+}
+
+uint64_t tl_sketch_total(const struct tl_sketch *s)
+{
+    uint64_t n = 0;
+    for (uint32_t i = 0; i < s->n; i++)
+        n += s->counts[i];
+    return n;
+}
+
+uint64_t tl_sketch_quantile(const struct tl_sketch *s, double part)
+{
+    const uint64_t all = tl_sketch_total(s);
+    const double wanted = (part - ROUNDING) * (double)all;
+    uint64_t before = 0;
+    uint32_t i = 0, last = 0;
+    for (; i < s->n && before < all && ((double)before < wanted || before == 0); i++) {
+        before += s->counts[i];
+        last = s->counts[i] > 0 ? i : last;
+    }
+    if (all == 0)
+        return 0;
+    const uint64_t least = tl_sketch_least(s->first + last),
+                   next = tl_sketch_least(s->first + last + 1);
+    return least + (next - least - 1) / 2;
+}
+
+int tl_sketch_encode(const struct tl_sketch *s, struct tl_buf *out)
+{
+    uint32_t n = 0, before = 0;
+    for (uint32_t i = 0; i < s->n; i++)
+        n += s->counts[i] > 0;
+    int r = tl_varint_add(out, n);
+    for (uint32_t i = 0; i < s->n && r >= 0; i++) {
+        if (s->counts[i] == 0)
+            continue;
+        r = tl_varint_add(out, s->first + i - before);
+        if (r >= 0)
+            r = tl_varint_add(out, s->counts[i]);
+        before = s->first + i;
+    }
+    return r;
+}
+
+int tl_sketch_read(struct tl_sketch *s, struct tl_varint_reader *in)
+{
+    uint64_t n = tl_varint_get(in), number = 0;
+    int r = TL_OK;
+    for (; n > 0 && !in->bad && r >= 0; n--) {
+        const uint64_t more = tl_varint_get(in), times = tl_varint_get(in);
+        in->bad |= more >= TL_SKETCH_CLASSES - number;
+        number += more;
+        if (!in->bad)
+            r = add_class(s, (uint32_t)number, times);
+    }
+    return r;
+}
