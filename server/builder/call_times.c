@@ -73,12 +73,22 @@ static inline void run_until(struct tl_call_times *t, uint64_t position, uint64_
 /* Trace is missing here, for a time. */
 static void lose_until(struct tl_call_times *t, uint64_t time)
 {
-    const bool off = tl_time_knots_is_off(&t->knots);
+    const bool off = t->gap_known && t->gap_off;
     *(off ? &t->counts->index.off : &t->counts->index.lost) += time - t->time;
     if (t->sink && time > t->time)
         (void)report(t, off ? TL_TIMED_OFF : TL_TIMED_LOST, TL_NO_FUNCTION, t->depth, t->position,
                      time);
     t->time = time;
+}
+
+/* A gap between the last timestamp and the next, which is at `time`. */
+static void pass_gap(struct tl_call_times *t, uint64_t time)
+{
+    run_until(t, t->knots.place, t->time);
+    t->gap = t->knots.place;
+    t->gap_known = true;
+    t->gap_off = tl_time_knots_is_off(&t->knots);
+    lose_until(t, time);
 }
 
 /* ---- calls ---------------------------------------------------------------------------------- */
@@ -226,14 +236,15 @@ static int settle(struct tl_call_times *t, uint64_t position, uint64_t time)
     int64_t i = 0;
     if (k->broken) {
         i = settle_before(t, 0, point, k->place);
-        run_until(t, k->place, t->time);
-        lose_until(t, time);
+        pass_gap(t, time);
         point += 2;
     }
     if (i >= 0)
         i = settle_before(t, (size_t)i, point, position);
     if (i < 0)
         return TL_NOMEM;
+    if (t->gap == position)
+        lose_until(t, time);
     run_until(t, position, time);
     drop_events(t, i);
     return tl_time_knots_begin(k, position, time);
@@ -298,7 +309,9 @@ void tl_call_times_item(struct tl_call_times *t, const struct tl_callstack *call
     int r = TL_OK;
     if (t->dropped || !t->counts)
         return;
-    if (item->kind == TL_ITEM_MODE)
+    if (!t->known && item->kind != TL_ITEM_TIME)
+        t->gap = position;
+    else if (item->kind == TL_ITEM_MODE)
         tl_call_times_event(t, TL_CALL_MODE, position, 0, tl_flow_now_privilege(now));
     else if (item->kind != TL_ITEM_TIME)
         r = tl_time_knots_item(&t->knots, position, item);
@@ -385,6 +398,9 @@ void tl_call_times_state(struct tl_call_times *t, struct tl_state *s)
     tl_state_u8(s, &t->privilege, UINT8_MAX);
     tl_state_u64(s, &t->position);
     tl_state_u64(s, &t->time);
+    tl_state_u64(s, &t->gap);
+    tl_state_bool(s, &t->gap_known);
+    tl_state_bool(s, &t->gap_off);
     tl_time_knots_state(&t->knots, s);
     tl_state_check(s, !t->known || t->knots.n > 0);
     tl_state_array(s, &t->log, &t->n, &t->cap, sizeof *t->log);

@@ -58,7 +58,10 @@ struct tl_call_times {
     bool known;   /* a timestamp has come */
     bool dropped; /* out of memory */
     uint8_t privilege;
-    uint64_t position, time;    /* everything before is settled: the last timestamp */
+    uint64_t position, time; /* everything before is settled: the last timestamp */
+    uint64_t gap;   /* position of the last gap, or 0: until something runs time is missing */
+    bool gap_known; /* … as `gap_off` says; else lost */
+    bool gap_off;
     struct tl_time_knots knots; /* since then */
     struct tl_call_event *log;
     size_t n, cap;
@@ -82,9 +85,9 @@ void tl_call_times_finish(struct tl_call_times *t, uint64_t position);
 /* Does the item say anything about time? */
 static inline bool tl_call_times_wants(const struct tl_call_times *t, const struct tl_item *item)
 {
-    const uint32_t kinds =
-        1u << TL_ITEM_CYCLES | 1u << TL_ITEM_GAP | 1u << TL_ITEM_TRACE_ON | 1u << TL_ITEM_MODE;
-    return item->kind == TL_ITEM_TIME || (t->known && kinds >> item->kind & 1);
+    const uint32_t always = 1u << TL_ITEM_TIME | 1u << TL_ITEM_GAP | 1u << TL_ITEM_TRACE_ON,
+                   timed = 1u << TL_ITEM_CYCLES | 1u << TL_ITEM_MODE;
+    return (always | (t->known ? timed : 0)) >> item->kind & 1;
 }
 
 /* Such an item at `position`; `now` is the state after it, and `calls` the stack, as it is needed

@@ -218,6 +218,8 @@ struct twin_result {
     uint64_t *lengths[64]; /* of the calls of the first functions that ended */
     size_t n_lengths[64];
     uint64_t time;
+    uint64_t gap; /* position of the last one: what passes there is of the same kind */
+    bool gap_off;
 };
 
 static inline struct tl_call_sums *twin_sums(struct twin_result *r, uint32_t function)
@@ -274,6 +276,8 @@ static inline void twin_change(struct twin_result *r, const struct twin_change *
 static inline void twin_lose(struct twin_result *r, const struct twin_span *s)
 {
     twin_run(r, s->from->value);
+    r->gap = s->gap->position;
+    r->gap_off = s->off;
     *(s->off ? &r->index.off : &r->index.lost) += s->to->value - r->time;
     r->time = s->to->value;
 }
@@ -285,6 +289,9 @@ static inline void twin_count(const struct twin *t, struct twin_result *r)
     *r = (struct twin_result){.index = {.timed = t->timed}};
     if (!t->timed)
         return;
+    for (size_t k = 0; k < t->first; k++)
+        if (t->knots[k].kind == TL_ITEM_GAP)
+            r->gap = t->knots[k].position;
     r->time = t->knots[t->first].value;
     r->index.begin = r->time;
     for (; i < t->knots[t->first].changes; i++)
@@ -305,8 +312,12 @@ static inline void twin_count(const struct twin *t, struct twin_result *r)
         }
         if (open)
             twin_lose(r, &s);
-        if (s.to)
+        if (s.to && r->gap == s.to->position) { /* nothing has run since */
+            *(r->gap_off ? &r->index.off : &r->index.lost) += s.to->value - r->time;
+            r->time = s.to->value;
+        } else if (s.to) {
             twin_run(r, s.to->value);
+        }
     }
     r->index.end = r->time;
 }
