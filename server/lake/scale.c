@@ -8,6 +8,7 @@
 
 #include "base/search.h"
 #include "shard/itemlog.h"
+#include "shard/timeknots.h"
 
 #include <stdlib.h>
 
@@ -22,6 +23,7 @@ struct maker {
     const struct tl_cut *cut;
     enum tl_scale_kind kind;
     bool by_value;
+    bool exact; /* all timestamps, however many */
     bool steps; /* positions are records with times of their own */
     uint64_t from, to;
     uint64_t wide;             /* minimum width of a break, in values */
@@ -30,6 +32,8 @@ struct maker {
     bool has_summary;
     struct tl_scale_break missing; /* since the last point, if `broken` */
     bool broken;
+    struct tl_time_knots knots; /* since the last point, if `counting` */
+    bool counting;              /* everything since the last point has been read */
 };
 
 static uint64_t shown(const struct maker *m, uint64_t value)
@@ -37,13 +41,16 @@ static uint64_t shown(const struct maker *m, uint64_t value)
     return m->kind == TL_SCALE_TIME ? tl_lane_time(m->cut->lane, value) : value;
 }
 
-static int add_point(struct tl_scale *s, uint64_t position, uint64_t value)
+static int add_point(struct tl_scale *s, uint64_t position, uint64_t value, bool estimated)
 {
-    if (s->n > 0 && s->points[s->n - 1].position == position && s->points[s->n - 1].value == value)
+    struct tl_scale_point *const last = s->n > 0 ? &s->points[s->n - 1] : NULL;
+    if (last && last->position == position && last->value == value) {
+        last->estimated = last->estimated && estimated;
         return TL_OK;
+    }
     if (tl_grow(&s->points, &s->cap, s->n + 1, sizeof(*s->points)) < 0)
         return TL_NOMEM;
-    s->points[s->n++] = (struct tl_scale_point){position, value};
+    s->points[s->n++] = (struct tl_scale_point){position, value, estimated};
     return TL_OK;
 }
 
@@ -60,8 +67,8 @@ static int add_break(struct maker *m, uint64_t value)
     m->missing.from = last;
     m->missing.to = value;
     s->breaks[s->n_breaks++] = m->missing;
-    const int r = add_point(s, position, last);
-    return r < 0 ? r : add_point(s, position, value);
+    const int r = add_point(s, position, last, false);
+    return r < 0 ? r : add_point(s, position, value, false);
 }
 
 static int add(struct maker *m, uint64_t position, uint64_t raw)
@@ -74,7 +81,18 @@ static int add(struct maker *m, uint64_t position, uint64_t raw)
     if (m->broken && s->n > 0)
         r = add_break(m, value);
     m->broken = false;
-    return r < 0 ? r : add_point(s, position, value);
+    m->counting = false;
+    return r < 0 ? r : add_point(s, position, value, false);
+}
+
+/* The cycle counts since the last timestamp divide the time until this one. */
+static int add_counts(struct maker *m, uint64_t position, uint64_t raw)
+{
+    struct tl_time_knots *const k = &m->knots;
+    int r = tl_time_knots_end(k, position, raw);
+    for (size_t i = 1; i + 1 < k->n && r >= 0; i++)
+        r = add_point(m->scale, k->points[i].position, shown(m, k->points[i].time), true);
+    return r;
 }
 
 /* The time of a record of software trace is that of the timestamp before it: no interpolation. */
@@ -83,23 +101,35 @@ static int add_time(struct maker *m, uint64_t position, uint64_t raw)
     struct tl_scale *const s = m->scale;
     int r = TL_OK;
     if (m->steps && s->n > 0 && !m->broken)
-        r = add_point(s, position, s->points[s->n - 1].value);
-    return r < 0 ? r : add(m, position, raw);
+        r = add_point(s, position, s->points[s->n - 1].value, false);
+    else if (m->counting && !m->broken && m->knots.n > 1)
+        r = add_counts(m, position, raw);
+    if (r >= 0)
+        r = add(m, position, raw);
+    if (r >= 0)
+        r = tl_time_knots_begin(&m->knots, position, raw);
+    m->counting = r >= 0;
+    return r;
 }
 
-/* Process an item before `position`: is trace missing there? */
-static void note_item(struct maker *m, const struct tl_item *item, uint64_t position)
+/* Process an item before `position`: is trace missing there, does it count cycles? */
+static int note_item(struct maker *m, const struct tl_item *item, uint64_t position)
 {
+    if (item->kind == TL_ITEM_CYCLES && m->counting)
+        return tl_time_knots_item(&m->knots, position, item);
     if (item->kind != TL_ITEM_GAP && item->kind != TL_ITEM_TRACE_ON)
-        return;
+        return TL_OK;
     if (!m->broken)
         m->missing = (struct tl_scale_break){.position = position};
     m->broken = true;
     const uint8_t flags = tl_bucket_flags(item);
     m->missing.count += flags != 0;
     m->missing.flags |= flags;
+    if (item->kind == TL_ITEM_GAP && item->sub < TL_GAP_KINDS)
+        m->missing.reasons |= 1u << item->sub;
     if (m->missing.flags == 0)
         m->missing.flags = TL_FLAG_OFF;
+    return TL_OK;
 }
 
 /* Does an interval, with the raw values at its ends, touch the range of full resolution? */
@@ -152,7 +182,7 @@ static bool touches_stretch(const struct maker *m, struct stretch s)
 
 static bool is_wide(const struct maker *m, struct stretch s)
 {
-    return m->kind == TL_SCALE_TIME && shown(m, s.high) - shown(m, s.low) >= m->wide;
+    return m->kind != TL_SCALE_BYTE && shown(m, s.high) - shown(m, s.low) >= m->wide;
 }
 
 /* Can trace be missing in a row? Determined without opening a shard. */
@@ -203,7 +233,7 @@ static int add_log(struct maker *m, struct tl_view *view, size_t i, struct tl_fa
         else if (tl_item_is_anchor(&item))
             r = add_time(m, c->first + position, now.axis);
         else
-            note_item(m, &item, c->first + position);
+            r = note_item(m, &item, c->first + position);
     }
     tl_buf_fini(&log);
     return r;
@@ -264,7 +294,7 @@ static int add_view(struct maker *m, size_t row, struct tl_view *view, bool fine
     for (size_t i = 0; i < index->n_chunks && r >= 0; i++) {
         const struct stretch s = chunk_stretch(m, row, index, i);
         const bool wide = index->chunks[i].kinds & breaks && is_wide(m, s);
-        if (((fine && touched <= FINE) || wide) && touches_stretch(m, s))
+        if (((fine && (touched <= FINE || m->exact)) || wide) && touches_stretch(m, s))
             r = add_log(m, view, i, fail);
         else
             r = add_chunk_ends(m, &index->chunks[i]);
@@ -307,13 +337,14 @@ static int make(struct maker *m, struct tl_fail *fail)
     const struct tl_cut *cut = m->cut;
     size_t touched = 0;
     int r = TL_OK;
-    if (m->kind == TL_SCALE_TIME)
+    if (m->kind != TL_SCALE_BYTE)
         measure(m);
     for (size_t i = 0; i < cut->n_rows; i++)
         touched += touches_stretch(m, row_stretch(m, i));
     for (size_t i = 0; i < cut->n_rows && r >= 0; i++) {
         const struct stretch s = row_stretch(m, i);
-        if (!touches_stretch(m, s) || (touched > FINE && !(is_wide(m, s) && may_break(m, i)))) {
+        if (!touches_stretch(m, s) ||
+            (touched > FINE && !m->exact && !(is_wide(m, s) && may_break(m, i)))) {
             r = add_row_ends(m, &cut->rows[i]);
             continue;
         }
@@ -321,7 +352,7 @@ static int make(struct maker *m, struct tl_fail *fail)
         r = tl_cut_view(cut, i, &view, fail);
         if (r < 0)
             break;
-        r = add_view(m, i, view, touched <= 3, fail);
+        r = add_view(m, i, view, touched <= 3 || m->exact, fail);
         tl_view_put(view);
     }
     /* The end has the last known byte offset. */
@@ -330,24 +361,33 @@ static int make(struct maker *m, struct tl_fail *fail)
     return r;
 }
 
-int tl_scale_open(struct tl_scale *out, const struct tl_cut *cut, enum tl_scale_kind kind,
-                  bool by_value, uint64_t from, uint64_t to, struct tl_fail *fail)
+static int open_scale(struct maker *m, struct tl_scale *out, struct tl_fail *fail)
 {
-    *out = (struct tl_scale){.end = cut->end};
-    struct maker m = {.scale = out,
-                      .cut = cut,
-                      .kind = kind,
-                      .by_value = by_value,
-                      .steps = tl_lane_has_own_clock(cut->lane),
-                      .from = from,
-                      .to = to};
-    if (kind == TL_SCALE_TIME && !tl_lane_is_timed(cut->lane))
+    *out = (struct tl_scale){.end = m->cut->end};
+    m->scale = out;
+    m->steps = tl_lane_has_own_clock(m->cut->lane);
+    if (m->kind != TL_SCALE_BYTE && !tl_lane_is_timed(m->cut->lane))
         return TL_OK;
-    const int r = make(&m, fail);
-    tl_buckets_fini(&m.summary);
+    const int r = make(m, fail);
+    tl_buckets_fini(&m->summary);
+    tl_time_knots_fini(&m->knots);
     if (r < 0)
         tl_scale_close(out);
     return r;
+}
+
+int tl_scale_open(struct tl_scale *out, const struct tl_cut *cut, enum tl_scale_kind kind,
+                  bool by_value, uint64_t from, uint64_t to, struct tl_fail *fail)
+{
+    struct maker m = {.cut = cut, .kind = kind, .by_value = by_value, .from = from, .to = to};
+    return open_scale(&m, out, fail);
+}
+
+int tl_scale_open_exact(struct tl_scale *out, const struct tl_cut *cut, enum tl_scale_kind kind,
+                        uint64_t from, uint64_t to, struct tl_fail *fail)
+{
+    struct maker m = {.cut = cut, .kind = kind, .exact = true, .from = from, .to = to};
+    return open_scale(&m, out, fail);
 }
 
 void tl_scale_close(struct tl_scale *scale)
@@ -371,24 +411,56 @@ static size_t point_after(const struct tl_scale *s, uint64_t position)
     return tl_count_upto(TL_KEYS(s->points, position), s->n, position);
 }
 
+/* The first break at or after a position. */
+static size_t break_at(const struct tl_scale *s, uint64_t position)
+{
+    return tl_count_below(TL_KEYS(s->breaks, position), s->n_breaks, position);
+}
+
+/* The next point from `i` on that is known, s->n: none; the one before it, SIZE_MAX: none. */
+static size_t known_from(const struct tl_scale *s, size_t i)
+{
+    while (i < s->n && s->points[i].estimated)
+        i++;
+    return i;
+}
+
+static size_t known_before(const struct tl_scale *s, size_t i)
+{
+    while (i-- > 0)
+        if (!s->points[i].estimated)
+            return i;
+    return SIZE_MAX;
+}
+
 /* Known values on both sides of a position: lower and upper bound, UINT64_MAX after the last point.
  * false: the scale has no points. */
 static bool find_bounds(const struct tl_scale *s, uint64_t position, uint64_t *from, uint64_t *to)
 {
-    const size_t after = point_after(s, position);
+    const size_t next = point_after(s, position), before = known_before(s, next),
+                 after = known_from(s, next);
     if (s->n == 0)
         return false;
-    *from = after > 0 ? s->points[after - 1].value : 0;
+    *from = before != SIZE_MAX ? s->points[before].value : 0;
     *to = after < s->n ? s->points[after].value : UINT64_MAX;
     /* At a break, what precedes it has the time before, what follows it the time after: both are
      * bounds. */
-    for (size_t i = 0; i < s->n_breaks; i++) {
-        const struct tl_scale_break *const b = &s->breaks[i];
-        if (after < s->n && s->points[after].position == b->position && b->to > *to)
-            *to = b->to;
-        if (after > 0 && s->points[after - 1].position == b->position && b->from < *from)
-            *from = b->from;
-    }
+    size_t i = after < s->n ? break_at(s, s->points[after].position) : s->n_breaks;
+    for (; i < s->n_breaks && s->breaks[i].position == s->points[after].position; i++)
+        *to = s->breaks[i].to > *to ? s->breaks[i].to : *to;
+    i = before != SIZE_MAX ? break_at(s, s->points[before].position) : s->n_breaks;
+    for (; i < s->n_breaks && s->breaks[i].position == s->points[before].position; i++)
+        *from = s->breaks[i].from < *from ? s->breaks[i].from : *from;
+    return true;
+}
+
+bool tl_scale_edge(const struct tl_scale *s, uint64_t position, uint64_t *from, uint64_t *to)
+{
+    const size_t before = known_before(s, point_after(s, position));
+    if (!find_bounds(s, position, from, to))
+        return false;
+    if (before != SIZE_MAX && s->points[before].position == position)
+        *to = s->points[before].value;
     return true;
 }
 

@@ -1,20 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A scale: positions of a lane against time or raw byte offsets, as points with linear
- * interpolation between them. It has full resolution in the requested range: every timestamp of the
- * chunks there, or the first and last of chunks or shards if there are many. Elsewhere it is
- * coarse.
+ * interpolation between them, by the model of docs/time.md. It has full resolution in the requested
+ * range: every timestamp of the chunks there, or the first and last of chunks or shards if there
+ * are many. Elsewhere it is coarse.
  */
 #ifndef TL_LAKE_SCALE_H
 #define TL_LAKE_SCALE_H
 
 #include "lake/cut.h"
 
-enum tl_scale_kind { TL_SCALE_TIME, TL_SCALE_BYTE };
+enum tl_scale_kind {
+    TL_SCALE_TIME, /* as shown to users: ns, or ticks */
+    TL_SCALE_BYTE,
+    TL_SCALE_TICKS /* ticks of the axis (tl_flow_now.axis), the unit of sums */
+};
 
 struct tl_scale_point {
     uint64_t position;
-    uint64_t value; /* as shown to users; never decreases */
+    uint64_t value; /* never decreases */
+    bool estimated; /* from cycle counts between two timestamps: it bounds nothing */
 };
 
 /*
@@ -26,6 +31,7 @@ struct tl_scale_break {
     uint64_t from, to; /* values: the last known one, and the next */
     uint64_t count;    /* number of gaps between them; 0: tracing was off, and nothing was lost */
     uint8_t flags;     /* enum tl_bucket_flag bits of all of them */
+    uint32_t reasons;  /* bit set of enum tl_gap */
 };
 
 /* Was tracing off, so that nothing was lost? */
@@ -50,10 +56,18 @@ struct tl_scale {
 TL_MUST_USE int tl_scale_open(struct tl_scale *out, const struct tl_cut *cut,
                               enum tl_scale_kind kind, bool by_value, uint64_t from, uint64_t to,
                               struct tl_fail *fail);
+/* The same for positions, with all timestamps, however many: for exact sums over a shard. */
+TL_MUST_USE int tl_scale_open_exact(struct tl_scale *out, const struct tl_cut *cut,
+                                    enum tl_scale_kind kind, uint64_t from, uint64_t to,
+                                    struct tl_fail *fail);
 void tl_scale_close(struct tl_scale *scale);
 
 /* The value at a position; false: the scale has no points. */
 bool tl_scale_value(const struct tl_scale *scale, uint64_t position, uint64_t *out);
+/* Known values on both sides of the moment before the instruction at a position begins: lower and
+ * upper bound, UINT64_MAX after the last point. Where a timestamp is, they differ only where trace
+ * is missing as well. false: the scale has no points. */
+bool tl_scale_edge(const struct tl_scale *scale, uint64_t position, uint64_t *from, uint64_t *to);
 /* The first position whose value is at least `value`; the end if there is none. */
 uint64_t tl_scale_position(const struct tl_scale *scale, uint64_t value);
 
