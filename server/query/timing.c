@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Follows the call stack through a range and gives each change its time from the exact scale of the
+ * shard it is in. Times are looked up by position, not taken from the items as they pass, because
+ * the time of a position depends on the timestamp after it.
+ */
+#include "query/timing.h"
+
+#include <stdlib.h>
+
+struct timed_frame {
+    struct tl_frame frame;
+    struct tl_moment begin; /* if `known` */
+    uint64_t self, self_time;
+    uint64_t interrupted, interruptions;
+    bool known;
+    bool cut;
+};
+
+struct walker {
+    const struct tl_cut *cut;
+    const struct tl_timing_sinks *sinks;
+    struct tl_fail *fail;
+    uint64_t from, to;
+    struct tl_scale scale; /* up to `scale_end` */
+    uint64_t scale_end;
+    size_t next_break;
+    /* Everything before this has been reported. At a gap `before` is the moment at which what ends
+     * there ended, `now` that at which what follows begins. */
+    uint64_t since;
+    struct tl_moment before, now;
+    uint64_t lost_at; /* position of the last gap */
+    bool lost;
+    bool adopted, started;
+    uint8_t privilege;
+    uint32_t depth;
+    struct tl_callstack calls;
+    struct timed_frame frames[TL_CALLSTACK_MAX];
+};
+
+struct tl_moment tl_timing_length(const struct tl_timing_call *call)
+{
+    const struct tl_moment *const a = &call->from, *const b = &call->to;
+    return (struct tl_moment){.time = b->time - a->time,
+                              .least = b->least > a->most ? b->least - a->most : 0,
+                              .most = b->most == UINT64_MAX ? UINT64_MAX : b->most - a->least};
+}
+
+uint64_t tl_timing_shown(const struct tl_lane *lane, uint64_t ticks)
+{
+    /* Clocks may have an offset: a duration is a difference. */
+    return tl_lane_time(lane, ticks) - tl_lane_time(lane, 0);
+}
+
+/* ---- moments --------------------------------------------------------------------------------- */
+
+static struct tl_moment moment_in(const struct tl_scale *scale, uint64_t position)
+{
+    struct tl_moment m = {0, 0, UINT64_MAX};
+    if (tl_scale_value(scale, position, &m.time))
+        (void)tl_scale_edge(scale, position, &m.least, &m.most);
+    return m;
+}
+
+/* Of a position that may be anywhere. */
+static int moment_at(const struct walker *w, uint64_t position, struct tl_moment *out)
+{
+    struct tl_scale scale;
+    const int r = tl_scale_open(&scale, w->cut, TL_SCALE_TICKS, false, position, position, w->fail);
+    if (r < 0)
+        return r;
+    *out = moment_in(&scale, position);
+    tl_scale_close(&scale);
+    return TL_OK;
+}
+
+/* Get the scale of the shard that follows `since`. */
+static int next_scale(struct walker *w)
+{
+    const struct tl_cut *const cut = w->cut;
+    const size_t row = tl_cut_shard_at(cut, w->since);
+    const uint64_t end = row < cut->n_rows ? cut->rows[row].first + cut->rows[row].n : w->to;
+    tl_scale_close(&w->scale);
+    w->scale_end = end < w->to && end > w->since ? end : w->to;
+    const int r =
+        tl_scale_open_exact(&w->scale, cut, TL_SCALE_TICKS, w->since, w->scale_end, w->fail);
+    w->next_break = 0;
+    while (r >= 0 && w->next_break < w->scale.n_breaks &&
+           w->scale.breaks[w->next_break].position <= w->since)
+        w->next_break++;
+    return r;
+}
+
+/* ---- spans ----------------------------------------------------------------------------------- */
+
+static int report_span(struct walker *w, uint64_t end, const struct tl_moment *until, uint8_t kind)
+{
+    const struct timed_frame *const top = w->depth > 0 ? &w->frames[w->depth - 1] : NULL;
+    const struct tl_timed_span span = {.time = w->now.time,
+                                       .end_time = until->time,
+                                       .position = w->since,
+                                       .end = end,
+                                       .function = kind == TL_TIMED_RUN && top ? top->frame.function
+                                                                               : TL_NO_FUNCTION,
+                                       .depth = w->depth,
+                                       .privilege = w->privilege,
+                                       .kind = kind};
+    return w->sinks->span ? w->sinks->span(w->sinks->context, &span, &w->now, until) : TL_OK;
+}
+
+/* The innermost function ran until `end`. */
+static int run(struct walker *w, uint64_t end, struct tl_moment until)
+{
+    if (end == w->since && until.time == w->now.time)
+        return TL_OK;
+    const int r = report_span(w, end, &until, TL_TIMED_RUN);
+    if (w->depth > 0) {
+        w->frames[w->depth - 1].self += end - w->since;
+        w->frames[w->depth - 1].self_time += until.time - w->now.time;
+    }
+    w->since = end;
+    w->now = w->before = until;
+    return r;
+}
+
+/* Nothing is known of the time of a break, and of what passes at its place after it. */
+static int pass_break(struct walker *w)
+{
+    const struct tl_scale_break *const b = &w->scale.breaks[w->next_break++], *const next = b + 1;
+    const bool again =
+        w->next_break < w->scale.n_breaks && next->position == b->position; /* another one */
+    int r = TL_OK;
+    if (w->since < b->position)
+        r = run(w, b->position, (struct tl_moment){b->from, b->from, b->to});
+    const struct tl_moment until = again ? (struct tl_moment){next->from, b->from, next->to}
+                                         : moment_in(&w->scale, b->position);
+    if (r >= 0)
+        r = report_span(w, b->position, &until, tl_scale_is_off(b) ? TL_TIMED_OFF : TL_TIMED_LOST);
+    if (r >= 0 && w->sinks->gap)
+        r = w->sinks->gap(w->sinks->context, b);
+    w->now = until;
+    return r;
+}
+
+static int settle_in(struct walker *w, uint64_t position)
+{
+    int r = TL_OK;
+    while (r >= 0 && w->next_break < w->scale.n_breaks &&
+           w->scale.breaks[w->next_break].position <= position)
+        r = pass_break(w);
+    return r >= 0 && position > w->since ? run(w, position, moment_in(&w->scale, position)) : r;
+}
+
+/* Report everything before a position. */
+static int settle(struct walker *w, uint64_t position)
+{
+    int r = TL_OK;
+    if (position <= w->since)
+        return TL_OK;
+    while (r >= 0 && position > w->scale_end) {
+        r = settle_in(w, w->scale_end);
+        if (r >= 0)
+            r = next_scale(w);
+    }
+    return r < 0 ? r : settle_in(w, position);
+}
+
+/* ---- calls ----------------------------------------------------------------------------------- */
+
+/* An exception at `depth` took so long: of all calls up to one that is an exception itself. */
+static void interrupt(struct walker *w, uint32_t depth, uint64_t time)
+{
+    while (depth-- > 0) {
+        w->frames[depth].interrupted += time;
+        w->frames[depth].interruptions++;
+        if (w->frames[depth].frame.kind == TL_FRAME_EXCEPTION)
+            break;
+    }
+}
+
+static int end_call(struct walker *w, uint32_t depth, uint64_t end, bool open)
+{
+    struct timed_frame *const f = &w->frames[depth];
+    struct tl_timing_call call = {.frame = f->frame,
+                                  .depth = depth,
+                                  .end = end,
+                                  .from = f->begin,
+                                  .to = w->before,
+                                  .self = f->self,
+                                  .self_time = f->self_time,
+                                  .interrupted = f->interrupted,
+                                  .interruptions = f->interruptions,
+                                  .caller = depth > 0 ? f[-1].frame.function : TL_NO_FUNCTION,
+                                  .cut = f->cut || open || (w->lost && w->lost_at == end),
+                                  .open = open};
+    if (f->frame.kind == TL_FRAME_EXCEPTION)
+        interrupt(w, depth, w->before.time - f->begin.time);
+    if (!w->sinks->end)
+        return TL_OK;
+    const int r = f->known ? TL_OK : moment_at(w, f->frame.insn, &call.from);
+    return r < 0 ? r : w->sinks->end(w->sinks->context, &call);
+}
+
+static void enter(struct walker *w, const struct tl_frame *frame, uint32_t depth, bool known)
+{
+    w->frames[depth] = (struct timed_frame){
+        .frame = *frame, .begin = w->now, .known = known, .cut = !tl_frame_is_call(frame)};
+    w->depth = depth + 1;
+}
+
+/* At the first report of the stack: the frames that were there before. */
+static void adopt(struct walker *w, uint32_t depth)
+{
+    if (w->adopted)
+        return;
+    w->adopted = true;
+    w->depth = 0;
+    for (uint32_t i = 0; i < depth && i < TL_CALLSTACK_MAX; i++)
+        enter(w, &w->calls.frames[i], i, false);
+}
+
+/* The range begins, with the frames that are there. */
+static int start(struct walker *w)
+{
+    const struct tl_timing_sinks *const sinks = w->sinks;
+    int r = TL_OK;
+    for (uint32_t i = 0; i < w->depth && r >= 0 && sinks->begin && !w->started; i++)
+        r = sinks->begin(sinks->context, &w->frames[i].frame, i, &w->now);
+    w->started = true;
+    return r;
+}
+
+static int change_frame(struct walker *w, enum tl_frame_change change, const struct tl_frame *frame,
+                        uint32_t depth, uint64_t insn)
+{
+    const struct tl_timing_sinks *const sinks = w->sinks;
+    int r = settle(w, insn);
+    if (r >= 0 && change == TL_FRAME_POP) {
+        r = end_call(w, depth, insn, false);
+        w->depth = depth;
+    } else if (r >= 0) {
+        enter(w, frame, depth, frame->insn == insn);
+        r = sinks->begin ? sinks->begin(sinks->context, frame, depth, &w->now) : TL_OK;
+    }
+    return r;
+}
+
+static int on_frame(void *context, enum tl_frame_change change, const struct tl_frame *frame,
+                    uint32_t depth, uint64_t insn)
+{
+    struct walker *const w = context;
+    if (depth >= TL_CALLSTACK_MAX)
+        return TL_OK;
+    adopt(w, depth + (change == TL_FRAME_POP));
+    if (insn >= w->from) {
+        const int r = start(w);
+        return r < 0 ? r : change_frame(w, change, frame, depth, insn);
+    }
+    w->depth = depth;
+    if (change == TL_FRAME_PUSH)
+        enter(w, frame, depth, false);
+    return TL_OK;
+}
+
+static void on_item(void *context, const struct tl_walk *walk, size_t i)
+{
+    struct walker *const w = context;
+    const struct tl_item *const item = &walk->items[i];
+    adopt(w, w->calls.depth);
+    if (i == 0)
+        w->privilege = (uint8_t)tl_flow_now_privilege(&walk->now);
+    if (item->kind == TL_ITEM_MODE)
+        w->privilege = (uint8_t)tl_mode_privilege(item->value);
+    if (item->kind == TL_ITEM_GAP && item->sub != TL_GAP_OFF) {
+        w->lost = true;
+        w->lost_at = walk->positions[i];
+    }
+    if (w->sinks->item)
+        w->sinks->item(w->sinks->context, item, walk->positions[i]);
+}
+
+/* ---- the walk -------------------------------------------------------------------------------- */
+
+static int walk_range(struct walker *w)
+{
+    struct tl_cut_walk walk;
+    int r = next_scale(w);
+    w->now = w->before = moment_in(&w->scale, w->from);
+    tl_cut_walk_begin(&walk, w->cut, w->from, w->to);
+    if (r >= 0)
+        r = tl_cut_walk_follow(&walk, &w->calls, on_frame, on_item, w, w->fail);
+    tl_cut_walk_end(&walk);
+    if (r >= 0)
+        r = start(w);
+    if (r >= 0)
+        r = settle(w, w->to);
+    for (uint32_t i = w->depth; i-- > 0 && r >= 0;)
+        r = end_call(w, i, w->to, true);
+    return r;
+}
+
+int tl_timing_walk(const struct tl_cut *cut, uint64_t from, uint64_t to,
+                   const struct tl_timing_sinks *sinks, struct tl_fail *fail)
+{
+    struct walker *const w = calloc(1, sizeof *w);
+    if (!w)
+        return TL_NOMEM;
+    w->cut = cut;
+    w->sinks = sinks;
+    w->fail = fail;
+    w->to = to < cut->end ? to : cut->end;
+    w->from = w->since = from < w->to ? from : w->to;
+    const int r = walk_range(w);
+    tl_scale_close(&w->scale);
+    free(w);
+    return r;
+}

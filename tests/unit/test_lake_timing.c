@@ -1,0 +1,468 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Whose time it was, compared with what the flow text of the same stream says by the model of
+ * docs/time.md, position by position: functions, calls, exceptions, gaps, over random programs.
+ */
+#include "query/timing.h"
+#include "sim_capture.h"
+
+#include "query/query.h"
+
+#include <math.h>
+
+#define STREAM "cs.10"
+
+/* The stream by position: its function, and the moments before and after what ends there. */
+struct truth {
+    uint64_t n, cap;
+    uint32_t *function;          /* of each position */
+    uint64_t *end, *begin;       /* of positions 0 … n */
+    uint64_t *pc;                /* of each position */
+    uint64_t first, last;        /* knots */
+    uint64_t *gap_from, *gap_to; /* of each gap of more than 0 */
+    uint64_t *gap_at;
+    bool *gap_off;
+    size_t n_gaps, cap_gaps;
+    uint64_t exceptions;
+};
+
+static struct tl_backend *backend;
+static struct tl_lake *lake;
+static struct tl_cut cut;
+static struct truth truth;
+
+/* ---- the model, in plain ----------------------------------------------------------------------
+ */
+
+struct count {
+    uint64_t position, cycles; /* in all since the knot */
+};
+
+struct knot {
+    bool any;
+    uint64_t position, time;
+    bool broken, off;
+    uint64_t broken_at;
+    struct count counts[100000];
+    size_t n;
+};
+
+static void grow_truth(struct truth *t)
+{
+    if (t->n + 2 < t->cap)
+        return;
+    t->cap = 2 * t->cap + 1024;
+    t->function = realloc(t->function, t->cap * sizeof *t->function);
+    t->end = realloc(t->end, t->cap * sizeof *t->end);
+    t->begin = realloc(t->begin, t->cap * sizeof *t->begin);
+    t->pc = realloc(t->pc, t->cap * sizeof *t->pc);
+}
+
+static uint64_t part(uint64_t a, uint64_t b, uint64_t c)
+{
+    return (uint64_t)((unsigned __int128)a * b / c);
+}
+
+/* The time of position x between the knot and the next one at (to, time), without gaps. */
+static uint64_t spread(const struct knot *k, uint64_t x, uint64_t to, uint64_t time)
+{
+    uint64_t before = k->position, at = k->time;
+    const struct count *const last = k->n > 0 ? &k->counts[k->n - 1] : NULL;
+    const uint64_t span =
+        last ? part(last->position - k->position, time - k->time, to - k->position) : 0;
+    for (size_t i = 0; i <= k->n; i++) {
+        const bool end = i == k->n;
+        const uint64_t next = end ? to : k->counts[i].position;
+        const uint64_t then = end ? time : k->time + part(k->counts[i].cycles, span, last->cycles);
+        if (x < next)
+            return at + part(x - before, then - at, next - before);
+        before = next;
+        at = then;
+    }
+    return time;
+}
+
+static void add_gap(struct truth *t, const struct knot *k, uint64_t time)
+{
+    if (t->n_gaps + 1 >= t->cap_gaps) {
+        t->cap_gaps = 2 * t->cap_gaps + 64;
+        t->gap_from = realloc(t->gap_from, t->cap_gaps * 8);
+        t->gap_to = realloc(t->gap_to, t->cap_gaps * 8);
+        t->gap_at = realloc(t->gap_at, t->cap_gaps * 8);
+        t->gap_off = realloc(t->gap_off, t->cap_gaps);
+    }
+    t->gap_from[t->n_gaps] = k->time;
+    t->gap_to[t->n_gaps] = time;
+    t->gap_at[t->n_gaps] = k->broken_at;
+    t->gap_off[t->n_gaps++] = k->off;
+}
+
+/* A timestamp: everything since the last one has its time. */
+static void set_times(struct truth *t, const struct knot *k, uint64_t to, uint64_t time)
+{
+    for (uint64_t x = k->position + 1; x <= to; x++) {
+        const bool before = k->broken && x <= k->broken_at, after = k->broken && x > k->broken_at;
+        t->end[x] = before ? k->time : after ? time : spread(k, x, to, time);
+        t->begin[x] = k->broken && x == k->broken_at ? time : t->end[x];
+    }
+    if (k->broken && k->broken_at == k->position)
+        t->begin[k->position] = time;
+    if (to == k->position && !k->broken) { /* the instruction before it waited */
+        const bool lost = t->begin[to] != t->end[to];
+        t->begin[to] = time;
+        if (!lost)
+            t->end[to] = time;
+    }
+    if (k->broken && time > k->time)
+        add_gap(t, k, time);
+}
+
+static void read_time(struct truth *t, struct knot *k, uint64_t time)
+{
+    if (k->any && time < k->time)
+        time = k->time;
+    if (!k->any) {
+        for (uint64_t x = 0; x <= t->n; x++)
+            t->end[x] = t->begin[x] = time;
+        t->first = time;
+    } else {
+        set_times(t, k, t->n, time);
+    }
+    *k = (struct knot){.any = true, .position = t->n, .time = time, .broken = false};
+    t->last = time;
+}
+
+static void read_line(struct truth *t, struct knot *k, const char *line)
+{
+    const char kind = *line;
+    grow_truth(t);
+    if (kind == 'I' || kind == 'N') {
+        t->pc[t->n++] = strtoull(line + 2, NULL, 16);
+    } else if (kind == 'T') {
+        read_time(t, k, strtoull(line + 2, NULL, 10));
+    } else if (kind == 'Y' && !k->broken && t->n > k->position && k->any) {
+        const uint64_t cycles = strtoull(line + 2, NULL, 10);
+        const uint64_t before = k->n > 0 ? k->counts[k->n - 1].cycles : 0;
+        if (cycles > 0 && (k->n == 0 || k->counts[k->n - 1].position < t->n))
+            k->n++;
+        if (cycles > 0)
+            k->counts[k->n - 1] = (struct count){t->n, before + cycles};
+    } else if (kind == 'G' || kind == 'O') {
+        const bool off = kind == 'O' || !strncmp(line, "G off", 5);
+        k->off = (!k->broken || k->off) && off;
+        k->broken_at = k->broken ? k->broken_at : t->n;
+        k->broken = true;
+    }
+    t->exceptions += kind == 'X';
+}
+
+static void read_truth(struct truth *t, struct tl_buf *text)
+{
+    struct knot *const k = calloc(1, sizeof *k);
+    assert_int_equal(tl_buf_add(text, "", 1), TL_OK);
+    for (char *p = strtok((char *)text->p, "\n"); p; p = strtok(NULL, "\n"))
+        read_line(t, k, p);
+    for (uint64_t x = k->position + 1; x <= t->n; x++) /* after the last knot */
+        t->end[x] = t->begin[x] = k->time;
+    free(k);
+    const struct tl_image *const image = tl_gen_image(cut.gen);
+    const struct tl_flow_now now = {0};
+    for (uint64_t x = 0; x < t->n; x++)
+        t->function[x] = image ? tl_flow_now_function(&now, image, t->pc[x]) : TL_NO_FUNCTION;
+}
+
+static void begin(const struct sim_options *options, uint64_t shard)
+{
+    struct capture c;
+    struct tl_buf text = {0};
+    truth = (struct truth){0};
+    lake = open_memory_lake(&backend, shard, 2);
+    sim_capture(lake, options, &c);
+    push_all(lake, "t", &c, 10000);
+    assert_int_equal(wait_done(lake, "t"), TL_TRACE_SEALED);
+    const struct tl_range_request request = {
+        .trace = "t", .stream = STREAM, .to = UINT64_MAX, .format = TL_FORMAT_TEXT};
+    fetch(lake, &request, &text);
+    assert_int_equal(tl_cut_open(&cut, lake, "t", STREAM, NULL), TL_OK);
+    read_truth(&truth, &text);
+    assert_int_equal(truth.n, cut.end);
+    tl_buf_fini(&text);
+    capture_free(&c);
+}
+
+static void end(void)
+{
+    free(truth.function);
+    free(truth.end);
+    free(truth.begin);
+    free(truth.pc);
+    free(truth.gap_from);
+    free(truth.gap_to);
+    free(truth.gap_at);
+    free(truth.gap_off);
+    tl_cut_close(&cut);
+    close_memory_lake(backend, lake);
+}
+
+/* ---- spans ------------------------------------------------------------------------------------
+ */
+
+struct spans {
+    uint64_t at, time; /* the end of the last span */
+    uint64_t ran, lost, off;
+    bool any;
+};
+
+/* Spans follow each other, each of the function that the text says, and with its times. */
+static int check_span(void *context, const struct tl_timed_span *span, const struct tl_moment *from,
+                      const struct tl_moment *to)
+{
+    struct spans *const s = context;
+    if (s->any) {
+        assert_int_equal(span->position, s->at);
+        assert_int_equal(span->time, s->time);
+    }
+    assert_true(span->end_time >= span->time);
+    if (span->kind == TL_TIMED_RUN) {
+        for (uint64_t x = span->position; x < span->end; x++)
+            if (span->function != truth.function[x])
+                fail_msg("%llu of %llu..%llu: function %u, not %u", (unsigned long long)x,
+                         (unsigned long long)span->position, (unsigned long long)span->end,
+                         span->function, truth.function[x]);
+        if (span->time != truth.begin[span->position] || span->end_time != truth.end[span->end])
+            fail_msg("%llu..%llu is %llu..%llu, not %llu..%llu", (unsigned long long)span->position,
+                     (unsigned long long)span->end, (unsigned long long)span->time,
+                     (unsigned long long)span->end_time,
+                     (unsigned long long)truth.begin[span->position],
+                     (unsigned long long)truth.end[span->end]);
+        assert_true(from->least <= from->time && from->time <= from->most);
+        assert_true(to->least <= to->time && to->time <= to->most);
+        s->ran += span->end_time - span->time;
+    } else {
+        assert_int_equal(span->position, span->end);
+        *(span->kind == TL_TIMED_LOST ? &s->lost : &s->off) += span->end_time - span->time;
+    }
+    s->at = span->end;
+    s->time = span->end_time;
+    s->any = true;
+    return TL_OK;
+}
+
+static void check_spans(uint64_t from, uint64_t to)
+{
+    struct spans s = {0};
+    struct tl_fail fail = {0};
+    const struct tl_timing_sinks sinks = {.span = check_span, .context = &s};
+    if (tl_timing_walk(&cut, from, to, &sinks, &fail) < 0)
+        fail_msg("%s", fail.text);
+    uint64_t ran = 0;
+    for (uint64_t x = from; x < to; x++)
+        ran += truth.end[x + 1] - truth.begin[x];
+    assert_int_equal(s.ran, ran);
+    if (to == truth.n && from < to)
+        assert_int_equal(s.time, truth.begin[to]);
+}
+
+/* ---- answers ----------------------------------------------------------------------------------
+ */
+
+#define TICK 10 /* ns */
+
+static void check_functions(uint64_t from, uint64_t to)
+{
+    struct tl_function_table table;
+    struct tl_fail fail = {0};
+    const struct tl_function_table_request request = {
+        .range = {"t", STREAM, TL_UNIT_INSN, from, to}, .weight = TL_WEIGHT_TIME, .limit = 100000};
+    if (tl_lake_function_table(lake, &request, &table, &fail) < 0)
+        fail_msg("%s", fail.text);
+    uint64_t insns = 0, ran = 0;
+    assert_int_equal(table.n, table.all);
+    for (size_t i = 0; i < table.n; i++) {
+        const struct tl_function_times *const f = &table.p[i];
+        uint64_t self = 0, time = 0;
+        for (uint64_t x = from; x < to; x++) {
+            const char *const name = tl_function_name(tl_gen_image(cut.gen), truth.function[x]);
+            if (strcmp(name, f->name) != 0)
+                continue;
+            self++;
+            time += truth.end[x + 1] - truth.begin[x];
+        }
+        assert_int_equal(f->self, self);
+        assert_int_equal(f->self_time.value, time * TICK);
+        assert_true(f->self_time.least <= f->self_time.value);
+        assert_true(f->self_time.value <= f->self_time.most);
+        assert_true(f->total >= f->self && f->total_time >= f->self_time.value);
+        assert_true(f->time.min <= f->time.p50 && f->time.p50 <= f->time.p90);
+        assert_true(f->time.p90 <= f->time.p99 && f->time.p99 <= f->time.max);
+        assert_true(i == 0 || f[-1].self_time.value >= f->self_time.value);
+        insns += f->self;
+        ran += f->self_time.value;
+    }
+    assert_int_equal(insns, to - from);
+    assert_int_equal(ran, table.about.ran);
+    assert_int_equal(table.about.time, table.about.time_to - table.about.time_from);
+    tl_function_table_fini(&table);
+}
+
+/* Each call in the list is what tl_lake_call() says, and lasts from its first instruction's time to
+ * its end's. */
+static void check_row(const struct tl_call_row *row)
+{
+    struct tl_call_info call;
+    assert_int_equal(tl_lake_call(lake, "t", STREAM, row->from, row->depth, &call, NULL), TL_OK);
+    assert_string_equal(call.name, row->name);
+    assert_int_equal(call.from, row->from);
+    assert_int_equal(call.to, row->to);
+    assert_int_equal(call.self, row->self);
+    tl_call_info_fini(&call);
+    assert_int_equal(row->time_from, truth.begin[row->from] * TICK);
+    assert_int_equal(row->time_to, truth.end[row->to] * TICK);
+    assert_int_equal(row->time.value, row->time_to - row->time_from);
+    assert_true(row->time.least <= row->time.value && row->time.value <= row->time.most);
+    assert_true(row->self_time + row->interrupted <= row->time.value);
+}
+
+static void check_calls(const struct tl_function_times *f)
+{
+    struct tl_calls calls;
+    struct tl_fail fail = {0};
+    struct tl_calls_request request = {.range = {"t", STREAM, TL_UNIT_INSN, 0, UINT64_MAX},
+                                       .function = f->name,
+                                       .weight = TL_WEIGHT_TIME,
+                                       .most = UINT64_MAX,
+                                       .limit = 100000 - 20};
+    if (tl_lake_calls_of(lake, &request, &calls, &fail) < 0)
+        fail_msg("%s", fail.text);
+    uint64_t ended = 0, total = 0, longest = 0;
+    for (size_t i = 0; i < calls.n; i++) {
+        const struct tl_call_row *const row = &calls.p[i];
+        assert_true(i == 0 || row->time.value <= row[-1].time.value);
+        if (i % 17 == 0 && !row->open)
+            check_row(row);
+        ended += !row->open;
+        total += row->open ? 0 : row->time.value;
+        longest = !row->open && row->time.value > longest ? row->time.value : longest;
+    }
+    assert_int_equal(calls.all, calls.n);
+    assert_int_equal(ended, f->ended);
+    assert_int_equal(total, f->time.total);
+    assert_int_equal(longest, f->time.max);
+    /* A page of it, and only the calls of some length. */
+    struct tl_calls page;
+    request.skip = calls.n / 3;
+    request.limit = 5;
+    request.least = longest / 10;
+    request.most = longest;
+    assert_int_equal(tl_lake_calls_of(lake, &request, &page, &fail), TL_OK);
+    uint64_t found = 0;
+    for (size_t i = 0; i < calls.n; i++) {
+        const uint64_t length = calls.p[i].time.value;
+        if (length < request.least || length >= request.most)
+            continue;
+        if (found >= request.skip && found - request.skip < page.n)
+            assert_int_equal(page.p[found - request.skip].from, calls.p[i].from);
+        found++;
+    }
+    assert_int_equal(page.all, found);
+    assert_int_equal(page.n, found <= request.skip      ? 0
+                             : found - request.skip < 5 ? found - request.skip
+                                                        : 5);
+    tl_calls_fini(&page);
+    tl_calls_fini(&calls);
+}
+
+static void check_exceptions(void)
+{
+    struct tl_exception_table table;
+    struct tl_fail fail = {0};
+    const struct tl_timing_range range = {"t", STREAM, TL_UNIT_INSN, 0, UINT64_MAX};
+    if (tl_lake_exception_table(lake, &range, &table, &fail) < 0)
+        fail_msg("%s", fail.text);
+    uint64_t entered = 0;
+    for (size_t i = 0; i < table.n; i++) {
+        const struct tl_exception_row *const e = &table.p[i];
+        assert_true(e->ended <= e->entered && e->nested <= e->entered && e->deepest >= 1);
+        assert_true(e->periods + 1 == e->entered);
+        assert_true(e->periods == 0 ||
+                    ((double)e->period_min <= e->period && e->period <= (double)e->period_max &&
+                     e->jitter <= (double)(e->period_max - e->period_min)));
+        assert_true(e->latencies <= e->entered && e->latency_min <= e->latency_max);
+        assert_true(e->name[0]);
+        entered += e->entered;
+    }
+    /* Of some the handler is not seen, since trace is missing there. */
+    assert_true(entered <= truth.exceptions && 10 * entered >= 9 * truth.exceptions);
+    tl_exception_table_fini(&table);
+}
+
+static void check_gaps(void)
+{
+    struct tl_gap_table table;
+    const struct tl_timing_range range = {"t", STREAM, TL_UNIT_INSN, 0, UINT64_MAX};
+    assert_int_equal(tl_lake_gap_table(lake, &range, 100000, &table, NULL), TL_OK);
+    assert_int_equal(table.all, truth.n_gaps);
+    assert_int_equal(table.n, truth.n_gaps);
+    uint64_t lost = 0, off = 0;
+    for (size_t i = 0; i < table.n; i++) {
+        const struct tl_gap_row *const g = &table.p[i];
+        size_t k = 0;
+        while (k < truth.n_gaps && truth.gap_from[k] * TICK != g->time_from)
+            k++;
+        assert_true(k < truth.n_gaps);
+        assert_int_equal(g->position, truth.gap_at[k]);
+        assert_int_equal(g->time_to, truth.gap_to[k] * TICK);
+        assert_int_equal(g->off, truth.gap_off[k]);
+        assert_true(i == 0 || g->time_to - g->time_from <= g[-1].time_to - g[-1].time_from);
+        *(g->off ? &off : &lost) += g->time_to - g->time_from;
+    }
+    assert_true(table.about.lost >= lost && table.about.off >= off);
+    assert_int_equal(table.about.time, (truth.last - truth.first) * TICK);
+    tl_gap_table_fini(&table);
+}
+
+static void check_all(const struct sim_options *options, uint64_t shard)
+{
+    uint64_t random = options->seed;
+    begin(options, shard);
+    check_spans(0, truth.n);
+    check_functions(0, truth.n);
+    for (int i = 0; i < 6; i++) {
+        random = random * 6364136223846793005u + 1442695040888963407u;
+        const uint64_t a = (random >> 33) % truth.n, b = (random >> 13) % truth.n;
+        check_spans(a < b ? a : b, a < b ? b : a);
+        check_functions(a < b ? a : b, a < b ? b : a);
+    }
+    check_exceptions();
+    check_gaps();
+    struct tl_function_table table;
+    const struct tl_function_table_request request = {
+        .range = {"t", STREAM, TL_UNIT_INSN, 0, UINT64_MAX}, .weight = TL_WEIGHT_TIME};
+    assert_int_equal(tl_lake_function_table(lake, &request, &table, NULL), TL_OK);
+    for (size_t i = 0; i < table.n && i < 12; i++)
+        if (table.p[i].calls > 0)
+            check_calls(&table.p[i]);
+    tl_function_table_fini(&table);
+    end();
+}
+
+static void time_adds_up(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 6; seed++)
+        check_all(&(struct sim_options){.seed = seed,
+                                        .insns = 20000,
+                                        .cores = 1,
+                                        .image = true,
+                                        .events = true,
+                                        .cycles = seed % 2},
+                  seed % 3 == 0 ? 1u << 20 : 3000);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(time_adds_up),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
