@@ -117,6 +117,25 @@ static const struct tl_command commands[] = {
      "TRACE/STREAM[@A:B] TRACE/STREAM[@A:B] [--calls] [--limit N] [--json]",
      "Instructions match if they are at the same offset in a function of the same name, or, "
      "without symbols, at the same address. A:B are instructions, or times with units: 1.5ms:2ms."},
+    {"functions", tl_cmd_functions, "functions by their time",
+     "TRACE/STREAM [--insn A:B | --time A:B] [--weight time|insns] [--limit N] [--json]",
+     "Own time, time with callees, number of calls, and the shortest, median and longest of those "
+     "that ended. Times between two timestamps are estimates; where they are uncertain by more "
+     "than a tenth, their bounds are printed. Durations are in ns, or ticks where the clock is not "
+     "known."},
+    {"calls", tl_cmd_calls, "calls of a function, the slowest first",
+     "TRACE/STREAM FUNCTION [--insn A:B | --time A:B] [--order ORDER] [--least T] [--most T]",
+     "FUNCTION is a name, else part of it, or a pattern (*, ?). Calls that ended in the range, and "
+     "those that go on after it; of each its duration with bounds, its own time, and how long "
+     "exceptions interrupted it."},
+    {"interrupts", tl_cmd_interrupts, "exceptions and interrupts by number",
+     "TRACE/STREAM [--insn A:B | --time A:B] [--json]",
+     "How often each was entered and how long it took; its latency, counted from the last return "
+     "to code that is no handler; its period from entry to entry, and the standard deviation of "
+     "that, its jitter."},
+    {"gaps", tl_cmd_gaps, "the longest stretches without trace",
+     "TRACE/STREAM [--insn A:B | --time A:B] [--limit N] [--json]",
+     "Where trace is missing or was switched off, between which times, and why."},
     {"call", tl_cmd_call, "details of a call",
      "TRACE/STREAM (--insn N | --time T) [--depth N] [--json]",
      "The call active at an instruction, or a time such as 1.5ms: its duration, its caller, its "

@@ -663,5 +663,6 @@ TRACELAKE_MUST_USE TRACELAKE_API int tracelake_get_setup(struct tracelake *lake,
 #endif
 
 #include "tracelake_lookups.h"
+#include "tracelake_timing.h"
 
 #endif

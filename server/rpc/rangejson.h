@@ -15,6 +15,11 @@ int tl_run_counters(struct tl_call *call, const void *message);
 int tl_run_call(struct tl_call *call, const void *message);
 int tl_run_profile(struct tl_call *call, const void *message);
 int tl_run_compare(struct tl_call *call, const void *message);
+/* timing_doors.c */
+int tl_run_functions(struct tl_call *call, const void *message);
+int tl_run_calls(struct tl_call *call, const void *message);
+int tl_run_exceptions(struct tl_call *call, const void *message);
+int tl_run_gaps(struct tl_call *call, const void *message);
 int tl_run_code(struct tl_call *call, const void *message);      /* code.c */
 int tl_run_coverage(struct tl_call *call, const void *message);  /* code.c */
 int tl_run_simpoints(struct tl_call *call, const void *message); /* regions.c */

@@ -31,6 +31,12 @@ int tl_web_profile(struct tl_http_request *request, struct tl_http_response *res
 int tl_web_compare(struct tl_http_request *request, struct tl_http_response *response);
 int tl_web_source(struct tl_http_request *request, struct tl_http_response *response);
 
+/* timing_doors.c */
+int tl_web_function_times(struct tl_http_request *request, struct tl_http_response *response);
+int tl_web_calls_of(struct tl_http_request *request, struct tl_http_response *response);
+int tl_web_interrupts(struct tl_http_request *request, struct tl_http_response *response);
+int tl_web_gaps(struct tl_http_request *request, struct tl_http_response *response);
+
 /* webimages.c */
 int tl_web_images(struct tl_http_request *request, struct tl_http_response *response);
 int tl_web_put_image(struct tl_http_request *request, struct tl_http_response *response);

@@ -332,6 +332,12 @@ def from_python(lab):
         stacks = lake.profile('sim', 'cs.10')
         check({';'.join(name or '(no symbol)' for name in stack): n for stack, n in stacks.items()} ==
               weights(lab.run('profile', 'sim/cs.10').text()), 'stacks')
+        times = lake.functions('sim', 'cs.10')
+        check(sum(f.self_time.value for f in times.functions) == times.about.ran > 0, 'functions')
+        busy = max(times.functions, key=lambda f: f.ended)
+        slow = lake.calls('sim', 'cs.10', busy.name, limit=3)
+        check(slow[0].time.value == busy.time.max and len(lake.gaps('sim', 'cs.10')) >= 0, 'calls')
+        check(all(e.entered for e in lake.interrupts('sim', 'cs.10', unit='ns')), 'interrupts')
         told = json.loads(lab.run('coverage', 'sim/cs.10', '--as', 'json').text())
         covered = lake.coverage('sim/cs.10')
         check([(f.name, f.calls) for f in covered.functions] == [(f['name'], f['calls']) for f in told['functions']])

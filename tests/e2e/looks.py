@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import urllib.request
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lab import check, main  # noqa: E402
@@ -182,6 +183,62 @@ def times(lab):
         lab.fails(2, r'a range of times such as', 'stats', name, '--time', wrong)
     lab.fails(2, r'--insn, --time', 'stats', name, '--time', '1:2', '--insn', '1:2')
     lab.fails(2, r'--time', 'call', name)
+
+
+def web_get(lab, path):
+    with urllib.request.urlopen(lab.url + path, timeout=240) as reply:
+        return reply.read()
+
+
+def rows(lab, *command):
+    return [json.loads(line) for line in lab.run(*command, '--json').text().splitlines()]
+
+
+@test
+def whose_time(lab):
+    """Functions, calls, interrupts and gaps: command, HTTP and Python agree, with each other and in sum."""
+    simulated(lab, 40000)
+    wait_sealed(lab, 'sim')
+    name, path = 'sim/cs.10', '/api/v1/traces/sim/streams/cs.10/'
+    web = json.loads(web_get(lab, path + 'functions'))
+    about, functions = web['about'], web['functions']
+    check(about['has_time'] and about['time'] == about['ran'] + about['lost'] + about['off'], about)
+    check(sum(f['self_time']['value'] for f in functions) == about['ran'], about)
+    check(sum(f['self'] for f in functions) == about['to'] - about['from'], about)
+    told = rows(lab, 'functions', name, '--limit', '1000')
+    check(len(told) == len(functions) == web['all'], len(told), len(functions))
+    for a, b in zip(told, functions):
+        b['self_time'] = {k: v for k, v in b['self_time'].items() if k != 'unbounded'}
+        check(a == b, a, b)
+    most = max((f for f in functions if f['ended'] > 5), key=lambda f: f['ended'])
+    calls = rows(lab, 'calls', name, most['name'], '--limit', '20000')
+    done = [c for c in calls if not c.get('open')]
+    check(len(done) == most['ended'] and sum(c['time']['value'] for c in done) == most['time']['total'], most)
+    check([c['time']['value'] for c in calls] == sorted((c['time']['value'] for c in calls), reverse=True), 'order')
+    check(done[0]['time']['value'] == most['time']['max'], done[0], most)
+    median = sorted(c['time']['value'] for c in done)[(len(done) - 1) // 2]
+    check(abs(most['time']['p50'] - median) <= median / 100 + 1, median, most)
+    asked = json.loads(web_get(lab, path + 'calls?of=%s&order=first&skip=2&limit=3' % most['name']))
+    check([c['from'] for c in asked['calls']] == sorted(c['from'] for c in calls)[2:5], asked)
+    long = rows(lab, 'calls', name, most['name'], '--limit', '20000', '--least', '%dns' % median)
+    check(len(long) == len([c for c in calls if c['time']['value'] >= median]), len(long))
+    one = json.loads(lab.run('call', name, '--insn', str(done[0]['from']), '--depth', str(done[0]['depth']), '--json').text())
+    check((one['from'], one['to'], one['self']) == tuple(done[0][k] for k in ('from', 'to', 'self')), one, done[0])
+    interrupts = rows(lab, 'interrupts', name)
+    web = json.loads(web_get(lab, path + 'interrupts'))['exceptions']
+    check([(e['number'], e['entered'], e['jitter']) for e in interrupts] ==
+          [(e['number'], e['entered'], e['jitter']) for e in web] and web, interrupts, web)
+    check(all(e['entered'] >= e['ended'] and e['time']['max'] <= about['time'] for e in interrupts if 'time' in e))
+    gaps = json.loads(web_get(lab, path + 'gaps?limit=9'))['gaps']
+    check([g['at'] for g in gaps] == [g['at'] for g in rows(lab, 'gaps', name, '--limit', '9')], gaps)
+    inside = ['--time', '%dns:+%dns' % (done[0]['time_from'], max(done[0]['time']['value'], 1000))]
+    part = rows(lab, 'functions', name, *inside)
+    check(part and part[0]['self_time']['value'] > 0, part)
+    for command in (('functions', name), ('calls', name, most['name']), ('interrupts', name), ('gaps', name)):
+        check(lab.run(*command).text().startswith('# '), command)
+    lab.fails(3, r'no symbol', 'calls', name, 'no_such_function_at_all')
+    lab.fails(2, r'--weight', 'functions', name, '--weight', 'luck')
+    lab.fails(2, r'unit', 'calls', name, most['name'], '--least', '1us', '--most', '5')
 
 
 @test

@@ -107,5 +107,6 @@ void tl_range_close(struct tl_range *range)
 }
 
 #include "unit/fake_lake_looks.h"
+#include "unit/fake_lake_timing.h"
 
 #endif

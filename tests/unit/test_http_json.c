@@ -152,6 +152,30 @@ static void test_texts_and_numbers(void **state)
          "{\"streams\":{\"cs.10\":{\"sampled\":false,\"from\":1,\"to\":5,\"insns\":[4,0],"
          "\"cycles\":["
          "\"18446744073709551615\",0],\"cycle_insns\":[0,7]}}}\n"},
+        {"streams/cs.10/functions?unit=time&from=5ns&to=7ns&limit=9",
+         "{\"about\":{\"from\":5,\"to\":7,\"has_time\":true,\"time_unit_ns\":true,\"time_from\":1,"
+         "\"time_to\":\"18446744073709551615\",\"time\":9,\"ran\":4,\"lost\":3,\"off\":2},"
+         "\"functions\":[{\"name\":\"gr??\",\"pc\":\"0xffffffffffffffff\",\"calls\":1,\"ended\":0,"
+         "\"self\":5,\"total\":6,\"self_time\":{\"value\":2,\"least\":1,\"most\":0,"
+         "\"unbounded\":true},\"total_time\":3},"
+         "{\"name\":\"größe\",\"pc\":\"0x0\",\"calls\":0,\"ended\":1,\"self\":0,\"total\":0,"
+         "\"self_time\":{\"value\":2,\"least\":1,\"most\":3,\"unbounded\":false},\"total_time\":0,"
+         "\"insns\":{\"total\":9,\"min\":1,\"max\":5,\"p50\":2,\"p90\":3,\"p99\":4,"
+         "\"p999\":\"18446744073709551615\",\"longest\":7},"
+         "\"time\":{\"total\":9,\"min\":1,\"max\":5,\"p50\":2,\"p90\":3,\"p99\":4,"
+         "\"p999\":\"18446744073709551615\",\"longest\":7}}],\"all\":9}\n"},
+        {"streams/cs.10/calls?of=main&least=5us&order=first&skip=3&limit=8&from=1&to=2",
+         "{\"about\":{\"from\":1,\"to\":2,\"has_time\":true,\"time_unit_ns\":false,\"time_from\":1,"
+         "\"time_to\":\"18446744073709551615\",\"time\":9,\"ran\":4,\"lost\":3,\"off\":2},"
+         "\"what\":\"calls of main\",\"all\":3,\"calls\":[{\"name\":\"gr??\",\"caller\":\"\","
+         "\"from\":5000,\"to\":\"18446744073709551615\",\"self\":8,\"time_from\":0,\"time_to\":0,"
+         "\"time\":{\"value\":0,\"least\":0,\"most\":0,\"unbounded\":true},\"self_time\":0,"
+         "\"interrupted\":0,\"interruptions\":0,\"depth\":2,\"cut\":true,\"open\":true}]}\n"},
+        {"streams/cs.10/gaps?from=1&to=2&limit=4",
+         "{\"about\":{\"from\":1,\"to\":2,\"has_time\":true,\"time_unit_ns\":false,\"time_from\":1,"
+         "\"time_to\":\"18446744073709551615\",\"time\":9,\"ran\":4,\"lost\":3,\"off\":2},"
+         "\"all\":4,\"gaps\":[{\"at\":1,\"time_from\":2,\"time_to\":3,\"gaps\":2,\"off\":false,"
+         "\"reasons\":[\"overflow\",\"sync\"]}]}\n"},
         {"streams/cs.10/range?from=10&to=11&format=json",
          "{\"trace\":\"t\",\"stream\":\"cs.10\",\"first\":10,\"count\":1,\"items\":[\n"
          "{\"at\":10,\"kind\":\"I\",\"text\":\"0000000000000028 größe\","

@@ -14,7 +14,8 @@ from .messages import Method
 
 INSN, TIME, BYTE = 0, 1, 2
 JSON = 3
-_UNITS = {'insn': INSN, 'time': TIME, 'byte': BYTE}
+_UNITS = {'insn': INSN, 'time': TIME, 'byte': BYTE, 'ns': 3}
+_WEIGHTS = {'insns': 0, 'time': 1}
 _FORMS = {'zstf': 0, 'stf': 1, 'text': 2, 'json': JSON}
 _HITS = 10000  # in an answer
 _MESSAGE_MOST = 256 << 20
@@ -403,6 +404,29 @@ class Lake:
                 stacks[tuple(path)] += int(node['self'])
         return dict(stacks)
 
+    # ---- whose time it was (docs/time.md) ----
+
+    def functions(self, trace, stream, begin=0, end=0, unit='insn', weight='time', limit=0):
+        """The message FunctionsReply: own time with bounds, calls and their lengths, most time first."""
+        return self.call('Ranges', 'Functions', limit=limit, weight=_WEIGHTS[weight],
+                         **_range(trace, stream, begin, end, unit))
+
+    def calls(self, trace, stream, function, begin=0, end=0, unit='insn', weight='time', order='longest',
+              **which):
+        """Calls of a function, as messages TimedCall: the longest first, or the shortest, or, with
+        order='first', as they happened. `which`: least, most, lengths_in_ns, skip, limit."""
+        return list(self.call('Ranges', 'Calls', function=function, weight=_WEIGHTS[weight],
+                              order=('longest', 'shortest', 'first').index(order), **which,
+                              **_range(trace, stream, begin, end, unit)).calls)
+
+    def interrupts(self, trace, stream, begin=0, end=0, unit='insn'):
+        """Exceptions and interrupts by number, as messages ExceptionTimes, most time first."""
+        return list(self.call('Ranges', 'Exceptions', **_range(trace, stream, begin, end, unit)).exceptions)
+
+    def gaps(self, trace, stream, begin=0, end=0, unit='insn', limit=0):
+        """Stretches without trace, as messages TimedGap, the longest first."""
+        return list(self.call('Ranges', 'Gaps', limit=limit, **_range(trace, stream, begin, end, unit)).gaps)
+
     # ---- tables ----
 
     def columns(self, trace, stream, begin=0, end=0, unit='insn'):
@@ -433,6 +457,10 @@ class Lake:
         """Begin or go on with a capture: tracelake.Push."""
         from .push import Push
         return Push(self, rig, setup, trace, resume, **options)
+
+
+def _range(trace, stream, begin, end, unit):
+    return {'trace': trace, 'stream': stream, 'unit': _UNITS[unit], 'begin': begin, 'to': end}
 
 
 def _of_code(names, begin, end, unit, contexts):

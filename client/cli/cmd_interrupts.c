@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+/* `tracelake interrupts`: exceptions and interrupts of a range, by number. */
+#include "cli/timing.h"
+#include "terminal/plain.h"
+#include "terminal/progress.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+static int print_json(const struct tracelake_exceptions *exceptions)
+{
+    int status = TL_CLI_DONE;
+    for (size_t i = 0; i < exceptions->n && status == TL_CLI_DONE; i++) {
+        const struct tracelake_exception_times *const e = &exceptions->p[i];
+        struct tl_json row = tl_json_begin();
+        if (e->number >= 0)
+            tl_json_put_u64(&row, "number", (uint64_t)e->number);
+        if (e->interrupt)
+            tl_json_put_flag(&row, "interrupt");
+        tl_json_put_text(&row, "name", e->name);
+        tl_json_put_text(&row, "handler", e->handler);
+        const struct {
+            const char *name;
+            uint64_t value;
+        } numbers[] = {{"entered", e->entered},
+                       {"ended", e->ended},
+                       {"self", e->self},
+                       {"self_time", e->self_time},
+                       {"nested", e->nested},
+                       {"deepest", e->deepest},
+                       {"latencies", e->latencies},
+                       {"latency_min", e->latency_min},
+                       {"latency_max", e->latency_max},
+                       {"latency_total", e->latency_total},
+                       {"latency_worst", e->latency_worst},
+                       {"periods", e->periods},
+                       {"period_min", e->period_min},
+                       {"period_max", e->period_max},
+                       {"period_longest", e->period_longest}};
+        for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++)
+            tl_json_put_u64(&row, numbers[k].name, numbers[k].value);
+        tl_json_put_double(&row, "period", e->period);
+        tl_json_put_double(&row, "jitter", e->jitter);
+        if (e->ended > 0) {
+            tl_timing_put_lengths(&row, "insns", &e->insns);
+            tl_timing_put_lengths(&row, "time", &e->time);
+        }
+        status = tl_timing_print(&row);
+    }
+    return status;
+}
+
+/* A duration; "-" if there is none. */
+static const char *some(bool any, double value, bool ns, char out[static TL_DURATION_TEXT])
+{
+    return any ? tl_duration_text((uint64_t)(value + 0.5), ns, out) : "-";
+}
+
+static void print_row(const struct tracelake_timing *about,
+                      const struct tracelake_exception_times *e)
+{
+    char text[TL_DURATION_TEXT];
+    const bool timed = about->has_time;
+    const struct tracelake_lengths *const l = timed ? &e->time : &e->insns;
+    const struct {
+        bool any;
+        double value;
+    } cells[] = {{e->ended, (double)l->p50},
+                 {e->ended, (double)l->max},
+                 {e->ended, (double)l->total},
+                 {e->latencies && timed, (double)e->latency_max},
+                 {e->periods && timed, e->period},
+                 {e->periods && timed, e->jitter},
+                 {e->periods && timed, (double)e->period_max}};
+    printf("%6d ", e->number);
+    tl_timing_number(e->entered, 10);
+    for (size_t i = 0; i < sizeof cells / sizeof *cells; i++)
+        tl_timing_cell(some(cells[i].any, cells[i].value, timed && about->time_unit_ns, text), 11);
+    tl_timing_number(l->longest, 16);
+    putchar(' ');
+    tl_print_plain(stdout, e->name, 0);
+    fputs(*e->name && *e->handler ? ", " : "", stdout);
+    tl_print_plain(stdout, e->handler, 0);
+    if (e->nested > 0)
+        printf(" (%" PRIu64 " nested)", e->nested);
+    putchar('\n');
+}
+
+static int print_text(const struct tracelake_exceptions *exceptions)
+{
+    tl_timing_about(&exceptions->about);
+    printf("#%5s %10s %11s %11s %11s %11s %11s %11s %11s %16s  name, handler\n", "nr.", "entered",
+           "median", "longest", "total", "latency max", "period", "jitter", "period max",
+           "longest at");
+    for (size_t i = 0; i < exceptions->n; i++)
+        print_row(&exceptions->about, &exceptions->p[i]);
+    return TL_CLI_DONE;
+}
+
+static int ask(void *context, struct tracelake *lake, struct tracelake_range *range, char **rest)
+{
+    const struct tl_timing_options *const o = context;
+    struct tracelake_exceptions *exceptions;
+    struct tracelake_error error;
+    (void)rest;
+    const int r = tracelake_exceptions(lake, range, &exceptions, &error);
+    tl_progress_end();
+    if (r < 0)
+        return tl_remote_fail_query(range->trace, &error);
+    const int status = o->json ? print_json(exceptions) : print_text(exceptions);
+    tracelake_exceptions_free(exceptions);
+    return status;
+}
+
+int tl_cmd_interrupts(int argc, char **argv)
+{
+    struct tl_timing_options o = {0};
+    const struct tl_option args[] = {
+        TL_SPAN_ARGS(o.span),
+        {"json", 0, TL_ARG_FLAG, &o.json, NULL, "an object for each, one per line"},
+        TL_NAMES_ARG(o.remote),
+        TL_REMOTE_ARGS(o.remote),
+        {0},
+    };
+    return tl_timing_run("interrupts", argc, argv, args, &o, 0, ask, &o);
+}

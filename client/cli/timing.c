@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+/* Shared by `functions`, `calls`, `interrupts` and `gaps`, which differ only in their rows. */
+#include "cli/timing.h"
+
+#include "terminal/progress.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum tracelake_weight tl_timing_weight(const struct tl_timing_options *options)
+{
+    return options->weight && !strcmp(options->weight, "insns") ? TRACELAKE_BY_INSNS
+                                                                : TRACELAKE_BY_TIME;
+}
+
+static int check(const char *command, const struct tl_timing_options *o)
+{
+    if (o->weight && strcmp(o->weight, "time") != 0 && strcmp(o->weight, "insns") != 0)
+        return tl_cli_usage(command, "--weight %.20s: it is time or insns", o->weight);
+    if (o->limit > UINT32_MAX)
+        return tl_cli_usage(command, "--limit is at most %u", UINT32_MAX);
+    return tl_span_check(command, &o->span);
+}
+
+int tl_timing_run(const char *command, int argc, char **argv, const struct tl_option *args,
+                  struct tl_timing_options *o, int extra,
+                  int (*ask)(void *context, struct tracelake *lake, struct tracelake_range *range,
+                             char **rest),
+                  void *context)
+{
+    struct tl_remote_name name;
+    struct tracelake *lake;
+    int first;
+    int status = tl_args_parse(argc, argv, args, &first);
+    if (status == TL_ARGS_GO && argc - first != 1 + extra)
+        status = tl_cli_usage(command, extra ? "give one TRACE/STREAM, and a function"
+                                             : "give one TRACE/STREAM");
+    if (status == TL_ARGS_GO)
+        status = check(command, o);
+    if (status == TL_ARGS_GO)
+        status = tl_remote_name(command, argv[first], &name);
+    if (status == TL_ARGS_GO)
+        status = tl_remote_connect(&lake, &o->remote);
+    if (status != TL_ARGS_GO)
+        return status;
+    status = tl_remote_one_stream(lake, &name);
+    if (status == TL_ARGS_GO) {
+        struct tracelake_range range = tl_span_range(&o->span, &name);
+        tl_progress_wait(name.trace);
+        status = ask(context, lake, &range, argv + first + 1);
+    }
+    tracelake_close(lake);
+    return status;
+}
+
+void tl_timing_about(const struct tracelake_timing *about)
+{
+    char text[TL_DURATION_TEXT];
+    const bool ns = about->time_unit_ns;
+    if (!about->has_time) {
+        puts("# the stream has no time: lengths are in instructions");
+        return;
+    }
+    printf("# %s%s", tl_duration_text(about->time, ns, text), ns ? "" : " ticks");
+    if (about->lost > 0)
+        printf(", of it %s lost", tl_duration_text(about->lost, ns, text));
+    if (about->off > 0)
+        printf(", %s off", tl_duration_text(about->off, ns, text));
+    putchar('\n');
+}
+
+void tl_timing_cell(const char *text, int width)
+{
+    for (const char *p = text; *p; p++)
+        width -= (*p & 0xc0) != 0x80; /* characters, not bytes: "µs" */
+    printf("%*s%s ", width > 0 ? width : 0, "", text);
+}
+
+void tl_timing_number(uint64_t number, int width)
+{
+    printf("%*" PRIu64 " ", width, number);
+}
+
+void tl_timing_put_duration(struct tl_json *json, const char *name,
+                            const struct tracelake_duration *duration)
+{
+    struct tl_json d = tl_json_begin();
+    tl_json_put_u64(&d, "value", duration->value);
+    tl_json_put_u64(&d, "least", duration->least);
+    if (duration->most != UINT64_MAX)
+        tl_json_put_u64(&d, "most", duration->most);
+    tl_json_put_object(json, name, &d);
+}
+
+void tl_timing_put_lengths(struct tl_json *json, const char *name,
+                           const struct tracelake_lengths *lengths)
+{
+    struct tl_json l = tl_json_begin();
+    tl_json_put_u64(&l, "total", lengths->total);
+    tl_json_put_u64(&l, "min", lengths->min);
+    tl_json_put_u64(&l, "max", lengths->max);
+    tl_json_put_u64(&l, "p50", lengths->p50);
+    tl_json_put_u64(&l, "p90", lengths->p90);
+    tl_json_put_u64(&l, "p99", lengths->p99);
+    tl_json_put_u64(&l, "p999", lengths->p999);
+    tl_json_put_u64(&l, "longest", lengths->longest);
+    tl_json_put_object(json, name, &l);
+}
+
+int tl_timing_print(struct tl_json *row)
+{
+    if (tl_json_print(row) == TL_OK)
+        return TL_CLI_DONE;
+    tl_cli_warn("stdout", "%s", strerror(errno));
+    return TL_CLI_BAD;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+/* What the commands about time have in common: their options, what they say of the range, JSON. */
+#ifndef TL_CLI_TIMING_H
+#define TL_CLI_TIMING_H
+
+#include "cli/cli.h"
+#include "out/durations.h"
+#include "out/jsonwrite.h"
+#include "terminal/span.h"
+
+struct tl_timing_options {
+    struct tl_remote remote;
+    struct tl_span span;
+    const char *weight; /* NULL: time */
+    uint64_t limit;
+    bool json;
+};
+
+#define TL_WEIGHT_ARG(o)                                                                           \
+    {                                                                                              \
+        "weight", 0, TL_ARG_TEXT, &(o).weight, "time|insns",                                       \
+            "what counts (default: time; insns where there is none)"                               \
+    }
+
+/*
+ * Parse the arguments of `command`, connect, and call `ask` with the stream, which returns an exit
+ * status. `extra`: this many positional arguments after TRACE/STREAM; they are passed on.
+ */
+int tl_timing_run(const char *command, int argc, char **argv, const struct tl_option *args,
+                  struct tl_timing_options *options, int extra,
+                  int (*ask)(void *context, struct tracelake *lake, struct tracelake_range *range,
+                             char **rest),
+                  void *context);
+/* The weight asked for; before anything else is asked, `options->weight` is checked. */
+enum tracelake_weight tl_timing_weight(const struct tl_timing_options *options);
+/* Print what the range was: "# 1.5 ms, of it 3 µs lost". */
+void tl_timing_about(const struct tracelake_timing *about);
+
+/* Print a text of a table, right-aligned in `width` columns, with a blank after it. */
+void tl_timing_cell(const char *text, int width);
+/* The same for a number. */
+void tl_timing_number(uint64_t number, int width);
+
+/* Members of a row in JSON. */
+void tl_timing_put_duration(struct tl_json *json, const char *name,
+                            const struct tracelake_duration *duration);
+void tl_timing_put_lengths(struct tl_json *json, const char *name,
+                           const struct tracelake_lengths *lengths);
+/* Print a row, which is freed. TL_CLI_DONE, or the exit status of a reported error. */
+int tl_timing_print(struct tl_json *row);
+
+#endif
