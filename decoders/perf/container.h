@@ -3,13 +3,14 @@
  * Private to the perf.data container: its AUX areas, each decoded as far as the sideband records
  * are final, and the resulting streams.
  *
- *   container.c   from bytes to areas and records; streams
- *   pt_area.c     an area of Intel PT is a stream
- *   pt_order.c    decodes areas of Intel PT concurrently, in order of the records' times
- *   thread.c      a stream per thread, across CPUs
- *   event.c       streams of the other events
- *   cs_area.c     areas of CoreSight contain the streams of all their trace IDs
- *   stand.c       saved state for checkpoints
+ *   container.c     from bytes to areas and records
+ *   perf_streams.c  streams and losses
+ *   pt_area.c       an area of Intel PT is a stream
+ *   pt_order.c      decodes areas of Intel PT concurrently, in order of the records' times
+ *   thread.c        a stream per thread, across CPUs
+ *   event.c         streams of the other events
+ *   cs_area.c       areas of CoreSight contain the streams of all their trace IDs
+ *   stand.c         saved state for checkpoints
  */
 #ifndef TL_PERF_CONTAINER_H
 #define TL_PERF_CONTAINER_H
@@ -21,8 +22,7 @@
 #include "perf/sideband.h"
 #include "perf/snapshot.h"
 
-/* Limit of area bytes that wait for records. Beyond it the records there are count as all of them.
- */
+/* Limit of area bytes that wait for records; beyond it no earlier records are waited for. */
 #define TL_PERF_HELD_MAX (UINT64_C(256) << 20)
 
 /*
@@ -147,7 +147,7 @@ struct tl_perf_decode {
     uint64_t trouble;        /* number of container losses reported */
 };
 
-/* ---- container.c ----------------------------------------------------------------------------- */
+/* ---- perf_streams.c -------------------------------------------------------------------------- */
 
 /* Get the stream with this name, or create it. Its source must be filled in before it is announced.
  * NULL: out of memory. */
@@ -165,6 +165,8 @@ TL_MUST_USE int tl_perf_stream_decoder(struct tl_perf_stream *s, struct tl_strea
 TL_MUST_USE int tl_perf_report_loss(struct tl_perf_decode *d, const struct tl_perf_stream *stream,
                                     const char *reason, uint64_t offset, uint64_t bytes,
                                     bool fault);
+
+/* ---- container.c ----------------------------------------------------------------------------- */
 
 /* Get or create the area of this CPU or thread. TL_LIMIT: there are `max` others; TL_NOMEM. */
 TL_MUST_USE int tl_perf_area_of(struct tl_perf_decode *d, int32_t cpu, int32_t tid, uint32_t idx,

@@ -118,6 +118,12 @@ static inline bool tl_protocol_has(unsigned protocol, enum tl_protocol_trait tra
     return tl_format_of(protocol)->traits & (unsigned)trait;
 }
 
+/* Are its records' times those of the timestamps before them, which a clock of its own may give? */
+static inline bool tl_protocol_has_own_clock(unsigned protocol)
+{
+    return protocol == TL_PROTO_ITM || protocol == TL_PROTO_STM;
+}
+
 /* Format for --format or [trace] format; NULL if there is no such capture. */
 const struct tl_format *tl_format_named(const char *name);
 #define TL_FORMAT_NAMES 256 /* bytes that the names need, at least */

@@ -71,8 +71,8 @@ static int begin_shard(struct tl_build *b, uint64_t number, uint64_t position)
     b->index.insn_stats = shard->by_insn ? b->insn_stats : NULL;
     shard->coder.counting = !shard->replayed && !shard->by_insn;
     (void)tl_code_counter_program(&shard->coder, b->index.image, &b->index.now, 0);
-    if (!shard->replayed)
-        tl_call_counter_begin(&shard->caller, &b->index.calls, position, 0);
+    if (!shard->remade)
+        tl_call_counter_begin(&shard->caller, &b->index.calls, &b->times, position, 0);
     if (shard->by_insn)
         tl_insn_stats_begin(b->insn_stats, &b->index.now);
     /* Shards have similar sizes. */
@@ -98,6 +98,7 @@ int tl_build_new(struct tl_build **out, const struct tl_build_options *options)
         b->options.chunk_markers = TL_CHUNK_MARKERS;
     static const struct tl_flow_now nothing;
     tl_indexer_init(&b->index, options->protocol, options->image, &nothing, 0);
+    b->times.knots.steps = tl_protocol_has_own_clock(options->protocol);
     const struct tl_stf_flow_options flow = {.isa = options->isa, .marks = true, .known = true};
     int r = tl_stf_flow_new(&b->flow, &flow, NULL);
     if (r >= 0 && tl_insn_stats_wanted(options->protocol))
@@ -122,6 +123,7 @@ void tl_build_free(struct tl_build *b)
     tl_stf_flow_free(b->flow);
     tl_packer_free(b->packer);
     tl_insn_stats_free(b->insn_stats);
+    tl_call_times_fini(&b->times);
     free(b);
 }
 
@@ -498,6 +500,7 @@ int tl_build_finish(struct tl_build *b)
     struct tl_shard_builder *const shard = shard_of(b);
     if (r < 0 || tl_shard_builder_is_empty(shard))
         return r;
+    tl_call_times_finish(&b->times, tl_shard_builder_position(shard));
     end_counting(b);
     r = take_frame(b, shard);
     if (r < 0)
@@ -614,7 +617,7 @@ static size_t shard_bytes(const struct tl_shard_builder *shard)
     const struct tl_shard_index *const index = &shard->view->index;
     size_t n = sizeof *shard + shard->log.bytes.cap +
                index->buckets.cap * sizeof *index->buckets.p +
-               tl_calltree_bytes(&shard->caller.tree);
+               tl_calltree_bytes(&shard->caller.counts.tree);
     for (size_t i = 0; i < index->n_frames && !shard->replayed; i++)
         n += index->frames[i].plain / PACKED;
     return n;

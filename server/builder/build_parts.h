@@ -18,6 +18,7 @@ struct tl_build {
     struct tl_build_options options;
     struct tl_stf_flow *flow;
     struct tl_indexer index;          /* of the shard that the log belongs to */
+    struct tl_call_times times;       /* of the calls counted there */
     struct tl_shard_builder *closing; /* with CUT_SHARD: the shard that waits for the writer */
     enum cut cut;
     uint64_t stop;                 /* marker at which to cut */

@@ -120,6 +120,17 @@ static void check_place(struct tl_build *b, struct tl_state *s)
     tl_state_check(s, b->cut == CUT_NONE || tl_stf_flow_markers(b->flow) <= b->stop);
 }
 
+/* The calls of the open shard so far are not saved: only the times of those that follow it. */
+static void follow_calls(struct tl_build *b, struct tl_state *s)
+{
+    struct tl_call_counter *const caller = &b->index.shard->caller;
+    if (!tl_state_loads(s) || b->index.shard->remade)
+        return;
+    caller->partial = true;
+    tl_call_counter_begin(caller, &b->index.calls, &b->times,
+                          tl_shard_builder_position(b->index.shard), 0);
+}
+
 void tl_build_state(struct tl_build *b, struct tl_state *s)
 {
     if (!tl_state_loads(s))
@@ -129,8 +140,10 @@ void tl_build_state(struct tl_build *b, struct tl_state *s)
     tl_stf_flow_resume(b->flow, s);
     check_place(b, s);
     builders_state(b, s);
+    tl_call_times_state(&b->times, s);
     if (s->rc < 0)
         return;
+    follow_calls(b, s);
     insn_stats_state(b, s);
     if (tl_state_loads(s)) /* a replayed shard's frame is not made, whatever was saved */
         tl_stf_flow_dry(b->flow, b->options.index_only);

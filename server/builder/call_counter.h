@@ -1,40 +1,45 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Counts the calls in a section of a stream into a call tree: of a shard while it is built
+ * Counts the calls in a section of a stream, by paths and functions: of a shard while it is built
  * (build.c), or of a queried range (query/calltree.h). It is driven by the call stack maintained
- * there. Not thread-safe.
+ * there. Instructions are counted at once; for times, what happens is passed on to call_times.h.
+ * Not thread-safe.
  */
 #ifndef TL_BUILDER_CALL_COUNTER_H
 #define TL_BUILDER_CALL_COUNTER_H
 
+#include "builder/call_times.h"
 #include "flow/callstack.h"
-#include "shard/calltree.h"
-
-/* Counts of a path, for its last function, as in struct tl_calltree_function. */
-struct tl_call_path {
-    uint64_t self, calls;
-    uint64_t ended, total, min, max, longest;
-    uint32_t callee,
-        child; /* the function most recently called from it, and its path; 0: none yet */
-};
+#include "shard/shardcalls.h"
 
 struct tl_call_counter {
     bool counting; /* false: not begun, or out of memory */
-    struct tl_calltree tree;
-    uint64_t from;              /* positions before this are not counted */
-    uint64_t since;             /* instructions from here on are not counted yet */
-    struct tl_callstack *calls; /* NULL: not attached */
-    struct tl_call_path *known; /* of the tree's paths, whose own counts are not used yet */
-    size_t n_known, cap_known;
+    bool partial;  /* set by the owner: it began inside of a shard, only for the times of later ones
+                    */
+    struct tl_call_paths counts;
+    uint64_t from;                        /* positions before this are not counted */
+    uint64_t since;                       /* instructions from here on are not counted yet */
+    struct tl_callstack *calls;           /* NULL: not attached */
+    struct tl_call_times *times;          /* borrowed; NULL: only instructions are counted */
     uint32_t paths[TL_CALLSTACK_MAX + 1]; /* paths of the frames, outermost first; [0]: no caller */
 };
 
 /* Start counting into a zeroed counter at `position`, where the stack's frames are current; nothing
- * before `from` is counted. The stack's sink belongs to the counter until it ends. */
-void tl_call_counter_begin(struct tl_call_counter *c, struct tl_callstack *calls, uint64_t position,
-                           uint64_t from);
-/* End at `position`. The result is c->tree, if c->counting is still true. */
+ * before `from` is counted. The stack's sink belongs to the counter until it ends. `times` may be
+ * NULL; if not it has been told everything before. */
+void tl_call_counter_begin(struct tl_call_counter *c, struct tl_callstack *calls,
+                           struct tl_call_times *times, uint64_t position, uint64_t from);
+/* An item that is not a BLOCK, at a position; `now` is the state after it. */
+static inline void tl_call_counter_item(struct tl_call_counter *c, uint64_t position,
+                                        const struct tl_flow_now *now, const struct tl_item *item)
+{
+    if (c->times && tl_call_times_wants(c->times, item))
+        tl_call_times_item(c->times, c->calls, position, now, item);
+}
+/* End at `position`. There is a result if c->counting is still true. */
 void tl_call_counter_end(struct tl_call_counter *c, uint64_t position);
+/* Then move the result to `out`, which is overwritten. */
+void tl_call_counter_take(struct tl_call_counter *c, struct tl_shard_calls *out);
 /* Free the contents and stop counting. Also called when memory runs out. */
 void tl_call_counter_fini(struct tl_call_counter *c);
 

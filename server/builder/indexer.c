@@ -155,6 +155,7 @@ static int count_item(struct tl_indexer *ix, const struct tl_item *item,
         tl_code_counter_program(&shard->coder, ix->image, &ix->now, shard->view->index.row.markers))
         tl_shard_builder_forget(shard);
     ix->calls.insns = tl_shard_builder_position(shard);
+    tl_call_counter_item(&shard->caller, ix->calls.insns, &ix->now, item);
     int r = tl_callstack_push(&ix->calls, item, 1);
     ix->now.depth = tl_callstack_depth(&ix->calls);
     if (ix->insn_stats)
@@ -182,8 +183,10 @@ static int count_unmapped(struct tl_indexer *ix, const struct tl_item *items, si
         return 0;
     int r = tl_shard_builder_unmapped(ix->shard, items, &n, limits->log);
     ix->calls.insns = tl_shard_builder_position(ix->shard);
-    if (r >= 0 && n > 0)
+    if (r >= 0 && n > 0) {
+        tl_call_counter_item(&ix->shard->caller, ix->calls.insns, &ix->now, items);
         r = tl_callstack_push(&ix->calls, items, 1);
+    }
     if (r < 0 || n == 0)
         return r;
     tl_code_counter_stop(&ix->shard->coder);
@@ -362,17 +365,19 @@ static uint32_t count_some(struct tl_indexer *ix, const uintptr_t *steps, uint32
                                : count_steps(ix, steps, n, begins, end, w);
 }
 
-/* A cycle count, or a timestamp at which the program does not change (tl_codecount_switches()). */
-static inline bool is_measurement(const struct tl_item *item, const struct tl_code_counter *coder)
+/* A cycle count, or a timestamp at which the program does not change (tl_codecount_switches()). The
+ * first one, from which on calls have times, is counted in order. */
+static inline bool is_measurement(const struct tl_indexer *ix, const struct tl_item *item)
 {
     return item->kind == TL_ITEM_CYCLES ||
-           (item->kind == TL_ITEM_TIME && item->value < coder->until);
+           (item->kind == TL_ITEM_TIME && ix->now.has_time && item->value < ix->shard->coder.until);
 }
 
 /* Count a measurement, and log it. */
 static int measure(struct tl_indexer *ix, const struct tl_item *item, uint64_t position)
 {
     tl_flow_now_item(&ix->now, item);
+    tl_call_counter_item(&ix->shard->caller, position, &ix->now, item);
     return tl_shard_builder_measure(ix->shard, position, &ix->now, item);
 }
 
@@ -388,6 +393,7 @@ static int pass_gap(struct tl_indexer *ix, const struct tl_item *item, uint64_t 
     w->last = 0;
     ix->now.offset = item->offset;
     ix->calls.insns = position;
+    tl_call_counter_item(&ix->shard->caller, position, &ix->now, item);
     const int r = tl_callstack_gap(&ix->calls, item);
     return r < 0 ? r : tl_shard_builder_gap(ix->shard, position, item);
 }
@@ -410,8 +416,7 @@ static uint32_t joined_steps(const struct tl_indexer *ix, const struct tl_item *
     for (size_t i = p->item + 1; i < n && all < TL_CALLSTACK_STEPS; i++)
         if (continues(ix, &items[i], steps + all))
             all += items[i].n;
-        else if (!is_measurement(&items[i], &ix->shard->coder) ||
-                 (logged += TL_ITEMLOG_ENTRY) >= limits->log)
+        else if (!is_measurement(ix, &items[i]) || (logged += TL_ITEMLOG_ENTRY) >= limits->log)
             break;
     return all < TL_CALLSTACK_STEPS ? (uint32_t)all : TL_CALLSTACK_STEPS;
 }
@@ -459,7 +464,7 @@ static int count_quickly(struct tl_indexer *ix, const struct tl_item *items, siz
         uintptr_t step;
         const uintptr_t *steps = &step;
         begins[0] = begin + w.insns;
-        if (is_measurement(item, &shard->coder)) {
+        if (is_measurement(ix, item)) {
             r = measure(ix, item, begins[0]);
             if (r >= 0 && tl_shard_builder_logged(shard) >= limits->log)
                 r = TL_INDEXED_ITEM;

@@ -470,9 +470,9 @@ int tl_shard_builder_complete(struct tl_shard_builder *shard, struct tl_packer *
         *shard->view->counts = shard->coder.counts;
         shard->coder.counts = (struct tl_codecount){0};
     }
-    if (shard->caller.counting && (shard->view->calls = malloc(sizeof *shard->view->calls))) {
-        *shard->view->calls = shard->caller.tree;
-        shard->caller.tree = (struct tl_calltree){0};
+    if (shard->caller.counting && !shard->caller.partial &&
+        (shard->view->calls = malloc(sizeof *shard->view->calls))) {
+        tl_call_counter_take(&shard->caller, shard->view->calls);
     }
     *out = shard->view;
     shard->view = NULL;

@@ -84,7 +84,7 @@ static int encode(struct tl_gen *gen, struct sealing *shard, struct tl_fail *fai
     if (kept && r >= 0 && view->calls) {
         tl_shard_object_key(shard->calls_key, gen->trace, gen->number, shard->lane->name,
                             shard->row.number, TL_CALLTREE_KIND);
-        r = tl_calltree_encode(view->calls, gen->packer, &shard->calls);
+        r = tl_shard_calls_encode(view->calls, gen->packer, &shard->calls);
         if (shard->calls.n > TL_KEPT_MAX)
             tl_buf_reset(&shard->calls);
     }

@@ -227,7 +227,7 @@ bool tl_gen_has_said(struct tl_gen *gen)
 
 bool tl_lane_has_own_clock(const struct tl_lane *lane)
 {
-    return lane->protocol == TL_PROTO_ITM || lane->protocol == TL_PROTO_STM;
+    return tl_protocol_has_own_clock(lane->protocol);
 }
 
 bool tl_lane_is_timed(const struct tl_lane *lane)

@@ -30,7 +30,7 @@ static int count_chunk(struct piece *p, struct tl_view *view, size_t chunk,
     int r = tl_walk_chunk(&p->walk, view, chunk, range, fail);
     if (r >= 0 && !p->counter.calls) {
         r = tl_walk_stack(&p->walk, &p->calls);
-        tl_call_counter_begin(&p->counter, &p->calls, range->from, from);
+        tl_call_counter_begin(&p->counter, &p->calls, NULL, range->from, from);
     }
     if (r < 0)
         return r;
@@ -60,8 +60,8 @@ static int count_view(struct tl_calltree *tree, struct tl_view *view, const stru
     }
     tl_call_counter_end(&p->counter, to < end ? to : end);
     if (r >= 0) {
-        *tree = p->counter.tree;
-        p->counter.tree = (struct tl_calltree){0};
+        *tree = p->counter.counts.tree;
+        p->counter.counts.tree = (struct tl_calltree){0};
     }
     tl_call_counter_fini(&p->counter);
     tl_walk_fini(&p->walk);

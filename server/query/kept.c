@@ -80,7 +80,7 @@ int tl_kept_calls_get(const struct tl_cut *cut, size_t i, struct tl_calltree *ou
     struct tl_buf bytes = {0};
     int r = get(cut, i, TL_CALLTREE_KIND, &bytes);
     if (r >= 0)
-        r = tl_calltree_decode(out, (struct tl_bytes){bytes.p, bytes.n});
+        r = tl_shard_calls_decode(out, NULL, (struct tl_bytes){bytes.p, bytes.n});
     if (r < 0)
         tl_calltree_fini(out);
     tl_buf_fini(&bytes);

@@ -105,6 +105,7 @@ int tl_calltree_merge(struct tl_calltree *t, const struct tl_calltree *from)
         numbers[i] = (uint32_t)path;
         t->nodes[path].calls += node->calls;
         t->nodes[path].self += node->self;
+        t->nodes[path].time += node->time;
     }
     for (size_t i = 0; i < from->n_functions && r >= 0; i++) {
         const int64_t place = tl_calltree_function(t, from->functions[i].function);

@@ -2,12 +2,11 @@
 /*
  * Call tree: who called whom how often, and how many instructions that took; also the calls of each
  * function. Built from a section of a stream (call_counter.h), and merged with those of other
- * sections. The call tree of a shard is stored as the object
- * "t/TRACE/GENERATION/STREAM/NUMBER.calls":
+ * sections. The call tree of a shard is stored as a part of an object (shardcalls.h):
  *
  *     u32 CRC32C of everything after it │ zstd frame of varints: version, is it full,
- *         n paths; for each but the first the distance to its parent, its function, calls and own
- *             instructions
+ *         n paths; for each but the first the distance to its parent, its function, calls, own
+ *             instructions, and own time (not in version 1)
  *         n functions; for each the function, calls, and if any ended, their number, total
  *             instructions, minimum, maximum, and position of the longest
  *
@@ -32,6 +31,7 @@ struct tl_calltree_node {
     uint32_t function; /* index of the image's symbol, or TL_NO_FUNCTION */
     uint64_t calls;    /* that began: not those entered through a gap or a task switch */
     uint64_t self;     /* instructions in the function itself */
+    uint64_t time;     /* ticks in the function itself, as far as times are known (callindex.h) */
 };
 
 struct tl_calltree_function {
@@ -73,12 +73,12 @@ const struct tl_calltree_function *tl_calltree_find(const struct tl_calltree *tr
 TL_MUST_USE int tl_calltree_merge(struct tl_calltree *into, const struct tl_calltree *from);
 
 #define TL_CALLTREE_KIND "calls" /* kind of the object: tl_shard_object_key() */
-/* Append the object. TL_NOMEM. */
+/* Append the part. TL_NOMEM. */
 TL_MUST_USE int tl_calltree_encode(const struct tl_calltree *tree, struct tl_packer *packer,
                                    struct tl_buf *out);
-/* Add an object's contents to an empty tree. TL_NOTFOUND: it is damaged, TL_UNSUPPORTED: another
+/* Add a part's contents to an empty tree. TL_NOTFOUND: it is damaged, TL_UNSUPPORTED: another
  * version; TL_NOMEM. */
-TL_MUST_USE int tl_calltree_decode(struct tl_calltree *tree, struct tl_bytes object);
+TL_MUST_USE int tl_calltree_decode(struct tl_calltree *tree, struct tl_bytes part);
 /* Free the memory that only adding needs. */
 void tl_calltree_slim(struct tl_calltree *tree);
 size_t tl_calltree_bytes(const struct tl_calltree *tree);

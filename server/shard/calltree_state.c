@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Call trees as objects of the store. */
+/* Call trees as bytes, of which times are left out where there are none. */
 #include "shard/calltree.h"
 
 #include "shard/shard.h"
 #include "shard/varint.h"
-enum { VERSION = 1, PLAIN_MAX = 16 << 20 };
+enum { UNTIMED = 1, TIMED = 2, PLAIN_MAX = 16 << 20 };
 
 static int put(struct tl_buf *out, const uint64_t *words, size_t n)
 {
@@ -14,15 +14,25 @@ static int put(struct tl_buf *out, const uint64_t *words, size_t n)
     return r;
 }
 
+static bool has_times(const struct tl_calltree *t)
+{
+    for (size_t i = 0; i < t->n_nodes; i++)
+        if (t->nodes[i].time > 0)
+            return true;
+    return false;
+}
+
 static int put_all(const struct tl_calltree *t, struct tl_buf *out)
 {
-    const uint64_t head[] = {VERSION, t->full, t->n_nodes};
+    const bool timed = has_times(t);
+    const uint64_t head[] = {timed ? TIMED : UNTIMED, t->full, t->n_nodes};
     const uint64_t n_functions = t->n_functions;
     int r = put(out, head, 3);
     for (size_t i = 0; i < t->n_nodes && r >= 0; i++) {
         const struct tl_calltree_node *const node = &t->nodes[i];
-        const uint64_t words[] = {i - node->parent, node->function, node->calls, node->self};
-        r = put(out, words, 4);
+        const uint64_t words[] = {i - node->parent, node->function, node->calls, node->self,
+                                  node->time};
+        r = put(out, words, timed ? 5 : 4);
     }
     if (r >= 0)
         r = put(out, &n_functions, 1);
@@ -45,7 +55,7 @@ int tl_calltree_encode(const struct tl_calltree *t, struct tl_packer *packer, st
     return r;
 }
 
-static int get_nodes(struct tl_varint_reader *in, struct tl_calltree *t)
+static int get_nodes(struct tl_varint_reader *in, struct tl_calltree *t, bool timed)
 {
     const uint64_t n = tl_varint_get(in);
     if (n > TL_CALLTREE_NODES || tl_grow(&t->nodes, &t->cap_nodes, n, sizeof *t->nodes) < 0)
@@ -59,6 +69,7 @@ static int get_nodes(struct tl_varint_reader *in, struct tl_calltree *t)
         node->function = (uint32_t)tl_varint_get(in);
         node->calls = tl_varint_get(in);
         node->self = tl_varint_get(in);
+        node->time = timed ? tl_varint_get(in) : 0;
     }
     return in->bad ? TL_NOTFOUND : TL_OK;
 }
@@ -86,16 +97,17 @@ static int get_functions(struct tl_varint_reader *in, struct tl_calltree *t)
     return r >= 0 && in->bad ? TL_NOTFOUND : r;
 }
 
-int tl_calltree_decode(struct tl_calltree *t, struct tl_bytes object)
+int tl_calltree_decode(struct tl_calltree *t, struct tl_bytes part)
 {
     struct tl_buf plain = {0};
-    int r = tl_unpack_checked(object, PLAIN_MAX, &plain);
+    int r = tl_unpack_checked(part, PLAIN_MAX, &plain);
     struct tl_varint_reader in = {.p = plain.p, .end = plain.p + plain.n};
-    if (r >= 0 && tl_varint_get(&in) != VERSION)
+    const uint64_t version = r >= 0 ? tl_varint_get(&in) : 0;
+    if (r >= 0 && version != UNTIMED && version != TIMED)
         r = TL_UNSUPPORTED;
     if (r >= 0) {
         t->full = tl_varint_get(&in) != 0;
-        r = get_nodes(&in, t);
+        r = get_nodes(&in, t, version == TIMED);
     }
     if (r >= 0)
         r = get_functions(&in, t);

@@ -130,7 +130,7 @@ void tl_time_knots_state(struct tl_time_knots *k, struct tl_state *s)
     tl_state_u64(s, &k->place);
     tl_state_u64(s, &k->counts);
     tl_state_u64(s, &k->stride);
-    tl_state_check(s, k->stride > 0);
+    tl_state_check(s, k->stride > 0 || k->n == 0);
     for (size_t i = 1; i < k->n; i++)
         tl_state_check(s, k->points[i].position > k->points[0].position &&
                               k->points[i].position >= k->points[i - 1].position &&

@@ -167,7 +167,7 @@ void tl_view_put(struct tl_view *view)
         tl_codecount_fini(view->counts);
     free(view->counts);
     if (view->calls)
-        tl_calltree_fini(view->calls);
+        tl_shard_calls_fini(view->calls);
     free(view->calls);
     free(atomic_load(&view->head));
     free(atomic_load(&view->apart));

@@ -7,9 +7,9 @@
 #define TL_SHARD_VIEW_H
 
 #include "shard/blob.h"
-#include "shard/calltree.h"
 #include "shard/codecount.h"
 #include "shard/shard.h"
+#include "shard/shardcalls.h"
 #include "store/backend.h"
 
 #include <stdatomic.h>
@@ -35,8 +35,8 @@ struct tl_view {
     struct tl_blob **frames; /* one per index.frames */
     struct tl_blob **items;  /* one per index.chunks, NULL if it has none */
     size_t cap_frames, cap_items;
-    struct tl_codecount *counts; /* of its code; NULL: not known */
-    struct tl_calltree *calls;   /* call tree; NULL: not known */
+    struct tl_codecount *counts;  /* of its code; NULL: not known */
+    struct tl_shard_calls *calls; /* NULL: not known */
     /* In the store: */
     struct tl_backend *backend;
     char key[192];

@@ -247,7 +247,7 @@ static int check_kept(struct checkup *c, const struct tl_cut *cut, size_t i, boo
 {
     struct tl_buf bytes = {0};
     struct tl_codecount counts = {0};
-    struct tl_calltree tree = {0};
+    struct tl_shard_calls kept = {0};
     char key[192];
     tl_shard_object_key(key, cut->gen->trace, cut->gen->number, cut->lane->name,
                         cut->rows[i].number, calls ? TL_CALLTREE_KIND : TL_CODECOUNT_KIND);
@@ -255,8 +255,9 @@ static int check_kept(struct checkup *c, const struct tl_cut *cut, size_t i, boo
     const bool there = r >= 0;
     const struct tl_bytes object = {bytes.p, bytes.n};
     if (there)
-        r = calls ? tl_calltree_decode(&tree, object) : tl_codecount_decode(&counts, NULL, object);
-    tl_calltree_fini(&tree);
+        r = calls ? tl_shard_calls_decode(&kept.tree, &kept.index, object)
+                  : tl_codecount_decode(&counts, NULL, object);
+    tl_shard_calls_fini(&kept);
     tl_codecount_fini(&counts);
     tl_buf_fini(&bytes);
     if (!there)

@@ -91,7 +91,7 @@ static void count_all(const struct world *w, const struct records *r, struct tl_
 {
     struct tl_callstack *const calls = calloc(1, sizeof *calls);
     tl_callstack_init(calls, w->image, 0, NULL, NULL);
-    tl_call_counter_begin(out, calls, 0, 0);
+    tl_call_counter_begin(out, calls, NULL, 0, 0);
     for (size_t i = 0; i < r->made.n; i++)
         assert_int_equal(tl_callstack_push(calls, &r->made.items[i], 1), TL_OK);
     tl_call_counter_end(out, r->n_stacks);
@@ -114,7 +114,7 @@ static void follow_shard(const struct world *w, const struct records *r, struct 
         if (c == 0) {
             tl_callstack_init(&calls[0], w->image, 0, NULL, NULL);
             assert_int_equal(tl_walk_stack(&walk, &calls[0]), TL_OK);
-            tl_call_counter_begin(counter, &calls[0], view->index.row.first, 0);
+            tl_call_counter_begin(counter, &calls[0], NULL, view->index.row.first, 0);
         }
         tl_walk_functions(&walk, w->image);
         for (size_t i = 0; i < walk.n; i++) {
@@ -129,7 +129,7 @@ static void follow_shard(const struct world *w, const struct records *r, struct 
     }
     tl_call_counter_end(counter, view->index.row.first + view->index.row.n);
     assert_true(counter->counting);
-    assert_int_equal(tl_calltree_merge(tree, &counter->tree), TL_OK);
+    assert_int_equal(tl_calltree_merge(tree, &counter->counts.tree), TL_OK);
     tl_call_counter_fini(counter);
     tl_walk_fini(&walk);
     free(counter);
@@ -173,7 +173,7 @@ static void one_stack_in_all_views(void **state)
         for (size_t i = 0; i < s->n; i++)
             follow_shard(w, &r, s->views[i], run.protocol, &tree);
         count_all(w, &r, all);
-        same_calls(&tree, &all->tree);
+        same_calls(&tree, &all->counts.tree);
         shards += s->n;
         insns += r.n_stacks;
         tl_calltree_fini(&tree);

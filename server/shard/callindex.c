@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Functions are found by a hash table when paths are new; the calls themselves are counted by
+ * number.
+ */
+#include "shard/callindex.h"
+
+#include "flow/block.h"
+
+#include <stdlib.h>
+
+static void free_sums(struct tl_call_sums *sums)
+{
+    tl_sketch_fini(&sums->lengths);
+    tl_slowest_fini(&sums->slowest);
+}
+
+void tl_call_index_fini(struct tl_call_index *x)
+{
+    for (size_t i = 0; i < x->n_functions; i++)
+        for (unsigned weight = 0; weight < TL_CALL_WEIGHTS; weight++)
+            free_sums(&x->functions[i].by[weight]);
+    free(x->functions);
+    tl_numbers_fini(&x->numbers);
+    *x = (struct tl_call_index){0};
+}
+
+int64_t tl_call_index_function(struct tl_call_index *x, uint32_t function)
+{
+    const uint32_t known = tl_numbers_find(&x->numbers, function);
+    if (known != TL_NO_NUMBER)
+        return known;
+    if (tl_grow(&x->functions, &x->cap_functions, x->n_functions + 1, sizeof *x->functions) < 0 ||
+        tl_numbers_add(&x->numbers, function) < 0)
+        return TL_NOMEM;
+    x->functions[x->n_functions] = (struct tl_function_calls){.function = function};
+    return (int64_t)x->n_functions++;
+}
+
+const struct tl_function_calls *tl_call_index_find(const struct tl_call_index *x, uint32_t function)
+{
+    const uint32_t known = tl_numbers_find(&x->numbers, function);
+    return known == TL_NO_NUMBER ? NULL : &x->functions[known];
+}
+
+void tl_call_sums_close(struct tl_call_sums *s)
+{
+    s->ended = tl_sketch_total(&s->lengths);
+    s->min = s->ended > 0 ? s->min : 0;
+    const struct tl_slow_call *longest = s->slowest.p;
+    for (uint32_t i = 1; i < s->slowest.n; i++)
+        if (tl_slow_call_is_less(longest, &s->slowest.p[i]))
+            longest = &s->slowest.p[i];
+    if (longest) {
+        s->max = longest->length;
+        s->longest = longest->position;
+    }
+}
+
+static int add_sums(struct tl_call_sums *to, const struct tl_call_sums *from)
+{
+    if (from->ended > 0) {
+        if (to->ended == 0 || from->min < to->min)
+            to->min = from->min;
+        if (to->ended == 0 || from->max > to->max ||
+            (from->max == to->max && from->longest < to->longest)) {
+            to->max = from->max;
+            to->longest = from->longest;
+        }
+    }
+    to->self += from->self;
+    to->calls += from->calls;
+    to->ended += from->ended;
+    to->total += from->total;
+    const int r = tl_sketch_merge(&to->lengths, &from->lengths);
+    return r < 0 ? r : tl_slowest_merge(&to->slowest, &from->slowest);
+}
+
+static void add_span(struct tl_call_index *into, const struct tl_call_index *from)
+{
+    if (!from->timed)
+        return;
+    if (!into->timed) {
+        into->from = from->from;
+        into->begin = from->begin;
+    }
+    into->timed = true;
+    into->to = from->to;
+    into->end = from->end;
+    into->lost += from->lost;
+    into->off += from->off;
+}
+
+int tl_call_index_merge(struct tl_call_index *into, const struct tl_call_index *from)
+{
+    int r = TL_OK;
+    add_span(into, from);
+    for (size_t i = 0; i < from->n_functions && r >= 0; i++) {
+        const int64_t place = tl_call_index_function(into, from->functions[i].function);
+        r = place < 0 ? TL_NOMEM : TL_OK;
+        for (unsigned weight = 0; weight < TL_CALL_WEIGHTS && r >= 0; weight++)
+            r = add_sums(&into->functions[place].by[weight], &from->functions[i].by[weight]);
+    }
+    return r;
+}
+
+/* ---- bytes ---------------------------------------------------------------------------------- */
+
+static int put(struct tl_buf *out, const uint64_t *words, size_t n)
+{
+    int r = TL_OK;
+    for (size_t i = 0; i < n && r >= 0; i++)
+        r = tl_varint_add(out, words[i]);
+    return r;
+}
+
+static int put_sums(const struct tl_call_sums *s, struct tl_buf *out)
+{
+    const uint64_t words[] = {s->self, s->calls,        s->ended,  s->total,
+                              s->min,  s->max - s->min, s->longest};
+    int r = put(out, words, s->ended > 0 ? 7 : 3);
+    if (s->ended > 0 && r >= 0)
+        r = tl_sketch_encode(&s->lengths, out);
+    return s->ended == 0 || r < 0 ? r : tl_slowest_encode(&s->slowest, out);
+}
+
+int tl_call_index_encode(const struct tl_call_index *x, struct tl_buf *out)
+{
+    const uint64_t head[] = {x->n_functions, x->timed,          x->from, x->to - x->from,
+                             x->begin,       x->end - x->begin, x->lost, x->off};
+    int r = put(out, head, x->timed ? 8 : 2);
+    for (size_t i = 0; i < x->n_functions && r >= 0; i++) {
+        r = tl_varint_add(out, x->functions[i].function);
+        if (r >= 0)
+            r = put_sums(&x->functions[i].by[TL_BY_INSNS], out);
+        if (r >= 0 && x->timed)
+            r = put_sums(&x->functions[i].by[TL_BY_TIME], out);
+    }
+    return r;
+}
+
+static int get_sums(struct tl_varint_reader *in, struct tl_call_sums *s)
+{
+    s->self = tl_varint_get(in);
+    s->calls = tl_varint_get(in);
+    s->ended = tl_varint_get(in);
+    if (s->ended == 0)
+        return TL_OK;
+    s->total = tl_varint_get(in);
+    s->min = tl_varint_get(in);
+    s->max = s->min + tl_varint_get(in);
+    s->longest = tl_varint_get(in);
+    const int r = tl_sketch_read(&s->lengths, in);
+    return r < 0 ? r : tl_slowest_read(&s->slowest, in);
+}
+
+static void get_span(struct tl_varint_reader *in, struct tl_call_index *x)
+{
+    x->timed = tl_varint_get(in) != 0;
+    if (!x->timed)
+        return;
+    x->from = tl_varint_get(in);
+    x->to = x->from + tl_varint_get(in);
+    x->begin = tl_varint_get(in);
+    x->end = x->begin + tl_varint_get(in);
+    x->lost = tl_varint_get(in);
+    x->off = tl_varint_get(in);
+}
+
+int tl_call_index_decode(struct tl_call_index *x, struct tl_bytes bytes)
+{
+    struct tl_varint_reader in = {.p = bytes.p, .end = bytes.p + bytes.n};
+    uint64_t n = tl_varint_get(&in);
+    int r = TL_OK;
+    get_span(&in, x);
+    for (; n > 0 && !in.bad && r >= 0; n--) {
+        const uint32_t function = (uint32_t)tl_varint_get(&in);
+        const int64_t place = in.bad ? 0 : tl_call_index_function(x, function);
+        if (in.bad || place < 0)
+            return in.bad ? TL_NOTFOUND : TL_NOMEM;
+        r = get_sums(&in, &x->functions[place].by[TL_BY_INSNS]);
+        if (r >= 0 && x->timed)
+            r = get_sums(&in, &x->functions[place].by[TL_BY_TIME]);
+    }
+    return r >= 0 && in.bad ? TL_NOTFOUND : r;
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT */
+/* Keeps in one object what different questions read, each without the rest. */
+#include "shard/shardcalls.h"
+
+#include "shard/shard.h"
+
+#include <string.h>
+
+#define MAGIC "TLCALLS2"
+enum { NAME = 8, HEAD = NAME + 4 * TL_CALLS_PARTS, PLAIN_MAX = 64 << 20 };
+
+void tl_shard_calls_fini(struct tl_shard_calls *c)
+{
+    tl_calltree_fini(&c->tree);
+    tl_call_index_fini(&c->index);
+}
+
+static int add_index(const struct tl_call_index *index, struct tl_packer *packer,
+                     struct tl_buf *out)
+{
+    struct tl_buf plain = {0};
+    int r = tl_call_index_encode(index, &plain);
+    if (r >= 0)
+        r = tl_packer_checked(packer, (struct tl_bytes){plain.p, plain.n}, out);
+    tl_buf_fini(&plain);
+    return r;
+}
+
+static int add_part(const struct tl_shard_calls *c, enum tl_calls_part part,
+                    struct tl_packer *packer, struct tl_buf *out)
+{
+    if (part == TL_CALLS_TREE)
+        return tl_calltree_encode(&c->tree, packer, out);
+    return c->has_index ? add_index(&c->index, packer, out) : TL_OK;
+}
+
+int tl_shard_calls_encode(const struct tl_shard_calls *c, struct tl_packer *packer,
+                          struct tl_buf *out)
+{
+    const size_t begin = out->n;
+    static const uint8_t head[HEAD] = MAGIC;
+    int r = tl_buf_add(out, head, HEAD);
+    for (unsigned part = 0; part < TL_CALLS_PARTS && r >= 0; part++) {
+        const size_t before = out->n;
+        r = add_part(c, (enum tl_calls_part)part, packer, out);
+        if (r >= 0)
+            tl_put_le32(out->p + begin + NAME + 4 * part, (uint32_t)(out->n - before));
+    }
+    return r;
+}
+
+int tl_shard_calls_part(struct tl_bytes object, enum tl_calls_part part, struct tl_bytes *out)
+{
+    *out = (struct tl_bytes){0};
+    if (object.n < HEAD || memcmp(object.p, MAGIC, NAME) != 0) { /* an older one */
+        if (part == TL_CALLS_TREE)
+            *out = object;
+        return TL_OK;
+    }
+    uint64_t at = HEAD;
+    for (unsigned i = 0; i < (unsigned)part; i++)
+        at += tl_le32(object.p + NAME + 4 * i);
+    const uint32_t n = tl_le32(object.p + NAME + 4 * (unsigned)part);
+    if (at > object.n || n > object.n - at)
+        return TL_NOTFOUND;
+    *out = (struct tl_bytes){object.p + at, n};
+    return TL_OK;
+}
+
+static int decode_index(struct tl_call_index *index, struct tl_bytes part)
+{
+    struct tl_buf plain = {0};
+    int r = part.n > 0 ? tl_unpack_checked(part, PLAIN_MAX, &plain) : TL_OK;
+    if (r >= 0 && part.n > 0)
+        r = tl_call_index_decode(index, (struct tl_bytes){plain.p, plain.n});
+    tl_buf_fini(&plain);
+    return r < 0 ? r : part.n > 0;
+}
+
+int tl_shard_calls_decode(struct tl_calltree *tree, struct tl_call_index *index,
+                          struct tl_bytes object)
+{
+    struct tl_bytes part;
+    int r = tree ? tl_shard_calls_part(object, TL_CALLS_TREE, &part) : TL_OK;
+    if (r >= 0 && tree)
+        r = tl_calltree_decode(tree, part);
+    if (r >= 0)
+        r = tl_shard_calls_part(object, TL_CALLS_INDEX, &part);
+    if (r >= 0 && index)
+        return decode_index(index, part);
+    return r < 0 ? r : part.n > 0;
+}

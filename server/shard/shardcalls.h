@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What is known about the calls in a shard, as one object,
+ * "t/TRACE/GENERATION/STREAM/NUMBER.calls":
+ *
+ *     "TLCALLS2" │ u32 size of each part │ parts
+ *
+ * A part is a u32 CRC32C and the zstd frame that it is of, so that each can be read alone; one of
+ * size 0 is not there. Older objects are the first part alone.
+ *
+ * Not thread-safe.
+ */
+#ifndef TL_SHARD_SHARDCALLS_H
+#define TL_SHARD_SHARDCALLS_H
+
+#include "shard/callindex.h"
+#include "shard/calltree.h"
+
+enum tl_calls_part {
+    TL_CALLS_TREE,  /* calltree.h */
+    TL_CALLS_INDEX, /* callindex.h */
+    TL_CALLS_PARTS
+};
+
+struct tl_shard_calls {
+    struct tl_calltree tree;
+    struct tl_call_index index;
+    bool has_index; /* false: an older object */
+};
+
+void tl_shard_calls_fini(struct tl_shard_calls *calls);
+/* Append the object. TL_NOMEM. */
+TL_MUST_USE int tl_shard_calls_encode(const struct tl_shard_calls *calls, struct tl_packer *packer,
+                                      struct tl_buf *out);
+/* A part of an object, borrowed; n == 0: it is not there. TL_NOTFOUND: the object is damaged. */
+TL_MUST_USE int tl_shard_calls_part(struct tl_bytes object, enum tl_calls_part part,
+                                    struct tl_bytes *out);
+/* Add the parts of an object to empty ones; either may be NULL. Returns 1 if the index is in the
+ * object, else 0. TL_NOTFOUND: it is damaged; TL_UNSUPPORTED: another version; TL_NOMEM. */
+TL_MUST_USE int tl_shard_calls_decode(struct tl_calltree *tree, struct tl_call_index *index,
+                                      struct tl_bytes object);
+
+#endif
