@@ -325,17 +325,40 @@ void tl_call_times_item(struct tl_call_times *t, const struct tl_callstack *call
 
 /* ---- shards --------------------------------------------------------------------------------- */
 
+/* Find the paths of frames and of what is logged now, so that their numbers do not depend on when
+ * that is settled. */
+static int find_paths(struct tl_call_times *t)
+{
+    uint32_t *const paths = malloc((TL_CALLSTACK_MAX + 2) * sizeof *paths);
+    int64_t path = paths ? 0 : TL_NOMEM;
+    uint32_t depth = 0;
+    for (; depth < t->depth && path >= 0; depth++) {
+        paths[depth] = (uint32_t)path;
+        path = tl_call_paths_find(t->counts, (uint32_t)path, t->frames[depth].function);
+        t->frames[depth].path = (uint32_t)path;
+    }
+    t->path = (uint32_t)path;
+    for (size_t i = 0; i < t->n && path >= 0; i++) {
+        const unsigned kind = t->log[i].at & 3;
+        if (kind == TL_CALL_POP && depth > 0)
+            path = paths[--depth];
+        if (kind != TL_CALL_PUSH && kind != TL_CALL_LEAF)
+            continue;
+        const int64_t found = tl_call_paths_find(t->counts, (uint32_t)path, t->log[i].function);
+        if (kind == TL_CALL_PUSH && depth < TL_CALLSTACK_MAX)
+            paths[depth++] = (uint32_t)path;
+        if (kind == TL_CALL_PUSH || found < 0)
+            path = found;
+    }
+    free(paths);
+    return path < 0 ? TL_NOMEM : TL_OK;
+}
+
 int tl_call_times_begin(struct tl_call_times *t, struct tl_call_paths *counts)
 {
-    int64_t path = 0;
     t->counts = counts;
-    for (uint32_t i = 0; i < t->depth && path >= 0; i++) {
-        path = tl_call_paths_find(counts, (uint32_t)path, t->frames[i].function);
-        t->frames[i].path = (uint32_t)path;
-    }
-    if (path < 0)
+    if (t->known && find_paths(t) < 0)
         return TL_NOMEM;
-    t->path = (uint32_t)path;
     counts->index.timed = t->known;
     counts->index.from = t->position;
     counts->index.begin = t->time;

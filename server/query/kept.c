@@ -4,6 +4,8 @@
  * server may decode the trace again and these results would then describe shards that are gone.
  */
 #include "query/kept.h"
+
+#include "lake/recount_calls.h"
 #include "share/share.h"
 
 #include <stdlib.h>
@@ -96,6 +98,29 @@ int tl_kept_calls_add(struct tl_kept *kept, const struct tl_cut *cut, size_t i,
     return r <= 0 ? r
                   : keep(kept, cut, i, TL_CALLTREE_KIND, &bytes,
                          tl_calltree_encode(tree, kept->packer, &bytes));
+}
+
+int tl_kept_index_get(const struct tl_cut *cut, size_t i, struct tl_call_index *out)
+{
+    struct tl_buf bytes = {0};
+    int r = get(cut, i, TL_CALLTREE_KIND, &bytes);
+    if (r >= 0)
+        r = tl_shard_calls_decode(NULL, out, (struct tl_bytes){bytes.p, bytes.n});
+    tl_buf_fini(&bytes);
+    if (r > 0 && tl_cut_row_is_indexed(cut, i, out))
+        return TL_OK;
+    tl_call_index_fini(out);
+    return r == TL_NOMEM ? r : TL_NOTFOUND;
+}
+
+int tl_kept_calls_replace(struct tl_kept *kept, const struct tl_cut *cut, size_t i,
+                          const struct tl_shard_calls *calls)
+{
+    struct tl_buf bytes = {0};
+    const int r = begin(kept, cut, i);
+    return r <= 0 ? r
+                  : keep(kept, cut, i, TL_CALLTREE_KIND, &bytes,
+                         tl_shard_calls_encode(calls, kept->packer, &bytes));
 }
 
 /* The trace, under its lease, if the shards are still its own and no other server works on it;

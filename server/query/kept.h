@@ -9,8 +9,8 @@
 #define TL_QUERY_KEPT_H
 
 #include "lake/cut.h"
-#include "shard/calltree.h"
 #include "shard/codecount.h"
+#include "shard/shardcalls.h"
 
 /* Objects of one thread waiting to be stored together. Zero-initialised: empty. */
 struct tl_kept {
@@ -28,6 +28,12 @@ TL_MUST_USE int tl_kept_counts_add(struct tl_kept *kept, const struct tl_cut *cu
 TL_MUST_USE int tl_kept_calls_get(const struct tl_cut *cut, size_t i, struct tl_calltree *out);
 TL_MUST_USE int tl_kept_calls_add(struct tl_kept *kept, const struct tl_cut *cut, size_t i,
                                   const struct tl_calltree *tree);
+/* What the calls of the cut's shard `i` took, as far as its times can be known; must be empty.
+ * TL_NOTFOUND: there is nothing, or from an older program. TL_NOMEM. */
+TL_MUST_USE int tl_kept_index_get(const struct tl_cut *cut, size_t i, struct tl_call_index *out);
+/* Store all about the calls in place of what is there. TL_NOMEM. */
+TL_MUST_USE int tl_kept_calls_replace(struct tl_kept *kept, const struct tl_cut *cut, size_t i,
+                                      const struct tl_shard_calls *calls);
 /* Write waiting objects, as far as possible, and empty the list. */
 void tl_kept_store(struct tl_kept *kept, const struct tl_cut *cut);
 

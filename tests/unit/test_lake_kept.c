@@ -3,6 +3,9 @@
  * built, they equal those of a walk through them, instruction by instruction. */
 #include "sim_capture.h"
 
+#include "lake/recount_calls.h"
+#include "query/callindexes.h"
+
 enum { SHARD = 20000, INSNS = 120000 };
 
 static bool ends(const char *key, const char *with)
@@ -160,11 +163,125 @@ static void short_virtual_streams_keep_nothing(void **state)
     tl_buf_fini(&profiles[1]);
 }
 
+/* ---- times ----------------------------------------------------------------------------------- */
+
+struct recount {
+    struct tl_backend *backend;
+    const struct tl_cut *cut;
+    struct tl_packer *packer;
+    size_t next, timed;
+};
+
+static void object_of(const struct tl_cut *cut, size_t row, struct tl_backend *backend,
+                      struct tl_buf *out)
+{
+    char key[192];
+    tl_shard_object_key(key, cut->gen->trace, cut->gen->number, cut->lane->name,
+                        cut->rows[row].number, TL_CALLTREE_KIND);
+    assert_int_equal(tl_backend_get_all(backend, key, out, NULL), TL_OK);
+}
+
+static int same_as_stored(void *context, size_t row, const struct tl_shard_calls *calls)
+{
+    struct recount *const c = context;
+    struct tl_buf stored = {0}, made = {0};
+    assert_int_equal(row, c->next++);
+    object_of(c->cut, row, c->backend, &stored);
+    assert_int_equal(tl_shard_calls_encode(calls, c->packer, &made), TL_OK);
+    assert_int_equal(made.n, stored.n);
+    assert_memory_equal(made.p, stored.p, made.n);
+    c->timed += calls->index.timed;
+    tl_buf_fini(&stored);
+    tl_buf_fini(&made);
+    return TL_OK;
+}
+
+/* The indexes of shards, some of which have lost theirs, are the same; and are kept again. */
+static void lose_some(struct recount *c, const struct tl_cut *cut)
+{
+    struct tl_call_index all = {0}, again = {0};
+    struct tl_buf bytes[2] = {{0}, {0}};
+    struct tl_fail fail = {0};
+    assert_int_equal(tl_call_indexes_add(&all, cut, 0, cut->n_stored, &fail), TL_OK);
+    for (size_t i = 0; i < cut->n_stored; i++) {
+        struct tl_calltree tree = {0};
+        struct tl_buf object = {0};
+        char key[192];
+        if (i % 3 == 0)
+            continue;
+        object_of(cut, i, c->backend, &object);
+        tl_shard_object_key(key, cut->gen->trace, cut->gen->number, cut->lane->name,
+                            cut->rows[i].number, TL_CALLTREE_KIND);
+        assert_int_equal(tl_shard_calls_decode(&tree, NULL, (struct tl_bytes){object.p, object.n}),
+                         1);
+        tl_buf_reset(&object); /* as an older program has written it */
+        assert_int_equal(tl_calltree_encode(&tree, c->packer, &object), TL_OK);
+        const struct tl_object old = {key, {object.p, object.n}};
+        assert_int_equal(c->backend->ops->put_all(c->backend, &old, 1, NULL), TL_OK);
+        tl_calltree_fini(&tree);
+        tl_buf_fini(&object);
+    }
+    assert_int_equal(tl_call_indexes_add(&again, cut, 0, cut->n_stored, &fail), TL_OK);
+    assert_int_equal(tl_call_index_encode(&all, &bytes[0]), TL_OK);
+    assert_int_equal(tl_call_index_encode(&again, &bytes[1]), TL_OK);
+    assert_int_equal(bytes[0].n, bytes[1].n);
+    assert_memory_equal(bytes[0].p, bytes[1].p, bytes[0].n);
+    c->next = 0;
+    assert_int_equal(tl_recount_calls(cut, 0, cut->n_stored, same_as_stored, c, &fail), TL_OK);
+    tl_call_index_fini(&all);
+    tl_call_index_fini(&again);
+    tl_buf_fini(&bytes[0]);
+    tl_buf_fini(&bytes[1]);
+}
+
+/* Counted anew, from any shard on, calls are those that were counted when the shards were made. */
+static void calls_are_counted_anew_from_any_shard(void **state)
+{
+    (void)state;
+    size_t timed = 0;
+    for (uint64_t seed = 1; seed <= 4; seed++) {
+        const struct sim_options o = {.seed = seed,
+                                      .insns = INSNS,
+                                      .cores = 1,
+                                      .image = true,
+                                      .events = seed != 3,
+                                      .cycles = seed % 2};
+        struct recount c = {0};
+        struct tl_lake *lake;
+        struct tl_cut cut;
+        struct capture capture = {0};
+        struct tl_fail fail = {0};
+        assert_int_equal(tl_backend_memory(&c.backend), TL_OK);
+        assert_int_equal(tl_packer_new(&c.packer), TL_OK);
+        open_side(&lake, c.backend, seed == 2);
+        sim_capture(lake, &o, &capture);
+        push_all(lake, "t", &capture, 1 << 20);
+        assert_int_equal(wait_done(lake, "t"), TL_TRACE_SEALED);
+        assert_int_equal(tl_cut_open(&cut, lake, "t", "cs.10", &fail), TL_OK);
+        assert_true(cut.n_stored >= INSNS / SHARD);
+        c.cut = &cut;
+        for (size_t first = 0; first < cut.n_stored; first += 1 + first / 2) {
+            c.next = first;
+            if (tl_recount_calls(&cut, first, cut.n_stored, same_as_stored, &c, &fail) < 0)
+                fail_msg("%s", fail.text);
+            assert_int_equal(c.next, cut.n_stored);
+        }
+        lose_some(&c, &cut);
+        timed += c.timed;
+        tl_cut_close(&cut);
+        tl_packer_free(c.packer);
+        capture_free(&capture);
+        close_memory_lake(c.backend, lake);
+    }
+    assert_true(timed > 20);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(calls_are_counted_where_shards_are_built),
         cmocka_unit_test(short_virtual_streams_keep_nothing),
+        cmocka_unit_test(calls_are_counted_anew_from_any_shard),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

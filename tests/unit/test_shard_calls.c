@@ -103,8 +103,8 @@ struct counted {
     struct tl_packer *packer;
     struct tl_call_index all; /* of all shards, read from their objects */
     uint64_t self, time;      /* of all paths */
-    uint64_t insns;
-    size_t shards, objects, seals;
+    uint64_t insns, shard_insns;
+    size_t seals;
     uint64_t hash; /* of all objects */
     size_t bytes;
 };
@@ -223,7 +223,8 @@ static void counted_begin(struct counted *c, enum tl_protocol protocol,
                                              .image = image,
                                              .seal = take_shard,
                                              .context = c};
-    *c = (struct counted){.twin = twin ? twin_new(protocol, image) : NULL};
+    *c = (struct counted){.twin = twin ? twin_new(protocol, image) : NULL,
+                          .shard_insns = shard_insns};
     assert_int_equal(tl_packer_new(&c->packer), TL_OK);
     assert_int_equal(tl_build_new(&c->build, &options), TL_OK);
 }
@@ -279,6 +280,18 @@ static void decode(struct counted *c, const struct world *w, const struct tl_ima
     assert_int_equal(tl_build_finish(c->build), TL_OK);
 }
 
+/* The objects do not depend on the pieces in which the bytes come. */
+static void same_in_other_pieces(const struct counted *c, const struct world *w,
+                                 const struct tl_image *image, size_t piece)
+{
+    struct counted other;
+    counted_begin(&other, TL_PROTO_ETM4, image, c->shard_insns, false);
+    decode(&other, w, image, piece);
+    assert_int_equal(other.seals, c->seals);
+    assert_true(other.hash == c->hash);
+    counted_end(&other);
+}
+
 /* ETM with and without timestamps and cycle counts, return stacks, interrupts, sections that are
  * not traced, overflows and damage. */
 static void times_are_those_of_all_items(void **state)
@@ -302,6 +315,7 @@ static void times_are_those_of_all_items(void **state)
         counted_begin(&c, TL_PROTO_ETM4, image, 500 + tl_sim_below(&rng, 50000), true);
         decode(&c, &w, image, 1 + tl_sim_below(&rng, 100000));
         assert_true(compare(&c));
+        same_in_other_pieces(&c, &w, image, 1 + tl_sim_below(&rng, 5000));
         timed += c.all.timed;
         lost += c.all.lost > 0;
         off += c.all.off > 0;
