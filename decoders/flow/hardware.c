@@ -5,6 +5,8 @@
  */
 #include "flow/hardware.h"
 
+#include "image/variables.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -226,6 +228,31 @@ bool tl_hardware_parse(const char *text, struct tl_item *item)
     return true;
 }
 
+/* The first place of `what` in a text; text.n: none. */
+static size_t place_of(struct tl_bytes text, const char *what)
+{
+    const uint8_t *const at = text.n ? memmem(text.p, text.n, what, strlen(what)) : NULL;
+    return at ? (size_t)(at - text.p) : text.n;
+}
+
+/* "NAME = VALUE (TYPE)": cut off what is behind the name, and add it as fields. */
+static size_t typed_fields(struct tl_bytes *name, struct tl_line_field *out)
+{
+    const size_t equals = place_of(*name, TL_VARIABLE_VALUE), n = strlen(TL_VARIABLE_VALUE);
+    if (equals == name->n)
+        return 0;
+    struct tl_bytes value = {name->p + equals + n, name->n - equals - n};
+    const size_t open = place_of(value, TL_VARIABLE_TYPE), m = strlen(TL_VARIABLE_TYPE);
+    const bool typed = open + m < value.n;
+    name->n = equals;
+    out[0] = (struct tl_line_field){.name = "typed", .type = TL_LINE_TEXT, .text = {value.p, open}};
+    if (typed)
+        out[1] = (struct tl_line_field){.name = "type",
+                                        .type = TL_LINE_TEXT,
+                                        .text = {value.p + open + m, value.n - open - m - 1}};
+    return 1 + typed;
+}
+
 size_t tl_hardware_fields(struct tl_bytes text, struct tl_line_field out[static TL_LINE_FIELDS])
 {
     const struct tl_bytes kind = next_word(&text, false);
@@ -233,7 +260,9 @@ size_t tl_hardware_fields(struct tl_bytes text, struct tl_line_field out[static 
     size_t n = 0;
     out[n++] = (struct tl_line_field){.name = "event", .type = TL_LINE_TEXT, .text = kind};
     for (const uint8_t *f = row ? row->fields : &(const uint8_t){END}; *f != END; f++) {
-        const struct tl_bytes word = next_word(&text, *f == NAME);
+        struct tl_bytes word = next_word(&text, *f == NAME);
+        if (*f == NAME && is(kind, rows[TL_HARDWARE_DATA].name))
+            n += typed_fields(&word, out + n);
         if (word.n > 0 && !is(word, "-"))
             out[n++] = (struct tl_line_field){.name = fields[*f].name,
                                               .type = fields[*f].type,

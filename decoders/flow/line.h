@@ -18,7 +18,7 @@ struct tl_line_field {
     uint64_t value;       /* if it is a number or an address */
 };
 
-#define TL_LINE_FIELDS 8 /* maximum per line */
+#define TL_LINE_FIELDS 10 /* maximum per line */
 
 /* Get the fields of a line (without its newline), except those that are "-". Returns their number;
  * 0 also if the line does not begin with a letter of flow text. */

@@ -93,6 +93,7 @@ void tl_image_free(struct tl_image *image)
     free(image->symbols.aliases);
     tl_known_fini(image);
     free(image->variables);
+    tl_types_fini(&image->types);
     free(image);
 }
 

@@ -5,6 +5,7 @@
 
 #include "image/image.h"
 #include "image/pool.h"
+#include "image/types.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -145,12 +146,17 @@ struct tl_image {
     uint16_t machine;    /* e_machine of the first ELF file, 0: none */
     bool is_narrow;      /* it has 32-bit addresses */
     uint64_t jump_table; /* of RISC-V's Zcmt, by its symbol; 0: none */
-    /* Handlers by exception number, from the first vector table: vectors.c; owned as memory. */
+    /* Handlers by exception number, from the first vector table, or that at `table`: vectors.c;
+     * owned as memory. */
     const uint32_t *vectors;
+    uint64_t table;  /* if has_table */
+    bool has_table;  /* its address is told */
+    bool table_used; /* `vectors` are from there */
     size_t n_vectors;
     uint64_t vectors_bias;
     struct tl_part_symbol *variables; /* owned; sorted by address once frozen */
     size_t n_variables, cap_variables;
+    struct tl_types types; /* of some of them */
 };
 
 /* Transfer ownership of `memory`, `n` bytes, to the image. On TL_NOMEM it is freed immediately. */

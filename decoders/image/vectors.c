@@ -112,17 +112,25 @@ static void settle_vectors(Elf *elf, uint32_t *v, size_t n)
             }
 }
 
-int tl_elf_vectors(const struct tl_elf_load *load, Elf *elf)
+void tl_image_use_table(struct tl_image *image, uint64_t address)
+{
+    image->table = address;
+    image->has_table = true;
+}
+
+/* The table that the file has at the address that is told. */
+static bool told_table(const struct tl_elf_load *load, Elf *elf, struct table *out)
+{
+    const struct tl_image *const image = load->image;
+    *out = (struct table){image->table - load->bias, UINT64_MAX};
+    return image->has_table && bytes_at(load, elf, out->address).n >= 2 * WORD;
+}
+
+static int take_vectors(const struct tl_elf_load *load, Elf *elf, const struct table *table)
 {
     struct tl_image *const image = load->image;
-    struct table table;
-    GElf_Ehdr eh;
-    if (image->vectors || load->file || !gelf_getehdr(elf, &eh) || eh.e_machine != EM_ARM ||
-        !(named_table(elf, &table) || section_table(elf, &table) ||
-          lowest_table(load, elf, &table)))
-        return TL_OK;
-    const struct tl_bytes bytes = bytes_at(load, elf, table.address);
-    size_t n = (bytes.n < table.size ? bytes.n : (size_t)table.size) / WORD;
+    const struct tl_bytes bytes = bytes_at(load, elf, table->address);
+    size_t n = (bytes.n < table->size ? bytes.n : (size_t)table->size) / WORD;
     n = n < VECTORS_MAX ? n : VECTORS_MAX;
     uint32_t *const v = malloc((n + 1) * sizeof *v);
     if (!v || tl_image_own(image, v, (n + 1) * sizeof *v) < 0)
@@ -134,6 +142,21 @@ int tl_elf_vectors(const struct tl_elf_load *load, Elf *elf)
     image->n_vectors = n;
     image->vectors_bias = load->bias;
     return TL_OK;
+}
+
+int tl_elf_vectors(const struct tl_elf_load *load, Elf *elf)
+{
+    struct tl_image *const image = load->image;
+    struct table table;
+    GElf_Ehdr eh;
+    if (image->table_used || load->file || !gelf_getehdr(elf, &eh) || eh.e_machine != EM_ARM)
+        return TL_OK;
+    const bool told = told_table(load, elf, &table);
+    if (!told && (image->vectors || !(named_table(elf, &table) || section_table(elf, &table) ||
+                                      lowest_table(load, elf, &table))))
+        return TL_OK;
+    image->table_used = told;
+    return take_vectors(load, elf, &table);
 }
 
 /* ---- handlers ----------------------------------------------------------------------------------

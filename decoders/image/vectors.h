@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Exceptions of the M profile as the program names them, by the vector table of its ELF file: the
- * symbol `__Vectors` or another usual name, the section `.isr_vector` or another usual name, else
- * the lowest loaded address. Thread-safe for a frozen image, which may be NULL.
+ * address that is told, else the symbol `__Vectors` or another usual name, the section
+ * `.isr_vector` or another usual name, else the lowest loaded address. Thread-safe for a frozen
+ * image, which may be NULL.
  */
 #ifndef TL_IMAGE_VECTORS_H
 #define TL_IMAGE_VECTORS_H
@@ -10,6 +11,10 @@
 #include "image/image.h"
 
 #define TL_VECTOR_SHARED (-1)
+
+/* Tell where the vector table is (VTOR), before ELF files are added. One without contents there
+ * keeps its own. */
+void tl_image_use_table(struct tl_image *image, uint64_t address);
 
 /* Address of the handler of exception `number`; 0: unknown. */
 uint64_t tl_image_handler(const struct tl_image *image, unsigned number);

@@ -511,12 +511,13 @@ static const struct device *core_of(const struct reading *r, const char *source)
     return NULL;
 }
 
-/* A buffer of branches ends where its core stopped. */
+/* Where the vector table is; a buffer of branches ends where its core stopped. */
 static void take_core(struct tl_source *s, const struct device *core)
 {
-    static const char *const names[][2] = {{"R15", "PC"}, {"PC", "PC"}, {"VTOR", "VTOR"}};
-    for (size_t i = 0; s->protocol == TL_PROTO_MTB && i < core->n_regs; i++)
-        for (size_t k = 0; k < sizeof names / sizeof *names; k++)
+    static const char *const names[][2] = {{"VTOR", "VTOR"}, {"R15", "PC"}, {"PC", "PC"}};
+    const size_t n = s->protocol == TL_PROTO_MTB ? sizeof names / sizeof *names : 1;
+    for (size_t i = 0; i < core->n_regs; i++)
+        for (size_t k = 0; k < n; k++)
             if (strcasecmp(core->regs[i].name, names[k][0]) == 0) {
                 const int rc = tl_source_set_reg(s, names[k][1], core->regs[i].value);
                 (void)rc; /* without it less is told */

@@ -282,15 +282,17 @@ const char *tl_dwt_name(const struct tl_dwt *dwt, const struct tl_hardware *even
 {
     char name[TL_M_NAME];
     const struct tl_dwt_range *const range = &dwt->ranges[event->comparator];
+    const struct tl_image_access access = {event->address, event->value, event->size};
     switch (event->kind) {
     case TL_HARDWARE_EXCEPTION:
         snprintf(out, size, "%s", tl_m_exception_name(image, event->number, name));
         return out;
     case TL_HARDWARE_DATA:
     case TL_HARDWARE_MATCH:
-        if (!(event->known == 4 && tl_image_variable_name(image, event->address, out, size)) &&
+        if (!(event->known == 4 && tl_image_variable_text(image, &access, out, size)) &&
             !(range->size > 0 && event->known != 4 &&
-              tl_image_variable_name(image, range->first, out, size)))
+              tl_image_variable_text(image, &(struct tl_image_access){.address = range->first}, out,
+                                     size)))
             snprintf(out, size, "dwt%u", event->comparator);
         return out;
     default:

@@ -51,7 +51,8 @@ void tl_dwt_flush(struct tl_dwt *dwt, tl_dwt_sink *sink, void *context);
 
 /*
  * Write the name of what an event is about to `out`: that of the exception, or of the variable
- * accessed, "dwt1" if the comparator is all that is known; returns it. NULL: it is about nothing.
+ * accessed, with its value if its type is known (image/variables.h), "dwt1" if the comparator is
+ * all that is known; returns it. NULL: it is about nothing.
  */
 const char *tl_dwt_name(const struct tl_dwt *dwt, const struct tl_hardware *event,
                         const struct tl_image *image, char *out, size_t size);

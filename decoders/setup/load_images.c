@@ -2,7 +2,10 @@
 /* Builds the program image from the images named in a setup. */
 #include "setup/setup.h"
 
+#include "debug/variable_types.h"
 #include "image/elf_places.h"
+#include "image/variables.h"
+#include "image/vectors.h"
 
 #include <string.h>
 
@@ -36,6 +39,19 @@ static int map_anchored(struct tl_image *image, const struct tl_setup_image *m,
                     fail);
 }
 
+/* An ELF file of which data accesses may be traced: those are shown by the types of variables. */
+static int map_elf(struct tl_image *image, const struct tl_setup_image *m, struct tl_bytes bytes,
+                   struct tl_fail *fail)
+{
+    int rc = tl_image_add_elf(image, bytes, m->address, m->space, m->file, fail);
+    if (rc < 0 || !tl_image_has_vectors(image))
+        return rc;
+    rc = tl_variable_types(bytes, m->address, tl_image_keep_text, image, tl_image_types(image));
+    tl_types_sort(tl_image_types(image));
+    return rc == TL_NOMEM ? tl_fail_set(fail, TL_NOMEM, "%.120s: out of memory for types", m->file)
+                          : rc;
+}
+
 /* Map an image. If it is a complete ELF file, it is mapped according to its headers. */
 static int map_image(struct tl_image *image, const struct tl_setup_image *m, struct tl_bytes bytes,
                      struct tl_fail *fail)
@@ -43,7 +59,7 @@ static int map_image(struct tl_image *image, const struct tl_setup_image *m, str
     if (m->anchor)
         return map_anchored(image, m, bytes, fail);
     if (bytes.n >= 4 && !memcmp(bytes.p, "\177ELF", 4) && m->offset == 0 && m->length == UINT64_MAX)
-        return tl_image_add_elf(image, bytes, m->address, m->space, m->file, fail);
+        return map_elf(image, m, bytes, fail);
     if (m->offset > bytes.n ||
         (m->length != UINT64_MAX && m->length > bytes.n - m->offset && !m->path))
         return tl_fail_set(fail, TL_BAD, "%.120s: has %zu bytes, offset and length ask for more",
@@ -73,11 +89,24 @@ static int read_file(void *context, const char *name, struct tl_bytes *bytes, st
     return TL_OK;
 }
 
+/* One core's vector table stands for all: sources of one processor tell the same. */
+static void take_table(const struct tl_setup *setup, struct tl_image *image)
+{
+    for (size_t i = 0; i < setup->n_sources; i++) {
+        const uint64_t table = tl_source_reg(&setup->sources[i], "VTOR", UINT64_MAX);
+        if (table == UINT64_MAX)
+            continue;
+        tl_image_use_table(image, table);
+        return;
+    }
+}
+
 int tl_setup_load_images(const struct tl_setup *setup, struct tl_image *image,
                          tl_setup_resolver *resolve, void *context, struct tl_fail *fail)
 {
     struct file file = {0};
     int rc = TL_OK;
+    take_table(setup, image);
     for (size_t i = 0; rc == TL_OK && i < setup->n_images; i++) {
         const struct tl_setup_image *const m = &setup->images[i];
         struct tl_bytes bytes = {0};

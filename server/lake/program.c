@@ -77,7 +77,10 @@ static int load_images(struct tl_program *program, struct tl_lake *lake,
     if (r >= 0)
         tl_image_use_pool(program->image, lake->image_pool);
     for (size_t i = 0; r >= 0 && i < setup->n_images; i++) {
-        const struct tl_setup one = {.images = &setup->images[i], .n_images = 1};
+        const struct tl_setup one = {.images = &setup->images[i],
+                                     .n_images = 1,
+                                     .sources = setup->sources,
+                                     .n_sources = setup->n_sources};
         struct tl_fail why = {0};
         r = tl_setup_load_images(&one, program->image, resolve, &resolver, &why);
         if (r == TL_IO || r == TL_NOMEM || resolver.damaged) { /* it exists, or may exist */
@@ -123,8 +126,8 @@ static int load(struct tl_program **out, struct tl_lake *lake, const struct tl_s
     return TL_OK;
 }
 
-/* The same for all setups with the same contents at the same places. `*lacks`: number of images
- * without contents. */
+/* The same for all setups with the same contents at the same places, and vector tables. `*lacks`:
+ * number of images without contents. */
 static int name(struct tl_lake *lake, const struct tl_setup *setup, char key[static TL_HASH_TEXT],
                 size_t *lacks)
 {
@@ -148,6 +151,11 @@ static int name(struct tl_lake *lake, const struct tl_setup *setup, char key[sta
                           c->has_vmid, (unsigned long long)c->vmid,
                           (unsigned long long)image->span.from,
                           (unsigned long long)image->span.until);
+    }
+    for (size_t i = 0; r >= 0 && i < setup->n_sources; i++) {
+        const uint64_t table = tl_source_reg(&setup->sources[i], "VTOR", UINT64_MAX);
+        if (table != UINT64_MAX)
+            r = tl_buf_printf(&all, "VTOR %llx\n", (unsigned long long)table);
     }
     if (r >= 0)
         r = tl_hash_text((struct tl_bytes){all.p, all.n}, key);

@@ -8,11 +8,15 @@
 
 #include <cmocka.h>
 
+#include "debug/variable_types.h"
 #include "flow/callstack.h"
 #include "flow/hardware.h"
+#include "image/variables.h"
 #include "image/vectors.h"
 #include "sim/small_elf.h"
 #include "stream_harness.h"
+#include "unit/random.h"
+#include "unit/typed_elf.h"
 
 enum {
     FLASH = 0x08000000,
@@ -241,6 +245,199 @@ static void framing_and_noise_are_said(void **state)
     assert_non_null(strstr(reason_of(bytes, sizeof bytes), "reserved"));
 }
 
+/* ---- vector tables told by the setup -------------------------------------------------------- */
+
+/* Two tables: that of a boot loader, which the symbol names, and the application's. */
+static struct tl_buf two_tables(void)
+{
+    enum { SECOND = 0x400 };
+    static uint8_t code[0x600];
+    struct tl_buf file = {0};
+    for (unsigned i = 1; i < WORDS; i++) {
+        tl_put_le32(code + 4 * i, OTHER | 1);
+        tl_put_le32(code + SECOND + 4 * i, i == 53 ? UART1 | 1 : OTHER | 1);
+    }
+    const struct tl_sim_elf elf = {.machine = EM_ARM,
+                                   .address = FLASH,
+                                   .code = {code, sizeof code},
+                                   .symbols = symbols,
+                                   .n_symbols = sizeof symbols / sizeof *symbols};
+    assert_int_equal(tl_sim_elf_make(&elf, &file), TL_OK);
+    return file;
+}
+
+static int give_tables(void *context, const char *name, struct tl_bytes *bytes,
+                       struct tl_fail *fail)
+{
+    const struct tl_buf *const file = context;
+    (void)name, (void)fail;
+    *bytes = (struct tl_bytes){file->p, file->n};
+    return TL_OK;
+}
+
+/* The table is where VTOR says, of whichever source; where nothing is, it is the program's own. */
+static void vectors_where_the_setup_says(void **state)
+{
+    static const struct {
+        const char *registers, *text;
+    } cases[] = {
+        {"", "H exception enter 53 irq37\n"},
+        {"VTOR=0x08000400\n", "H exception enter 53 UART1\n"},
+        {"VTOR=0x08000400\n[source cs.10]\nprotocol=etm4\n", "H exception enter 53 UART1\n"},
+        {"[source cs.10]\nprotocol=etm3\nVTOR=0x08000400\n", "H exception enter 53 UART1\n"},
+        {"VTOR=0x20000000\n", "H exception enter 53 irq37\n"}};
+    static const uint8_t bytes[] = {0x0e, 53, 0x10};
+    struct tl_buf file = two_tables();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[160];
+        struct tl_setup setup;
+        struct tl_image *image;
+        tl_setup_init(&setup);
+        const int n = snprintf(text, sizeof text,
+                               "[trace]\nformat=tpiu\n[source cs.01]\nprotocol=itm\n%s"
+                               "[image app]\nfile=app\n",
+                               cases[i].registers);
+        assert_int_equal(tl_setup_parse(&setup, text, (size_t)n, NULL), TL_OK);
+        assert_int_equal(tl_image_new(&image), TL_OK);
+        assert_int_equal(tl_setup_load_images(&setup, image, give_tables, &file, NULL), TL_OK);
+        assert_int_equal(tl_image_freeze(image), TL_OK);
+        expect(&setup.sources[0], image, bytes, sizeof bytes, cases[i].text, NULL);
+        tl_image_free(image);
+        tl_setup_fini(&setup);
+    }
+    tl_buf_fini(&file);
+}
+
+/* ---- types ----------------------------------------------------------------------------------- */
+
+static int give_typed(void *context, const char *name, struct tl_bytes *bytes, struct tl_fail *fail)
+{
+    (void)context, (void)name, (void)fail;
+    *bytes = (struct tl_bytes){typed_elf, sizeof typed_elf};
+    return TL_OK;
+}
+
+static struct tl_image *typed_image(void)
+{
+    struct tl_setup setup;
+    struct tl_image *image;
+    tl_setup_init(&setup);
+    assert_int_equal(tl_image_new(&image), TL_OK);
+    assert_int_equal(tl_setup_add_image_at(&setup, "typed", 0, 0, UINT64_MAX, TL_SPACE_ANY), TL_OK);
+    assert_int_equal(tl_setup_load_images(&setup, image, give_typed, NULL, NULL), TL_OK);
+    assert_int_equal(tl_image_freeze(image), TL_OK);
+    tl_setup_fini(&setup);
+    return image;
+}
+
+/* A write of a comparator that watches RAM, as address and value. */
+static void put_write(struct tl_buf *out, uint16_t address, unsigned size, uint32_t value)
+{
+    const uint8_t where[] = {0x4e, (uint8_t)address, (uint8_t)(address >> 8)};
+    const uint8_t what[] = {size == 4   ? 0x8f
+                            : size == 2 ? 0x8e
+                                        : 0x8d,
+                            (uint8_t)value, (uint8_t)(value >> 8), (uint8_t)(value >> 16),
+                            (uint8_t)(value >> 24)};
+    assert_int_equal(tl_buf_add(out, where, sizeof where), TL_OK);
+    assert_int_equal(tl_buf_add(out, what, 1 + size), TL_OK);
+}
+
+/* Variables are named down to the part that was accessed, with the value as the program has it. */
+static void variables_have_types(void **state)
+{
+    static const struct {
+        uint16_t address;
+        unsigned size;
+        uint32_t value;
+        const char *text;
+    } cases[] = {
+        {0x14, 4, 0xfffffffe, "fffffffe - count = -2 (int32_t)"},
+        {0x14, 2, 0xfffe, "fffe - count"},
+        {0x16, 2, 0xffff, "ffff - count+2"},
+        {0x10, 4, 0x3fc00000, "3fc00000 - speed = 1.5 (float)"},
+        {0x01, 1, 1, "01 - ready = true (_Bool)"},
+        {0x00, 1, 'A', "41 - letter = 'A' (char)"},
+        {0x00, 1, 7, "07 - letter = 7 (char)"},
+        {0x0c, 4, 1, "00000001 - state = ON (power)"},
+        {0x34, 4, 7, "00000007 - grid[1][2] = 7 (int)"},
+        {0x04, 4, 9, "00000009 - main.turns = 9 (unsigned int)"},
+        {0x54, 4, 5, "00000005 - motors[1].mode = RUN (enum mode)"},
+        {0x54, 4, 0xffffffff, "ffffffff - motors[1].mode = LOST (enum mode)"},
+        {0x54, 4, 3, "00000003 - motors[1].mode = 3 (enum mode)"},
+        {0x62, 2, 0xfff6, "fff6 - motors[1].at[2].y = -10 (short)"},
+        {0x60, 4, 0xfff60001, "fff60001 - motors[1].at[2]"},
+        {0x64, 4, 0x40000000, "40000000 - motors[1].ratio = 2 (float)"},
+        {0x65, 1, 0x20, "20 - motors[1].raw[1] = 32 (uint8_t)"},
+        {0x68, 4, 0x20000038, "20000038 - motors[1].next = 0x20000038 (struct motor *)"},
+        {0x6c, 4, 0x41, "00000041 - motors[1]+24"},
+        {0x08, 4, 0x08000041, "08000041 - handler = 0x08000041 <main> (function *)"},
+        {0x1c, 4, 1, "00000001 - wide+4"},
+    };
+    struct tl_image *const image = typed_image();
+    const struct tl_source source = {
+        .protocol = TL_PROTO_ITM,
+        .n_regs = 2,
+        .regs = {{.name = "DWT_COMP0", .value = 0x20000000}, {.name = "DWT_MASK0", .value = 7}}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[160];
+        struct tl_buf bytes = {0};
+        put_write(&bytes, cases[i].address, cases[i].size, cases[i].value);
+        snprintf(text, sizeof text, "H data write 0 200000%02x %s\n", cases[i].address,
+                 cases[i].text);
+        expect(&source, image, bytes.p, bytes.n, text, NULL);
+        tl_buf_fini(&bytes);
+    }
+    tl_image_free(image);
+}
+
+/* The fields of such a line, for JSON. */
+static void typed_values_are_fields(void **state)
+{
+    static const char line[] = "H data write 0 20000014 fffffffe - a<b>::c = -2 (unsigned int)";
+    struct tl_line_field fields[TL_LINE_FIELDS];
+    const size_t n = tl_line_fields((struct tl_bytes){(const uint8_t *)line, strlen(line)}, fields);
+    static const struct {
+        const char *name, *text;
+    } wanted[] = {{"event", "data"},        {"access", "write"},   {"comparator", "0"},
+                  {"address", "20000014"},  {"value", "fffffffe"}, {"typed", "-2"},
+                  {"type", "unsigned int"}, {"name", "a<b>::c"}};
+    assert_int_equal(n, sizeof wanted / sizeof *wanted);
+    for (size_t i = 0; i < n; i++) {
+        assert_string_equal(fields[i].name, wanted[i].name);
+        assert_int_equal(fields[i].text.n, strlen(wanted[i].text));
+        assert_memory_equal(fields[i].text.p, wanted[i].text, fields[i].text.n);
+    }
+}
+
+/* Types are read from any bytes. */
+static void damaged_types(void **state)
+{
+    for (unsigned round = 0; round < 3000; round++) {
+        uint8_t bytes[sizeof typed_elf];
+        struct tl_image *image;
+        memcpy(bytes, typed_elf, sizeof bytes);
+        for (unsigned i = 0; i < 1 + round % 8; i++)
+            bytes[next() % sizeof bytes] = (uint8_t)next();
+        assert_int_equal(tl_image_new(&image), TL_OK);
+        assert_int_equal(tl_variable_types((struct tl_bytes){bytes, sizeof bytes}, 0,
+                                           tl_image_keep_text, image, tl_image_types(image)),
+                         TL_OK);
+        struct tl_types *const types = tl_image_types(image);
+        tl_types_sort(types);
+        for (size_t i = 0; i < types->n_variables; i++)
+            for (uint64_t offset = 0; offset < 64; offset += 3) {
+                char path[24], value[40];
+                uint64_t rest;
+                const uint32_t type = tl_types_find(types, types->variables[i].type, offset,
+                                                    1u << offset % 3, path, sizeof path, &rest);
+                assert_true(rest <= offset && type < types->n_types);
+                (void)tl_types_value(types, type, offset, 4, value, sizeof value);
+            }
+        tl_image_free(image);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -250,6 +447,11 @@ int main(void)
         cmocka_unit_test(impossible_packets),
         cmocka_unit_test(one_axis),
         cmocka_unit_test(framing_and_noise_are_said),
+        cmocka_unit_test(vectors_where_the_setup_says),
+        cmocka_unit_test(variables_have_types),
+        cmocka_unit_test(typed_values_are_fields),
+        cmocka_unit_test(damaged_types),
     };
+    begin_random();
     return cmocka_run_group_tests_name("dwt", tests, NULL, NULL);
 }
