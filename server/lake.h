@@ -449,7 +449,9 @@ enum tl_find_kind {
                          space, whose assembly text contains it */
     TL_FIND_OPCODE, /* instructions with this encoding, as in flow text: hex digits, x for any digit
                      */
-    TL_FIND_TEXT    /* any of the above, as described for `q` in docs/http.md */
+    TL_FIND_TEXT,   /* any of these kinds, as described for `q` in docs/http.md */
+    TL_FIND_LINE    /* lines and values of software trace, and hardware events, whose text contains
+                       this, ignoring case; * and ? as above */
 };
 struct tl_find_request {
     const char *trace;
@@ -603,40 +605,6 @@ TL_MUST_USE int tl_lake_source(struct tl_lake *lake, const char *trace, const ch
                                uint64_t insn, uint32_t frame, struct tl_source_file *out,
                                struct tl_fail *fail);
 void tl_source_file_fini(struct tl_source_file *source);
-
-struct tl_soft_request {
-    const char *trace;
-    const char *stream;
-    enum tl_range_unit unit;
-    uint64_t from, to; /* entries that begin in this range */
-    uint32_t limit;    /* maximum entries; 0: 200, at most 10000 */
-    bool last;         /* return the last entries of the range instead of the first */
-};
-/* A line that a program printed, or a record that is not text. */
-struct tl_soft_entry {
-    uint64_t at, last; /* positions of its first and last record */
-    uint64_t time;     /* of the first, if has_time */
-    bool has_time;
-    bool is_text; /* otherwise `text` is the payload, "0x12ab" */
-    bool has_channel;
-    uint64_t channel; /* ITM port or OSD STM ID; for an STM, master << 32 | channel */
-    uint32_t records;
-    uint32_t size;   /* bytes of the payload, if not is_text */
-    char source[16]; /* as in flow text: "itm", "stm", "osd-stm", "uart" … */
-    char *text;      /* UTF-8, without the line end */
-};
-struct tl_soft_log {
-    struct tl_soft_entry *entries; /* in order */
-    size_t n;
-    bool more; /* the range has more entries */
-};
-/*
- * Software trace of a range: text is assembled into lines by source and channel. Only chunks with
- * software trace are read. Free with tl_soft_log_fini(), also after an error.
- */
-TL_MUST_USE int tl_lake_log(struct tl_lake *lake, const struct tl_soft_request *request,
-                            struct tl_soft_log *out, struct tl_fail *fail);
-void tl_soft_log_fini(struct tl_soft_log *log);
 
 /* Data of a range in columns that lanes show in addition to tiles. */
 struct tl_lane_request {

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Analyses that read whole ranges: calls, call trees, comparison of two runs, execution counts and
- * coverage, representative regions. Part of lake.h, which includes it; its rules on threads,
- * duration and cancelling apply.
+ * coverage, representative regions, software trace. Part of lake.h, which includes it; its rules on
+ * threads, duration and cancelling apply.
  */
 #ifndef TL_LAKE_ANALYSIS_H
 #define TL_LAKE_ANALYSIS_H
 
 #include "lake.h"
 #include "regions/simpoints.h"
+
+#include <stdio.h>
+#include <string.h>
 
 /* ---- calls -------------------------------------------------------------------------------- */
 
@@ -251,5 +254,59 @@ struct tl_simpoints_found {
 TL_MUST_USE int tl_lake_simpoints(struct tl_lake *lake, const struct tl_simpoints_request *request,
                                   struct tl_simpoints_found *out, struct tl_fail *fail);
 void tl_simpoints_found_fini(struct tl_simpoints_found *found);
+
+/* ---- software trace ------------------------------------------------------------------------ */
+
+struct tl_soft_request {
+    const char *trace;
+    const char *stream;
+    enum tl_range_unit unit;
+    uint64_t from, to; /* entries that begin in this range */
+    uint32_t limit;    /* maximum entries; 0: 200, at most 10000 */
+    bool last;         /* return the last entries of the range instead of the first */
+    bool one_channel;  /* only those of `channel`; of an STM, of any master. No hardware events */
+    uint32_t channel;
+};
+/* A line that a program printed, or a record that is not text. */
+struct tl_soft_entry {
+    uint64_t at, last; /* positions of its first and last record */
+    uint64_t time;     /* of the first, if has_time */
+    bool has_time;
+    bool is_text; /* otherwise `text` is the payload, "0x12ab", or the value in `form` */
+    bool has_channel;
+    uint64_t channel; /* ITM port or OSD STM ID; for an STM, master << 32 | channel */
+    uint32_t records;
+    uint32_t size;   /* bytes of the payload, if not is_text */
+    uint8_t form;    /* enum tl_port_form: what the setup tells of the channel */
+    char source[16]; /* as in flow text: "itm", "stm", "osd-stm", "uart" … */
+    char *text;      /* UTF-8, without the line end */
+};
+#define TL_SOFT_CHANNEL 40 /* bytes of a channel's text, with its NUL */
+/* Write an entry's channel as in flow text, "-" if it has none; returns `out`. */
+static inline const char *tl_soft_channel(const struct tl_soft_entry *e,
+                                          char out[static TL_SOFT_CHANNEL])
+{
+    const unsigned long long high = e->channel >> 32, low = e->channel & UINT32_MAX;
+    if (!e->has_channel)
+        return strcpy(out, "-");
+    if (strcmp(e->source, "stm") == 0)
+        snprintf(out, TL_SOFT_CHANNEL, "%llx.%llx", high, low);
+    else
+        snprintf(out, TL_SOFT_CHANNEL, "%llx", (unsigned long long)e->channel);
+    return out;
+}
+struct tl_soft_log {
+    struct tl_soft_entry *entries; /* in order */
+    size_t n;
+    bool more;       /* the range has more entries */
+    bool time_is_ns; /* otherwise times are ticks of the stream's clock */
+};
+/*
+ * Software trace of a range: text is assembled into lines by source and channel. Only chunks with
+ * software trace are read. Free with tl_soft_log_fini(), also after an error.
+ */
+TL_MUST_USE int tl_lake_log(struct tl_lake *lake, const struct tl_soft_request *request,
+                            struct tl_soft_log *out, struct tl_fail *fail);
+void tl_soft_log_fini(struct tl_soft_log *log);
 
 #endif

@@ -25,6 +25,7 @@ int tl_cmd_images(int argc, char **argv);
 int tl_cmd_get(int argc, char **argv);
 int tl_cmd_raw(int argc, char **argv);
 int tl_cmd_find(int argc, char **argv);
+int tl_cmd_log(int argc, char **argv);
 int tl_cmd_stats(int argc, char **argv);
 int tl_cmd_call(int argc, char **argv);
 int tl_cmd_functions(int argc, char **argv);

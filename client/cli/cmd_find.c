@@ -143,7 +143,7 @@ static int parse_place(const char *text, char near[static 64], struct tracelake_
 }
 
 struct find_args {
-    const char *text[TRACELAKE_FIND_TEXT + 1]; /* indexed by enum tracelake_find_kind */
+    const char *text[TRACELAKE_FIND_LINE + 1]; /* indexed by enum tracelake_find_kind */
     const char *after, *before;
     char near[64];
     bool all;
@@ -152,7 +152,7 @@ struct find_args {
 static int read_args(struct find_args *a, struct tracelake_query *query)
 {
     int kinds = 0;
-    for (int i = 0; i <= TRACELAKE_FIND_TEXT; i++)
+    for (int i = 0; i <= TRACELAKE_FIND_LINE; i++)
         if (a->text[i]) {
             query->kind = (enum tracelake_find_kind)i;
             query->text = a->text[i];
@@ -160,7 +160,7 @@ static int read_args(struct find_args *a, struct tracelake_query *query)
         }
     if (kinds != 1)
         return tl_cli_usage("find", "say what: one of TEXT, --pc, --symbol, --event, --call, "
-                                    "--mnemonic, --opcode");
+                                    "--mnemonic, --opcode, --text");
     if (a->after && a->before)
         return tl_cli_usage("find", "say one of --after, --before");
     query->at = TRACELAKE_END;
@@ -199,6 +199,9 @@ int tl_cmd_find(int argc, char **argv)
          "instructions by mnemonic (*, ?); with a space: part of the assembly text"},
         {"opcode", 0, TL_ARG_TEXT, &a.text[TRACELAKE_FIND_OPCODE], "DIGITS",
          "instructions by encoding, as in flow text, x for any digit"},
+        {"text", 0, TL_ARG_TEXT, &a.text[TRACELAKE_FIND_LINE], "WORD",
+         "what programs print by software trace, or hardware reports: lines that contain it (*, "
+         "?)"},
         {"after", 0, TL_ARG_TEXT, &a.after, "PLACE",
          "only after instruction PLACE (with --all: STREAM:INSN); PLACE+N: after the first N hits "
          "there"},

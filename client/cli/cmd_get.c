@@ -238,7 +238,7 @@ static int sink_init(struct sink *sink, const struct options *o)
     if (o->form)
         return tl_exporter_new(&sink->exporter, &export, sink->file);
     if (o->lines)
-        return tl_lines_new(&sink->lines, sink->file);
+        return tl_lines_new(&sink->lines, NULL, sink->file);
     return annotate->disasm || annotate->image
                ? tl_annotate_new(&sink->annotate, annotate, sink->file)
                : TL_OK;

@@ -167,7 +167,7 @@ static int follow(const struct options *o, struct tracelake *lake,
     bool unknown;
     int result = TRACELAKE_EOF;
     snprintf(where, sizeof where, "%s/%s", name->trace, name->stream);
-    if ((o->lines && tl_lines_new(&p.lines, stdout) < 0) ||
+    if ((o->lines && tl_lines_new(&p.lines, NULL, stdout) < 0) ||
         ((annotate->disasm || annotate->image) &&
          tl_annotate_new(&p.annotate, annotate, stdout) < 0))
         return tl_cli_warn(NULL, "out of memory"), TL_CLI_BAD;

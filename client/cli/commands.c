@@ -97,7 +97,13 @@ static const struct tl_command commands[] = {
      "TEXT is a function (finds calls; part of its name is enough), function+0xOFFSET, an address "
      "or range, an event, a mnemonic; or with its kind: call:…, pc:…, event:…, op:…, opcode:…, "
      "process:… (where a process of this name starts running), data:ADDR[:ADDR] (accesses to "
-     "memory, of a trace with data trace)"},
+     "memory, of a trace with data trace), text:WORD (as --text)"},
+#endif
+#ifdef TL_HAVE_LOG
+    {"log", tl_cmd_log, "what programs printed, line by line",
+     "TRACE[/STREAM] [--insn A:B | --time A:B] [--port N] [--csv | --json] [-o FILE]",
+     "Output of programs by software trace, and events of hardware: TIME SOURCE CHANNEL TEXT. "
+     "Without STREAM: all streams of software trace, one after another."},
 #endif
 #ifdef TL_HAVE_STATS
     {"stats", tl_cmd_stats, "instruction mix, hottest functions, events",

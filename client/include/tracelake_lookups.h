@@ -34,7 +34,8 @@ enum tracelake_find_kind {
     TRACELAKE_FIND_CALL,   /* calls of a function: its name, or part or a pattern (*, ?) of names */
     TRACELAKE_FIND_MNEMONIC, /* instructions by mnemonic (*, ?), or part of the assembly text */
     TRACELAKE_FIND_OPCODE,   /* instructions by encoding, as in flow text, x for any digit */
-    TRACELAKE_FIND_TEXT      /* any of the above, as described for `q` in docs/http.md */
+    TRACELAKE_FIND_TEXT,     /* any of these kinds, as described for `q` in docs/http.md */
+    TRACELAKE_FIND_LINE      /* lines of software trace that contain the text (*, ?) */
 };
 
 struct tracelake_query {

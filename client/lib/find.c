@@ -18,6 +18,7 @@ static void set_what(Tracelake__V1__FindRequest *request, Tracelake__V1__PcRange
         [TRACELAKE_FIND_MNEMONIC] = TRACELAKE__V1__FIND_REQUEST__WHAT_MNEMONIC,
         [TRACELAKE_FIND_OPCODE] = TRACELAKE__V1__FIND_REQUEST__WHAT_OPCODE,
         [TRACELAKE_FIND_TEXT] = TRACELAKE__V1__FIND_REQUEST__WHAT_TEXT,
+        [TRACELAKE_FIND_LINE] = TRACELAKE__V1__FIND_REQUEST__WHAT_LINE,
     };
     if ((size_t)query->kind >= sizeof cases / sizeof *cases)
         return;

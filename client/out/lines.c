@@ -5,136 +5,267 @@
  */
 #include "out/lines.h"
 
+#include "base/csv.h"
+#include "out/jsonwrite.h"
 #include "out/linewise.h"
 #include "terminal/plain.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { OPEN_MAX = 64, TEXT_MAX = 4096, LETTERS_MAX = 256 };
 
-/* Incomplete line of one source and channel. */
+/* Of a channel. */
+struct origin {
+    char source[40], channel[24];
+    char form[8]; /* "" if it is not told */
+};
+
 struct open_line {
-    char origin[64]; /* "itm 0" */
+    struct origin origin;
     char time[24];
     struct tl_buf text;
 };
 
 struct tl_lines {
     FILE *file;
+    struct tl_lines_options options;
+    char stream[64];
+    uint64_t clock_hz;
     char time[24];
     struct tl_linewise lines;
     struct open_line *open[OPEN_MAX]; /* oldest first */
     size_t n_open;
+    struct tl_buf row;
 };
 
-int tl_lines_new(struct tl_lines **out, FILE *file)
+int tl_lines_new(struct tl_lines **out, const struct tl_lines_options *options, FILE *file)
 {
     struct tl_lines *const l = calloc(1, sizeof *l);
     if (!l)
         return TL_NOMEM;
     l->file = file;
+    if (options)
+        l->options = *options;
+    if (l->options.form == TL_LINES_CSV)
+        fputs("stream,time,seconds,source,channel,form,text\n", file);
     strcpy(l->time, "-");
     *out = l;
     return TL_OK;
 }
 
-static void print(const struct tl_lines *l, const char *time, const char *origin, const char *text)
+void tl_lines_stream(struct tl_lines *l, const char *stream, uint64_t clock_hz)
 {
-    fprintf(l->file, "%s %s ", time, origin);
-    tl_print_plain(l->file, text, 0);
-    putc('\n', l->file);
+    tl_lines_flush(l);
+    strcpy(l->time, "-");
+    snprintf(l->stream, sizeof l->stream, "%s", stream);
+    l->clock_hz = clock_hz;
+    if (l->options.form == TL_LINES_PLAIN)
+        fprintf(l->file, "# stream %s\n", stream);
 }
 
-static void end_line(struct tl_lines *l, size_t i)
+/* ---- entries --------------------------------------------------------------------------------- */
+
+/* Seconds of a time in ticks, to the nanosecond; "" if that is not known. */
+static void seconds_text(const struct tl_lines *l, const char *time, char out[static 48])
+{
+    char *end;
+    const uint64_t hz = l->clock_hz, ticks = strtoull(time, &end, 10);
+    out[0] = '\0';
+    if (hz == 0 || end == time || *end)
+        return;
+    const uint64_t ns = (uint64_t)((unsigned __int128)(ticks % hz) * 1000000000 / hz);
+    snprintf(out, 48, "%" PRIu64 ".%09" PRIu64, ticks / hz, ns);
+}
+
+static const char *or_empty(const char *text)
+{
+    return strcmp(text, "-") == 0 ? "" : text;
+}
+
+/* Write the row, unless making it has failed with `made`. */
+static int put_row(struct tl_lines *l, int made)
+{
+    if (made >= 0 && fwrite(l->row.p, 1, l->row.n, l->file) != l->row.n)
+        return TL_IO;
+    return made;
+}
+
+static int print_csv(struct tl_lines *l, const char *time, const struct origin *of,
+                     const char *text)
+{
+    char seconds[48];
+    const char *const fields[] = {
+        l->stream, or_empty(time), seconds, of->source, or_empty(of->channel), of->form, text};
+    const size_t n = sizeof fields / sizeof *fields;
+    int r = TL_OK;
+    seconds_text(l, time, seconds);
+    tl_buf_reset(&l->row);
+    for (size_t i = 0; i < n && r >= 0; i++)
+        r = tl_csv_field(&l->row, fields[i], i + 1 < n ? ',' : '\n');
+    return put_row(l, r);
+}
+
+static int print_json(struct tl_lines *l, const char *time, const struct origin *of,
+                      const char *text)
+{
+    char seconds[48];
+    struct tl_json o = tl_json_begin();
+    seconds_text(l, time, seconds);
+    tl_json_put_text(&o, "stream", l->stream);
+    if (*or_empty(time))
+        tl_json_put_u64(&o, "time", strtoull(time, NULL, 10));
+    if (*seconds)
+        tl_json_put_text(&o, "seconds", seconds);
+    tl_json_put_text(&o, "source", of->source);
+    if (*or_empty(of->channel))
+        tl_json_put_text(&o, "channel", of->channel);
+    if (*of->form)
+        tl_json_put_text(&o, "form", of->form);
+    tl_json_put_text(&o, "text", text);
+    tl_buf_reset(&l->row);
+    return put_row(l, tl_json_line(&l->row, &o));
+}
+
+static int print(struct tl_lines *l, const char *time, const struct origin *of, const char *text)
+{
+    if (l->options.form == TL_LINES_CSV)
+        return print_csv(l, time, of, text);
+    if (l->options.form == TL_LINES_JSON)
+        return print_json(l, time, of, text);
+    fprintf(l->file, "%s %s %s ", time, of->source, of->channel);
+    tl_print_plain(l->file, text, 0);
+    putc('\n', l->file);
+    return TL_OK;
+}
+
+static int end_line(struct tl_lines *l, size_t i)
 {
     struct open_line *const line = l->open[i];
-    print(l, line->time, line->origin, line->text.p ? (char *)line->text.p : "");
+    const int r = print(l, line->time, &line->origin, line->text.p ? (char *)line->text.p : "");
     tl_buf_fini(&line->text);
     free(line);
     memmove(l->open + i, l->open + i + 1, (--l->n_open - i) * sizeof *l->open);
+    return r;
 }
 
 /* Index of the origin's open line; n_open: none. */
-static size_t find_open(const struct tl_lines *l, const char *origin)
+static size_t find_open(const struct tl_lines *l, const struct origin *of)
 {
     size_t i = 0;
-    while (i < l->n_open && strcmp(l->open[i]->origin, origin) != 0)
+    while (i < l->n_open && (strcmp(l->open[i]->origin.source, of->source) != 0 ||
+                             strcmp(l->open[i]->origin.channel, of->channel) != 0))
         i++;
     return i;
 }
 
-static int add_letter(struct tl_lines *l, const char *origin, uint8_t c)
-{
-    size_t i = find_open(l, origin);
-    if (i == l->n_open) {
-        if (l->n_open == OPEN_MAX)
-            end_line(l, 0);
-        struct open_line *const line = calloc(1, sizeof *line);
-        if (!line)
-            return TL_NOMEM;
-        snprintf(line->origin, sizeof line->origin, "%s", origin);
-        memcpy(line->time, l->time, sizeof line->time);
-        i = l->n_open++;
-        l->open[i] = line;
-    }
-    struct tl_buf *const text = &l->open[i]->text;
-    if (c == '\r')
-        return TL_OK;
-    text->n -= text->n > 0; /* its NUL */
-    if (tl_buf_add(text, (const uint8_t[2]){c == '\n' ? 0 : c, 0}, c == '\n' ? 1 : 2) < 0)
-        return TL_NOMEM;
-    if (c == '\n' || text->n > TEXT_MAX)
-        end_line(l, i);
-    return TL_OK;
-}
+/* ---- characters ------------------------------------------------------------------------------ */
 
 static bool is_letter(uint8_t c)
 {
     return (c >= ' ' && c != 0x7f) || c == '\t' || c == '\n' || c == '\r';
 }
 
-/* Bytes of a payload of `origin` in memory order; 0 if not all are characters. */
-static size_t letters_of(const char *origin, const char *hex, uint8_t out[static LETTERS_MAX])
+/* The origin's open line, or a new one; NULL: out of memory. */
+static struct open_line *line_of(struct tl_lines *l, const struct origin *of, size_t *at)
+{
+    *at = find_open(l, of);
+    if (*at < l->n_open)
+        return l->open[*at];
+    if (l->n_open == OPEN_MAX && end_line(l, 0) < 0)
+        return NULL;
+    struct open_line *const line = calloc(1, sizeof *line);
+    if (!line)
+        return NULL;
+    line->origin = *of;
+    memcpy(line->time, l->time, sizeof line->time);
+    *at = l->n_open++;
+    return l->open[*at] = line;
+}
+
+/* What is no letter is there only where the channel is for text; NULs fill words. */
+static int add_letter(struct tl_lines *l, const struct origin *of, uint8_t c)
+{
+    size_t at;
+    char out[8] = {(char)c};
+    if (c == '\r' || c == '\0')
+        return TL_OK;
+    struct open_line *const line = line_of(l, of, &at);
+    if (!line)
+        return TL_NOMEM;
+    if (c == '\n')
+        return end_line(l, at);
+    if (!is_letter(c))
+        snprintf(out, sizeof out, "\\x%02x", c);
+    line->text.n -= line->text.n > 0; /* its NUL */
+    if (tl_buf_add(&line->text, out, strlen(out) + 1) < 0)
+        return TL_NOMEM;
+    return line->text.n > TEXT_MAX ? end_line(l, at) : TL_OK;
+}
+
+/* Bytes of a payload in memory order; 0 if not all are characters, or the channel has numbers. */
+static size_t letters_of(const struct origin *of, const char *hex, uint8_t out[static LETTERS_MAX])
 {
     size_t n = tl_line_bytes(hex, out, LETTERS_MAX);
-    if (hex[2 * n])
+    const bool text = strcmp(of->form, "text") == 0;
+    if (hex[2 * n] || (of->form[0] && !text))
         return 0;
     for (size_t i = 0; n <= 8 && i < n / 2; i++) { /* a number: reverse the bytes */
         const uint8_t c = out[i];
         out[i] = out[n - 1 - i];
         out[n - 1 - i] = c;
     }
-    if (strcmp(origin, "osd-stm 4") == 0) /* prints: each value is a character */
+    /* This channel prints: each value is a character. */
+    if (strcmp(of->source, "osd-stm") == 0 && strcmp(of->channel, "4") == 0)
         while (n > 1 && out[n - 1] == 0)
             n--;
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n && !text; i++)
         if (!is_letter(out[i]))
             return 0;
     return n;
 }
 
-/* "SOURCE CHANNEL PAYLOAD" */
+/* A record that is a number: its value, or its payload. */
+static int take_number(struct tl_lines *l, const struct origin *of, const char *payload,
+                       const char *value)
+{
+    char number[80];
+    const size_t open = find_open(l, of);
+    const int r = open < l->n_open ? end_line(l, open) : TL_OK;
+    snprintf(number, sizeof number, "0x%.64s%s", payload, strlen(payload) > 64 ? "…" : "");
+    return r < 0 ? r : print(l, l->time, of, *value ? value : number);
+}
+
+/* Is it the wanted channel? That of an STM is behind its master. */
+static bool is_wanted(const struct tl_lines *l, const struct origin *of)
+{
+    const char *const dot = strchr(of->channel, '.');
+    const char *const digits = dot ? dot + 1 : of->channel;
+    char *end;
+    const uint64_t channel = strtoull(digits, &end, 16);
+    return !l->options.one_channel ||
+           (end > digits && *end == '\0' && channel == l->options.channel);
+}
+
+/* "SOURCE CHANNEL PAYLOAD [FORM [VALUE]]" */
 static int take_software(struct tl_lines *l, char *text)
 {
-    char *const space = strrchr(text, ' ');
+    char *words[5] = {"", "", "", "", ""};
+    struct origin of;
     uint8_t letters[LETTERS_MAX];
-    if (!space || space == text)
+    for (size_t i = 0; i < sizeof words / sizeof *words && text; i++)
+        words[i] = strsep(&text, " ");
+    snprintf(of.source, sizeof of.source, "%s", words[0]);
+    snprintf(of.channel, sizeof of.channel, "%s", words[1]);
+    snprintf(of.form, sizeof of.form, "%s", words[3]);
+    if (!*words[2] || !is_wanted(l, &of))
         return TL_OK;
-    *space = 0;
-    const size_t n = letters_of(text, space + 1, letters);
+    const size_t n = letters_of(&of, words[2], letters);
     for (size_t i = 0; i < n; i++)
-        if (add_letter(l, text, letters[i]) < 0)
+        if (add_letter(l, &of, letters[i]) < 0)
             return TL_NOMEM;
-    if (n > 0)
-        return TL_OK;
-    char number[80];
-    const size_t open = find_open(l, text);
-    if (open < l->n_open)
-        end_line(l, open);
-    snprintf(number, sizeof number, "0x%.64s%s", space + 1, strlen(space + 1) > 64 ? "…" : "");
-    print(l, l->time, text, number);
-    return TL_OK;
+    return n > 0 ? TL_OK : take_number(l, &of, words[2], words[4]);
 }
 
 static int take_line(void *context, char *line)
@@ -153,16 +284,17 @@ static int take_line(void *context, char *line)
     case 'S':
         return take_software(l, line + 2);
     case 'H':
-        print(l, l->time, "dwt -", line + 2);
-        return TL_OK;
+        return l->options.one_channel
+                   ? TL_OK
+                   : print(l, l->time, &(struct origin){"dwt", "-", ""}, line + 2);
     case 'G':
         tl_lines_flush(l);
-        print(l, l->time, "gap -", line + 2);
-        return TL_OK;
+        return print(l, l->time, &(struct origin){"gap", "-", ""}, line + 2);
     case '#':
         tl_lines_flush(l);
         strcpy(l->time, "-");
-        fprintf(l->file, "%s\n", line);
+        if (!*l->stream)
+            fprintf(l->file, "%s\n", line);
         return TL_OK;
     default:
         return TL_OK;
@@ -177,7 +309,7 @@ int tl_lines_push(struct tl_lines *l, struct tl_bytes text)
 void tl_lines_flush(struct tl_lines *l)
 {
     while (l->n_open > 0)
-        end_line(l, 0);
+        (void)end_line(l, 0);
 }
 
 void tl_lines_free(struct tl_lines *l)
@@ -186,5 +318,6 @@ void tl_lines_free(struct tl_lines *l)
         return;
     tl_lines_flush(l);
     tl_linewise_fini(&l->lines);
+    tl_buf_fini(&l->row);
     free(l);
 }

@@ -226,9 +226,9 @@ static inline void tl_item_batch_whole(struct tl_item_batch *b, const struct tl_
 /*
  * Append software trace: `size` (0..8) bytes of `value` on `channel` of `source` (static storage).
  */
-static inline void tl_item_batch_software(struct tl_item_batch *b, const char *source,
-                                          uint64_t channel, uint64_t value, unsigned size,
-                                          uint64_t offset)
+static inline struct tl_item *tl_item_batch_software(struct tl_item_batch *b, const char *source,
+                                                     uint64_t channel, uint64_t value,
+                                                     unsigned size, uint64_t offset)
 {
     uint8_t *const payload = tl_item_batch_store(b, sizeof value);
     struct tl_item *const item = tl_item_batch_add(b, TL_ITEM_SOFTWARE, offset);
@@ -238,6 +238,7 @@ static inline void tl_item_batch_software(struct tl_item_batch *b, const char *s
     item->pc = channel;
     item->data = payload;
     item->n = size;
+    return item;
 }
 
 #endif

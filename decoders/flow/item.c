@@ -197,11 +197,23 @@ static int path_text(struct tl_buf *out, const struct tl_item *item, bool ready)
     return rc;
 }
 
+/* The form of a channel, if it is told, and the payload in this form. */
+static uint8_t *put_form(uint8_t *p, const struct tl_item *item)
+{
+    char value[TL_PORT_VALUE];
+    if (item->sub == TL_PORT_UNKNOWN)
+        return p;
+    p = tl_put_text(tl_put_text(p, " "), tl_port_form_name(item->sub));
+    if (item->n <= 8 && tl_port_value(item->sub, tl_item_payload(item), item->n, value))
+        p = tl_put_text(tl_put_text(p, " "), value);
+    return p;
+}
+
 /* Up to 8 bytes are printed as a number, more as bytes in memory order. */
 static int software_text(struct tl_buf *out, const struct tl_item *item)
 {
     const char *const name = item->name ? item->name : "-";
-    if (tl_buf_reserve(out, LINE_MAX_ROOM + strlen(name) + (size_t)item->n * 2) < 0)
+    if (tl_buf_reserve(out, 2 * LINE_MAX_ROOM + strlen(name) + (size_t)item->n * 2) < 0)
         return TL_NOMEM;
     uint8_t *p = out->p + out->n, *const begin = p;
     p = tl_put_text(tl_put_text(tl_put_text(p, "S "), name), " ");
@@ -219,6 +231,7 @@ static int software_text(struct tl_buf *out, const struct tl_item *item)
     else
         for (uint32_t i = item->n; i-- > 0;)
             p = put_digits(p, item->data[i], 2);
+    p = put_form(p, item);
     *p++ = '\n';
     out->n += (size_t)(p - begin);
     return TL_OK;

@@ -9,6 +9,7 @@
 #define TL_FLOW_ITEM_H
 
 #include "base/buf.h"
+#include "base/portform.h"
 #include "flow/block.h"
 
 enum tl_item_kind {
@@ -24,7 +25,8 @@ enum tl_item_kind {
     TL_ITEM_CYCLES,    /* `value` = cycles since the previous count */
     TL_ITEM_EVENT,     /* `value` = hardware event bits */
     TL_ITEM_SOFTWARE,  /* name = source, pc = channel (if HAS_PC; STM: master << 32 | channel),
-                          data[n] = payload: up to 8 bytes as one little-endian value */
+                          data[n] = payload: up to 8 bytes as one little-endian value;
+                          `sub` = tl_port_form, what the channel is for */
     TL_ITEM_GAP, /* `sub` = tl_gap, value = amount lost (if HAS_VALUE), pc (if HAS_PC) = target of a
                     taken change of flow that cannot be followed */
     TL_ITEM_TRACE_ON, /* tracing starts or restarts */
@@ -104,6 +106,15 @@ struct tl_item {
     };
     const char *name; /* SOFTWARE: source ("itm", "stm", "osd-stm", "uart", "ite") */
 };
+
+/* The payload of a SOFTWARE item of up to 8 bytes as a number. */
+static inline uint64_t tl_item_payload(const struct tl_item *item)
+{
+    uint64_t value = 0;
+    for (uint32_t i = 0; i < item->n && i < sizeof value; i++)
+        value |= (uint64_t)item->data[i] << 8 * i;
+    return value;
+}
 
 /* Has an item of this kind a text, one line? */
 static inline bool tl_item_has_text(unsigned kind)

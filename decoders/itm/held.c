@@ -16,6 +16,7 @@ void tl_itm_held_init(struct tl_itm_held *held, const struct tl_source *source)
     held->timing = !known ? TL_ITM_UNKNOWN : control & 2 ? TL_ITM_TIMED : TL_ITM_UNTIMED;
     held->clock.has_global = known && (control >> 10 & 3) != 0;
     held->clock.scale[0] = held->clock.scale[1] = 1;
+    memcpy(held->ports, source->ports, sizeof held->ports);
 }
 
 /* ---- items ----------------------------------------------------------------------------------- */
@@ -39,7 +40,8 @@ static void deliver(struct tl_itm_held *held, const struct tl_held *entry)
     switch ((enum tl_held_kind)entry->kind) {
     case TL_HELD_SOFTWARE:
         tl_item_batch_software(&held->soft->out, "itm", entry->channel, entry->value, entry->size,
-                               entry->offset);
+                               entry->offset)
+            ->sub = held->ports[entry->channel % TL_PORTS];
         break;
     case TL_HELD_EVENT:
         deliver_event(held, entry);

@@ -51,12 +51,13 @@ struct tl_itm_held {
     const struct tl_dwt *dwt;     /* borrowed */
     uint8_t timing;               /* enum tl_itm_timing */
     uint8_t prescale;             /* clock ticks per unit of local timestamps */
+    uint8_t ports[TL_PORTS];      /* enum tl_port_form of each stimulus port */
     struct tl_itm_clock clock;
     uint8_t n;
     struct tl_held v[TL_HELD_MAX];
 };
 
-/* Initialise a zeroed object with ITM_TCR, if `source` has it. */
+/* Initialise a zeroed object with ITM_TCR, if `source` has it, and the forms of its ports. */
 void tl_itm_held_init(struct tl_itm_held *held, const struct tl_source *source);
 
 /* Add `entry`, or deliver it if it need not wait. */

@@ -16,7 +16,7 @@
 #define NAME_ROOM sizeof(((struct tl_register *)0)->name)
 
 /* Keys of a [source] section that have numbers: a misspelt one looks like a register. */
-static const char keys[] = "id clock head";
+static const char keys[] = "id clock head port#";
 
 /* Next word of a list separated by spaces; false: none. */
 static bool next_word(const char **list, char word[static NAME_ROOM])
@@ -117,12 +117,28 @@ static unsigned protocol_of(const struct tl_setup *setup, const struct tl_source
                                                      : TL_PROTO_NONE;
 }
 
+/* Rules for ports of a source that has none. */
+static void check_ports(const struct tl_source *source, unsigned protocol,
+                        void (*report)(void *context, const char *text), void *context)
+{
+    char text[120];
+    for (size_t i = 0; i < TL_PORTS && protocol != TL_PROTO_ITM; i++)
+        if (source->ports[i] != TL_PORT_UNKNOWN) {
+            snprintf(text, sizeof text, "[source %s]: port%zu is ignored: only an ITM has ports",
+                     source->name, i);
+            report(context, text);
+        }
+}
+
 void tl_setup_check_registers(const struct tl_setup *setup,
                               void (*report)(void *context, const char *text), void *context)
 {
     for (size_t i = 0; i < setup->n_sources; i++) {
         const struct tl_source *const source = &setup->sources[i];
-        const char *const list = tl_format_of(protocol_of(setup, source))->registers;
+        const unsigned protocol = protocol_of(setup, source);
+        const char *const list = tl_format_of(protocol)->registers;
+        if (protocol != TL_PROTO_NONE)
+            check_ports(source, protocol, report, context);
         for (size_t k = 0; list && k < source->n_regs; k++) {
             const char *const name = source->regs[k].name;
             char text[160], near[NAME_ROOM] = "";

@@ -12,6 +12,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/portform.h"
 #include "image/image.h"
 #include "setup/clock.h"
 #include "setup/format.h"
@@ -49,6 +50,7 @@ struct tl_source {
     uint32_t vmid;
     struct tl_register regs[TL_SETUP_REGS];
     size_t n_regs;
+    uint8_t ports[TL_PORTS]; /* enum tl_port_form of each stimulus port */
 };
 
 struct tl_setup_image {

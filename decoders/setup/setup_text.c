@@ -7,6 +7,7 @@
 #include "base/args.h"
 #include "setup/ini_text.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -347,12 +348,34 @@ static int take_file_key(struct reading *r, const char *key, const char *value,
     return tl_number_parse(value, &file->head) < 0 ? bad_value(fail, key, value) : TL_OK;
 }
 
+/* Process portN= of a source. Returns TL_NOTFOUND: another key. */
+static int take_port_key(struct tl_source *source, const char *key, const char *value,
+                         struct tl_fail *fail)
+{
+    static const char begin[] = "port";
+    const char *const digits = key + sizeof begin - 1;
+    uint64_t port;
+    if (strncasecmp(key, begin, sizeof begin - 1) != 0 || !isdigit((unsigned char)*digits) ||
+        tl_number_parse(digits, &port) < 0)
+        return TL_NOTFOUND;
+    if (port >= TL_PORTS)
+        return tl_fail_set(fail, TL_BAD, "%.40s: stimulus ports are 0 to %d", key, TL_PORTS - 1);
+    source->ports[port] = (uint8_t)tl_port_form_named(value, strlen(value));
+    if (source->ports[port] == TL_PORT_UNKNOWN)
+        return tl_fail_set(fail, TL_BAD,
+                           "%.40s=%.40s: it is text, hex, u8, u16, u32, i8, i16, i32 or float", key,
+                           value);
+    return TL_OK;
+}
+
 static int take_source_key(struct reading *r, const char *key, const char *value,
                            struct tl_fail *fail)
 {
     struct tl_source *const source = &r->setup->sources[r->source];
     uint64_t number;
-    const int rc = take_file_key(r, key, value, fail);
+    int rc = take_file_key(r, key, value, fail);
+    if (rc == TL_NOTFOUND)
+        rc = take_port_key(source, key, value, fail);
     if (rc != TL_NOTFOUND)
         return rc;
     if (!strcasecmp(key, "protocol")) {
@@ -389,7 +412,7 @@ static int take_source_key(struct reading *r, const char *key, const char *value
         return tl_fail_set(
             fail, TL_BAD,
             "key '%.40s' is not known in [source]: protocol, id, clock, type (or unit), "
-            "core, device, file and head are, and registers, whose value is a number",
+            "core, device, file, head and portN are, and registers, whose value is a number",
             key);
     /* As in the device files of snapshots, the name may be followed by the number: TRCIDR0(0x078).
      */
@@ -558,6 +581,9 @@ int tl_setup_write(const struct tl_setup *setup, struct tl_buf *out)
         for (size_t k = 0; rc == TL_OK && k < s->n_regs; k++)
             rc = tl_buf_printf(out, "%s=0x%llx\n", s->regs[k].name,
                                (unsigned long long)s->regs[k].value);
+        for (size_t k = 0; rc == TL_OK && k < TL_PORTS; k++)
+            if (s->ports[k] != TL_PORT_UNKNOWN)
+                rc = tl_buf_printf(out, "port%zu=%s\n", k, tl_port_form_name(s->ports[k]));
     }
     for (size_t i = 0; rc == TL_OK && i < setup->n_images; i++) {
         const struct tl_setup_image *const m = &setup->images[i];

@@ -4,6 +4,7 @@
 
 #include "base/hash.h"
 #include "image/names.h"
+#include "query/seek_lines.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -339,6 +340,18 @@ static int want_data(struct tl_sought *s, const char *text, struct tl_fail *fail
     return TL_OK;
 }
 
+/* Search in what programs print. */
+static int want_line(struct tl_sought *s, const char *text, struct tl_fail *fail)
+{
+    if (!*text || strlen(text) > TL_LINE_PATTERN)
+        return tl_fail_set(fail, TL_USAGE, "which text? Give 1 to %d bytes of it", TL_LINE_PATTERN);
+    s->kind = TL_FIND_LINE;
+    s->kinds = 1u << TL_ITEM_SOFTWARE | 1u << TL_ITEM_HARDWARE;
+    s->text = text;
+    say(s, "text %.100s", text);
+    return TL_OK;
+}
+
 /* Does a context of the trace have this name? */
 static bool is_process(const struct tl_setup *setup, const char *name)
 {
@@ -407,7 +420,7 @@ static const struct prefix {
 } prefixes[] = {
     {"call:", want_calls},  {"event:", want_event},   {"opcode:", want_opcode},
     {"op:", want_mnemonic}, {"symbol:", want_symbol}, {"process:", want_process},
-    {"data:", want_data},
+    {"data:", want_data},   {"text:", want_line},
 };
 
 static int want_text(struct tl_sought *s, const struct tl_setup *setup, const char *text,
@@ -476,6 +489,8 @@ int tl_sought_init(struct tl_sought *s, struct tl_gen *gen, const struct tl_find
         return want_mnemonic(s, s->own, fail);
     case TL_FIND_OPCODE:
         return want_opcode(s, s->own, fail);
+    case TL_FIND_LINE:
+        return want_line(s, s->own, fail);
     case TL_FIND_TEXT:
         return want_text(s, setup, s->own, fail);
     default:

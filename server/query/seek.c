@@ -9,6 +9,7 @@
 #include "base/pattern.h"
 #include "base/search.h"
 #include "image/names.h"
+#include "query/seek_lines.h"
 #include "shard/stackmark.h"
 
 #include <stdio.h>
@@ -18,6 +19,12 @@
     2048 /* positions that are looked through first when going backward; then 8 times as           \
             many, and so on */
 
+/* Is it decided by the kinds of items where hits can be? */
+static bool is_of_events(const struct tl_sought *sought)
+{
+    return sought->kind == TL_FIND_EVENT || sought->kind == TL_FIND_LINE;
+}
+
 int tl_seek_init(struct tl_seek *s, const struct tl_sought *sought, const struct tl_cut *cut)
 {
     *s = (struct tl_seek){.sought = sought, .cut = cut};
@@ -26,7 +33,7 @@ int tl_seek_init(struct tl_seek *s, const struct tl_sought *sought, const struct
     if (sought->kind == TL_FIND_CALL && !(s->calls = malloc(sizeof *s->calls)))
         return TL_NOMEM;
     /* Without a summary all shards are opened. */
-    if (sought->kind == TL_FIND_EVENT &&
+    if (is_of_events(sought) &&
         tl_cut_summary(cut, 0, UINT64_MAX, &s->summary, &s->shards, NULL) < 0)
         s->shards = 0;
     return TL_OK;
@@ -296,6 +303,7 @@ static bool promising(struct tl_seek *s, const struct tl_view *view, const struc
     const struct tl_sought *const w = s->sought;
     switch (w->kind) {
     case TL_FIND_EVENT:
+    case TL_FIND_LINE:
         return c->kinds & w->kinds;
     case TL_FIND_CALL:
         return calls_promising(s, &view->index, c);
@@ -315,7 +323,7 @@ static bool promising_shard(const struct tl_seek *s, size_t shard)
 {
     const struct tl_buckets *all = &s->summary;
     const struct tl_sought *const w = s->sought;
-    if (w->kind != TL_FIND_EVENT || shard >= s->shards)
+    if (!is_of_events(w) || shard >= s->shards)
         return true;
     struct tl_bucket sought = {0};
     for (uint32_t kinds = w->kinds; kinds; kinds &= kinds - 1) {
@@ -416,6 +424,18 @@ static int seek_backward(struct tl_seek *s, struct tl_view *view, size_t chunk,
     return r;
 }
 
+/* Lines that begin in chunk `k` of shard `i`; the last one also has what is behind the end. */
+static int seek_chunk_lines(struct tl_seek *s, const struct tl_view *view, size_t i, size_t k,
+                            const struct tl_seek_range *range, struct tl_fail *fail)
+{
+    const struct tl_chunk *const c = &view->index.chunks[k];
+    const bool last = i + 1 == s->cut->n_rows && k + 1 == view->index.n_chunks;
+    const uint64_t end = c->first + c->n;
+    const uint64_t from = c->first > range->from ? c->first : range->from;
+    const uint64_t to = last && range->tail ? UINT64_MAX : end < range->to ? end : range->to;
+    return from < to ? tl_seek_lines(s, from, to, fail) : TL_OK;
+}
+
 /* Does it have gaps that the index does not know? */
 static bool has_missing(const struct tl_seek *s, size_t shard)
 {
@@ -442,9 +462,13 @@ int tl_seek_shard(struct tl_seek *s, size_t i, const struct tl_seek_range *range
         const size_t chunk = range->backward ? high - 1 - (k - low) : k;
         if (!all && !promising(s, view, &index->chunks[chunk]))
             continue;
-        r = range->backward ? seek_backward(s, view, chunk, range, window, fail)
-                            : seek_window(s, view, chunk, range, fail);
-        if (r >= 0 && !range->backward)
+        const bool lines = s->sought->kind == TL_FIND_LINE;
+        if (lines)
+            r = seek_chunk_lines(s, view, i, chunk, range, fail);
+        else
+            r = range->backward ? seek_backward(s, view, chunk, range, window, fail)
+                                : seek_window(s, view, chunk, range, fail);
+        if (r >= 0 && (lines || !range->backward))
             r = window(s->context);
     }
     tl_view_put(view);

@@ -16,14 +16,14 @@ struct tl_sought {
     enum tl_find_kind kind; /* never TL_FIND_TEXT */
     const struct tl_image *image;
     const struct tl_image *fixed; /* the same, if its memory never changes; otherwise NULL */
-    const char *text;             /* in `own`, without quotes and prefixes */
+    const char *text;             /* MNEMONIC, OPCODE, LINE: in `own`, without prefixes */
     char *own;                    /* copy of the request's text */
     struct tl_sought_range {      /* PC, SYMBOL: [from, to), in order of `from`, all different */
         uint64_t from, to;
     } * ranges;
     size_t n_ranges;
     uint64_t pc_from, pc_to; /* all of them are within this one */
-    uint32_t kinds;          /* EVENT: bit set of item kinds */
+    uint32_t kinds;          /* EVENT, LINE: bit set of item kinds */
     int gap;                 /* EVENT: only this enum tl_gap; -1: any */
     const char *process;     /* EVENT: only notes that a process of this name runs; NULL: all */
     bool data;               /* EVENT: only notes of accesses to the memory [data_from, data_to) */

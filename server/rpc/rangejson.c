@@ -123,7 +123,9 @@ int tl_run_log(struct tl_call *call, const void *message)
                                             .from = r->begin,
                                             .to = r->to ? r->to : UINT64_MAX,
                                             .limit = r->limit,
-                                            .last = r->last};
+                                            .last = r->last,
+                                            .one_channel = r->one_port,
+                                            .channel = r->port};
     struct tl_soft_log log = {0};
     int rc =
         (unsigned)r->unit >= TL_UNITS

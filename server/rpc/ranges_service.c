@@ -323,6 +323,10 @@ static int run_find(struct tl_call *call, const void *message)
         request.kind = TL_FIND_TEXT;
         request.text = r->text;
         break;
+    case TRACELAKE__V1__FIND_REQUEST__WHAT_LINE:
+        request.kind = TL_FIND_LINE;
+        request.text = r->line;
+        break;
     default:
         return tl_fail_set(tl_call_fail(call), TL_USAGE, "find what? Give a pc, symbol or event");
     }

@@ -298,32 +298,50 @@ static int json_slices(const struct tl_http_request *request, const char *stream
     return rc;
 }
 
-int tl_web_each_stream(struct tl_http_request *request, struct tl_http_response *response,
-                       tl_web_stream *each, void *context)
+int tl_web_streams(const struct tl_http_request *request, tl_web_stream_call *each, void *context,
+                   struct tl_fail *fail)
 {
     const char *const streams = tl_http_query(request, "streams");
     if (!streams || !*streams)
-        return tl_fail_set(&response->fail, TL_USAGE,
+        return tl_fail_set(fail, TL_USAGE,
                            "streams= is missing; name the streams, separated by commas");
     char *const names = strdup(streams);
-    cJSON *const json = cJSON_CreateObject();
-    cJSON *const all = cJSON_AddObjectToObject(json, "streams");
-    int rc = names && all ? TL_OK : TL_NOMEM;
+    int rc = names ? TL_OK : TL_NOMEM;
     unsigned n = 0;
     char *rest = names;
-    for (char *name; rc == TL_OK && (name = strsep(&rest, ","));) {
-        cJSON *one = NULL;
-        if (n++ == MAX_STREAMS)
-            rc = tl_fail_set(&response->fail, TL_USAGE, "no more than %d streams at once",
-                             MAX_STREAMS);
-        else
-            rc = each(request, name, context, &one, &response->fail);
-        if (rc == TL_OK && !cJSON_AddItemToObject(all, name, one)) {
-            cJSON_Delete(one);
-            rc = TL_NOMEM;
-        }
-    }
+    for (char *name; rc == TL_OK && (name = strsep(&rest, ","));)
+        rc = n++ < MAX_STREAMS
+                 ? each(request, name, context, fail)
+                 : tl_fail_set(fail, TL_USAGE, "no more than %d streams at once", MAX_STREAMS);
     free(names);
+    return rc;
+}
+
+struct stream_objects {
+    cJSON *all;
+    tl_web_stream *each;
+    void *context;
+};
+
+static int add_object(const struct tl_http_request *request, const char *stream, void *context,
+                      struct tl_fail *fail)
+{
+    const struct stream_objects *const objects = context;
+    cJSON *one = NULL;
+    const int rc = objects->each(request, stream, objects->context, &one, fail);
+    if (rc < 0 || cJSON_AddItemToObject(objects->all, stream, one))
+        return rc;
+    cJSON_Delete(one);
+    return TL_NOMEM;
+}
+
+int tl_web_each_stream(struct tl_http_request *request, struct tl_http_response *response,
+                       tl_web_stream *each, void *context)
+{
+    cJSON *const json = cJSON_CreateObject();
+    struct stream_objects objects = {cJSON_AddObjectToObject(json, "streams"), each, context};
+    const int rc =
+        objects.all ? tl_web_streams(request, add_object, &objects, &response->fail) : TL_NOMEM;
     if (rc == TL_OK)
         return tl_webjson_respond(response, json);
     cJSON_Delete(json);

@@ -65,11 +65,24 @@ int tl_web_events(struct tl_http_request *request, struct tl_http_response *resp
 /* webroutes.c */
 int tl_web_asset(struct tl_http_request *request, struct tl_http_response *response);
 
+/* weblog.c */
+int tl_web_log(struct tl_http_request *request, struct tl_http_response *response);
+
 /* weblanes.c */
 int tl_web_at(struct tl_http_request *request, struct tl_http_response *response);
-int tl_web_log(struct tl_http_request *request, struct tl_http_response *response);
 int tl_web_states(struct tl_http_request *request, struct tl_http_response *response);
 int tl_web_counters(struct tl_http_request *request, struct tl_http_response *response);
+
+/* The range of a lane: from, to, and axis, insn or time. TL_USAGE. */
+TL_MUST_USE int tl_web_lane_span(const struct tl_http_request *request, enum tl_range_unit *axis,
+                                 uint64_t *from, uint64_t *to, struct tl_fail *fail);
+
+/* Call `each` for each stream in `streams=NAME,NAME…`, until a result < 0, which is returned.
+ * TL_USAGE: none, or too many. */
+typedef int tl_web_stream_call(const struct tl_http_request *request, const char *stream,
+                               void *context, struct tl_fail *fail);
+TL_MUST_USE int tl_web_streams(const struct tl_http_request *request, tl_web_stream_call *each,
+                               void *context, struct tl_fail *fail);
 
 /*
  * Answer for each stream in `streams=NAME,NAME…`: an object with the result of `each` for every

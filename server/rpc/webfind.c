@@ -47,8 +47,13 @@ static int parse_kind(const struct tl_http_request *request, struct tl_find_requ
         const char *name;
         enum tl_find_kind kind;
     } kinds[] = {
-        {"pc", TL_FIND_PC},     {"symbol", TL_FIND_SYMBOL},     {"event", TL_FIND_EVENT},
-        {"call", TL_FIND_CALL}, {"mnemonic", TL_FIND_MNEMONIC}, {"opcode", TL_FIND_OPCODE},
+        {"pc", TL_FIND_PC},
+        {"symbol", TL_FIND_SYMBOL},
+        {"event", TL_FIND_EVENT},
+        {"call", TL_FIND_CALL},
+        {"mnemonic", TL_FIND_MNEMONIC},
+        {"opcode", TL_FIND_OPCODE},
+        {"text", TL_FIND_LINE},
         {"q", TL_FIND_TEXT},
     };
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
@@ -59,7 +64,7 @@ static int parse_kind(const struct tl_http_request *request, struct tl_find_requ
     }
     return tl_fail_set(fail, TL_USAGE,
                        "find what? Give pc=ADDR[:ADDR], symbol=NAME, event=KIND, call=NAME, "
-                       "mnemonic=TEXT, opcode=DIGITS or q=TEXT");
+                       "mnemonic=TEXT, opcode=DIGITS, text=WORD or q=TEXT");
 }
 
 static int parse_find(const struct tl_http_request *request, struct tl_find_request *find,

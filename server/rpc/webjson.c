@@ -372,21 +372,17 @@ cJSON *tl_webjson_slices(const struct tl_slices *slices)
 
 static cJSON *log_row(const struct tl_soft_entry *e)
 {
-    char channel[40];
+    char channel[TL_SOFT_CHANNEL];
     cJSON *const o = cJSON_CreateObject();
-    if (strcmp(e->source, "stm") == 0)
-        snprintf(channel, sizeof channel, "%" PRIx64 ".%" PRIx64, e->channel >> 32,
-                 e->channel & UINT32_MAX);
-    else
-        snprintf(channel, sizeof channel, "%" PRIx64, e->channel);
-    return tl_webjson_complete(o, tl_webjson_u64(o, "at", e->at) &&
-                                      tl_webjson_u64(o, "last", e->last) &&
-                                      (!e->has_time || tl_webjson_u64(o, "time", e->time)) &&
-                                      tl_webjson_text(o, "source", e->source) &&
-                                      (!e->has_channel || tl_webjson_text(o, "channel", channel)) &&
-                                      tl_webjson_u64(o, "records", e->records) &&
-                                      (e->is_text || tl_webjson_u64(o, "size", e->size)) &&
-                                      tl_webjson_text(o, e->is_text ? "text" : "value", e->text));
+    return tl_webjson_complete(
+        o, tl_webjson_u64(o, "at", e->at) && tl_webjson_u64(o, "last", e->last) &&
+               (!e->has_time || tl_webjson_u64(o, "time", e->time)) &&
+               tl_webjson_text(o, "source", e->source) &&
+               (!e->has_channel || tl_webjson_text(o, "channel", tl_soft_channel(e, channel))) &&
+               (!e->form || tl_webjson_text(o, "form", tl_port_form_name(e->form))) &&
+               tl_webjson_u64(o, "records", e->records) &&
+               (e->is_text || tl_webjson_u64(o, "size", e->size)) &&
+               tl_webjson_text(o, e->is_text ? "text" : "value", e->text));
 }
 
 cJSON *tl_webjson_log(const struct tl_soft_log *log)

@@ -7,39 +7,13 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-static int axis_of(const struct tl_http_request *request, enum tl_range_unit *axis, uint64_t *from,
-                   uint64_t *to, struct tl_fail *fail)
+int tl_web_lane_span(const struct tl_http_request *request, enum tl_range_unit *axis,
+                     uint64_t *from, uint64_t *to, struct tl_fail *fail)
 {
     const int rc = tl_web_span(request, axis, from, to, fail);
     if (rc < 0 || *axis != TL_UNIT_BYTE)
         return rc;
     return tl_fail_set(fail, TL_USAGE, "axis=byte; it is insn or time");
-}
-
-/* ---- log ------------------------------------------------------------------------------------- */
-
-static int json_log(const struct tl_http_request *request, const char *stream, void *context,
-                    cJSON **out, struct tl_fail *fail)
-{
-    struct tl_soft_request *const wanted = context;
-    struct tl_soft_log log;
-    wanted->stream = stream;
-    int rc = tl_lake_log(tl_web_lake(request), wanted, &log, fail);
-    if (rc >= 0 && !(*out = tl_webjson_log(&log)))
-        rc = TL_NOMEM;
-    tl_soft_log_fini(&log);
-    return rc;
-}
-
-int tl_web_log(struct tl_http_request *request, struct tl_http_response *response)
-{
-    struct tl_soft_request log = {.trace = request->part[0]};
-    const struct tl_http_arg args[] = {
-        {"limit", TL_HTTP_U32, &log.limit}, {"last", TL_HTTP_FLAG, &log.last}, {0}};
-    int rc = axis_of(request, &log.unit, &log.from, &log.to, &response->fail);
-    if (rc >= 0)
-        rc = tl_http_args(request, args, &response->fail);
-    return rc < 0 ? rc : tl_web_each_stream(request, response, json_log, &log);
 }
 
 /* ---- what runs at a time --------------------------------------------------------------------- */
@@ -116,7 +90,7 @@ static int lane_request(const struct tl_http_request *request, struct tl_lane_re
 {
     const struct tl_http_arg columns[] = {{"columns", TL_HTTP_U32, &out->columns}, {0}};
     *out = (struct tl_lane_request){.trace = request->part[0]};
-    int rc = axis_of(request, &out->axis, &out->from, &out->to, fail);
+    int rc = tl_web_lane_span(request, &out->axis, &out->from, &out->to, fail);
     if (rc >= 0)
         rc = tl_http_args(request, columns, fail);
     return rc;

@@ -81,7 +81,7 @@ static int ready(struct tl_http_request *request, struct tl_http_response *respo
 
 /* Arguments that several take. */
 #define SPAN    "unit, axis, from, to"
-#define FIND    "pc, symbol, event, call, mnemonic, opcode, q, at, skip, backward, count, limit"
+#define FIND    "pc, symbol, event, call, mnemonic, opcode, text, q, at, skip, backward, count, limit"
 #define PROFILE SPAN ", callers, nodes"
 
 const struct tl_route tl_http_routes[] = {
@@ -112,7 +112,8 @@ const struct tl_route tl_http_routes[] = {
     {TRACE "/slices", TL_ROLE_READ, tl_web_trace_slices, TL_LONG,
      .query = "streams, " SPAN ", columns"},
     {TRACE "/at", TL_ROLE_READ, tl_web_at, TL_LONG, .query = "streams, time"},
-    {TRACE "/log", TL_ROLE_READ, tl_web_log, TL_LONG, .query = "streams, " SPAN ", limit, last"},
+    {TRACE "/log", TL_ROLE_READ, tl_web_log, TL_LONG,
+     .query = "streams, " SPAN ", limit, last, port, format"},
     {TRACE "/states", TL_ROLE_READ, tl_web_states, TL_LONG, .query = "streams, " SPAN ", columns"},
     {TRACE "/counters", TL_ROLE_READ, tl_web_counters, TL_LONG,
      .query = "streams, " SPAN ", columns"},

@@ -213,6 +213,7 @@ def offered(lab):
         'materialise': ['more'], 'seal': ['more'], 'redecode': ['more'], 'verify': ['sim'], 'images': [],
         'retain': [], 'get': ['sim/cs.10', '--insn', '0:10'], 'raw': ['sim', '-o', lab.path('bytes')],
         'find': ['sim/cs.10', '--event', 'exception'], 'stats': ['sim/cs.10'], 'profile': ['sim'], 'coverage': ['sim'],
+        'log': ['sim/cs.10'],
         'diff': ['sim/cs.10', 'sim/cs.12'], 'call': ['sim/cs.10', '--insn', '100'], 'tail': ['sim/cs.10'],
         'token': ['list', '--tokens', lab.path('tokens')],
         'dump': [lab.path('a.zstf')], 'check': [lab.path('a.zstf')],

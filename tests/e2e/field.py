@@ -202,15 +202,54 @@ def cortex_m_manual(lab):
         text = manual.read()
     config = file(lab, 'board.ini', re.search(r'(?s)```ini\n(.*?)```', text).group(1))
     turn = '0e0f10' 'c00a' '1710020008' '0e0f20' 'c005' '0e0030' '1700010008' '0141' '010a' 'c064'
+    turn += ''.join('19%02x' % byte for byte in b'Fault\n')
     swo = file(lab, 'swo.bin', bytes.fromhex(turn) * 20)
     push = re.search(r'(?m)^    tracelake (push .*)$', text).group(1).replace(' --image app.elf', '')
     lab.start()
     lab.run(*push.replace('board.ini', config).replace('swo.bin', swo).split())
-    answers = {a: lab.run(*a.split()).text() for a in re.findall(r'`tracelake ((?:get|profile|find) [^`]*)`', text)}
-    check(len(answers) == 3, answers)
-    for command, wanted in (('get', ' itm 0 A\n'), ('profile', ' '), ('find', 'exception enter 15 SysTick')):
+    answers = {a: lab.run(*a.split()).text() for a in re.findall(r'`tracelake ((?:get|profile|find|log) [^`]*)`', text)}
+    for command, wanted in (('get', ' itm 0 A\n'), ('profile', ' '), ('find run1/cs.00 --event', 'exception enter 15 SysTick'),
+                            ('find run1/cs.00 text:', 'itm 3 Fault'), ('log run1', ' itm 3 Fault\n')):
         found = [answer for ask, answer in answers.items() if ask.startswith(command)]
-        check(len(found) == 1 and wanted in found[0], command, found)
+        check(found and wanted in found[0], command, found)
+
+
+@test
+def itm_ports(lab):
+    """What the setup tells of stimulus ports is how they are shown, found and exported."""
+    config = file(lab, 'ports.ini', '[trace]\nformat=itm\nclock=1000000\n[source cs.00]\nprotocol=itm\n'
+                  'port3=text\nport4=i16\nport5=float\n')
+    lab.start()
+    say = ''.join('19%02x' % byte for byte in b'a, "b"\x01\n')
+    data = bytes.fromhex('22feff' '2b0000c03f' + say + '0178' '010a' 'c064')
+    push_itm(lab, 'p', data, '--config', config)
+    local = lab.run('decode', '--config', config, '--text', lab.path('p.bin')).text()
+    check('S itm 4 fffe i16 -2\nS itm 5 3fc00000 float 1.5\nS itm 3 61 text\n' in local, local)
+    check(lab.run('get', 'p/cs.00', '--text').text() == local, 'stored')
+    lab.run('decode', '--config', config, '--out', lab.path('o'), lab.path('p.bin'))
+    again = lab.run('decode', '--format', 'stf', '--text', lab.path('o/cs.00.zstf')).text()
+    check([line for line in again.split('\n') if line[:1] == 'S'] ==
+          [line for line in local.split('\n') if line[:1] == 'S'], again)
+    lines = lab.run('log', 'p').text().split('\n')
+    check(lines == ['# stream cs.00', '100 itm 4 -2', '100 itm 5 1.5', '100 itm 3 a, "b"\\x01', '100 itm 0 x', ''], lines)
+    head = 'stream,time,seconds,source,channel,form,text\n'
+    check(lab.run('log', 'p/cs.00', '--csv').text() == head + 'cs.00,100,0.000100000,itm,4,i16,-2\n'
+          'cs.00,100,0.000100000,itm,5,float,1.5\ncs.00,100,0.000100000,itm,3,text,"a, ""b""\\x01"\n'
+          'cs.00,100,0.000100000,itm,0,,x\n', lab.run('log', 'p/cs.00', '--csv').text())
+    one = lab.run('log', 'p', '--port', '4', '--json').text()
+    check(json.loads(one) == {'stream': 'cs.00', 'time': 100, 'seconds': '0.000100000', 'source': 'itm', 'channel': '4',
+                              'form': 'i16', 'text': '-2'}, one)
+    with urllib.request.urlopen(lab.url + '/api/v1/traces/p/log?streams=cs.00&port=5&format=csv', timeout=60) as reply:
+        check(reply.read().decode() == 'stream,position,time,seconds,source,channel,form,text\n'
+              'cs.00,1,100000,0.000100000,itm,5,float,1.5\n' and reply.headers['content-type'].startswith('text/csv'))
+    log = ask(lab, 'p/log?streams=cs.00')['streams']['cs.00']['entries']
+    check([(e.get('form'), e.get('value', e.get('text'))) for e in log] ==
+          [('i16', '-2'), ('float', '1.5'), ('text', 'a, "b"\\x01'), (None, 'x')], log)
+    for how in (['text:A*b'], ['--text', 'a, "B']):
+        found = lab.run('find', 'p/cs.00', *how, '--json').text()
+        check([h['text'] for h in json.loads(found)['hits']] == ['itm 3 a, "b"\\x01'], found)
+    check(ask(lab, 'p/find?text=1.5')['hits'][0]['insn'] == 1, 'HTTP')
+    lab.fails(2, 'port', 'log', 'p', '--port', 'x')
 
 
 def cobs(data):

@@ -103,6 +103,41 @@ static void prescaled_local_time(void **state)
     }
 }
 
+/* What the setup tells of a port stands behind the payload, and a value that fits it. */
+static void ports_by_rule(void **state)
+{
+    static const struct {
+        enum tl_port_form form;
+        uint8_t bytes[5];
+        const char *text;
+    } cases[] = {
+        {TL_PORT_TEXT, {0x19, 'A'}, "S itm 3 41 text\n"},
+        {TL_PORT_U32, {0x1b, 42, 0, 0, 0}, "S itm 3 0000002a u32 42\n"},
+        {TL_PORT_U32, {0x19, 255}, "S itm 3 ff u32 255\n"},
+        {TL_PORT_U8, {0x1a, 0xff, 0}, "S itm 3 00ff u8 255\n"},
+        {TL_PORT_U8, {0x1a, 0, 1}, "S itm 3 0100 u8\n"},
+        {TL_PORT_I16, {0x1a, 0xfe, 0xff}, "S itm 3 fffe i16 -2\n"},
+        {TL_PORT_I16, {0x1b, 0xfe, 0xff, 0xff, 0xff}, "S itm 3 fffffffe i16 -2\n"},
+        {TL_PORT_I16, {0x1b, 0xfe, 0xff, 0, 0}, "S itm 3 0000fffe i16\n"},
+        {TL_PORT_I32, {0x19, 0x80}, "S itm 3 80 i32 -128\n"},
+        {TL_PORT_I8, {0x19, 0x80}, "S itm 3 80 i8 -128\n"},
+        {TL_PORT_FLOAT, {0x1b, 0, 0, 0xc0, 0x3f}, "S itm 3 3fc00000 float 1.5\n"},
+        {TL_PORT_FLOAT, {0x1b, 0xcd, 0xcc, 0xcc, 0x3d}, "S itm 3 3dcccccd float 0.1\n"},
+        {TL_PORT_FLOAT, {0x1b, 0, 0, 0x80, 0xff}, "S itm 3 ff800000 float -inf\n"},
+        {TL_PORT_FLOAT, {0x1a, 0, 0}, "S itm 3 0000 float\n"},
+        {TL_PORT_HEX, {0x1a, 0x34, 0x12}, "S itm 3 1234 hex 0x1234\n"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        static const uint8_t sizes[] = {0, 2, 3, 5};
+        struct tl_source ruled = source;
+        struct stream_result r;
+        ruled.ports[3] = (uint8_t)cases[i].form;
+        run_stream(&tl_itm_ops, &ruled, cases[i].bytes, sizes[cases[i].bytes[0] & 3], 0, &r);
+        assert_string_equal((char *)r.text.p, cases[i].text);
+        free_stream(&r);
+    }
+}
+
 /* High halves of global timestamps that are neither of 48 nor of 64 bits lose nothing else. */
 static void odd_global_time(void **state)
 {
@@ -300,15 +335,11 @@ static void real_captures(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_kind_of_packet),
-        cmocka_unit_test(local_time_of_packets),
-        cmocka_unit_test(no_local_time),
-        cmocka_unit_test(prescaled_local_time),
-        cmocka_unit_test(odd_global_time),
-        cmocka_unit_test(bad_bytes_are_dropped),
-        cmocka_unit_test(begins_at_the_first_byte),
-        cmocka_unit_test(any_bytes_any_chunking),
-        cmocka_unit_test(synchronisation_amid_a_packet),
+        cmocka_unit_test(every_kind_of_packet),   cmocka_unit_test(local_time_of_packets),
+        cmocka_unit_test(no_local_time),          cmocka_unit_test(prescaled_local_time),
+        cmocka_unit_test(ports_by_rule),          cmocka_unit_test(odd_global_time),
+        cmocka_unit_test(bad_bytes_are_dropped),  cmocka_unit_test(begins_at_the_first_byte),
+        cmocka_unit_test(any_bytes_any_chunking), cmocka_unit_test(synchronisation_amid_a_packet),
         cmocka_unit_test(real_captures),
     };
     return cmocka_run_group_tests_name("itm", tests, NULL, NULL);

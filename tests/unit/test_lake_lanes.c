@@ -200,6 +200,128 @@ static void values_are_no_text(void **state)
     capture_free(&c);
 }
 
+/* ---- ports by rule, and searches in what is printed ----------------------------------------- */
+
+static void put_letters(struct tl_buf *out, unsigned port, const char *text)
+{
+    for (; *text; text++)
+        assert_int_equal(tl_buf_add(out, (uint8_t[]){(uint8_t)(port << 3 | 1), (uint8_t)*text}, 2),
+                         TL_OK);
+}
+
+static void put_word(struct tl_buf *out, unsigned port, uint32_t value)
+{
+    uint8_t packet[5] = {(uint8_t)(port << 3 | 3)};
+    tl_put_le32(packet + 1, value);
+    assert_int_equal(tl_buf_add(out, packet, sizeof packet), TL_OK);
+}
+
+enum { ROUNDS = 4000 };
+
+/* Port 3 has lines torn apart by port 4's numbers, and by samples of the program counter. */
+static void itm_capture(struct capture *c)
+{
+    static const uint8_t sample[] = {0x17, 0, 1, 0, 8};
+    static const char setup[] = "[trace]\nformat=itm\nclock=1000000\n[source cs.00]\nprotocol=itm\n"
+                                "port3=text\nport4=i32\n";
+    *c = (struct capture){0};
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        char text[40];
+        snprintf(text, sizeof text, "round %u: %s\n", i, i % 1000 == 999 ? "Fault \x1b" : "good");
+        for (size_t k = 0; text[k]; k++) {
+            put_letters(&c->bytes, 3, (char[]){text[k], 0});
+            if (k % 8 == 3)
+                put_word(&c->bytes, 4, -i);
+        }
+        assert_int_equal(tl_buf_add(&c->bytes, sample, sizeof sample), TL_OK);
+        assert_int_equal(tl_buf_add(&c->bytes, (uint8_t[]){0x60}, 1), TL_OK);
+    }
+    assert_int_equal(tl_buf_add(&c->setup, setup, sizeof setup), TL_OK);
+}
+
+static void check_ports(void)
+{
+    struct tl_soft_log log;
+    struct tl_soft_request request = {.trace = "itm",
+                                      .stream = "cs.00",
+                                      .to = UINT64_MAX,
+                                      .limit = 10000,
+                                      .one_channel = true,
+                                      .channel = 3};
+    ask(&request, &log);
+    assert_int_equal(log.n, ROUNDS);
+    assert_true(log.time_is_ns);
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        char text[40];
+        snprintf(text, sizeof text, "round %u: %s", i, i % 1000 == 999 ? "Fault \\x1b" : "good");
+        assert_string_equal(log.entries[i].text, text);
+        assert_int_equal(log.entries[i].form, TL_PORT_TEXT);
+        /* Between timestamps time is estimated. */
+        assert_in_range(log.entries[i].time + 6000, UINT64_C(6000) * i, UINT64_C(6000) * (i + 3));
+    }
+    tl_soft_log_fini(&log);
+    request.channel = 4;
+    request.limit = 10;
+    request.last = true;
+    ask(&request, &log);
+    assert_int_equal(log.n, 10);
+    for (unsigned i = 5; i < 10; i++) {
+        assert_string_equal(log.entries[i].text, i < 7 ? "-3998" : "-3999");
+        assert_false(log.entries[i].is_text);
+    }
+    tl_soft_log_fini(&log);
+}
+
+/* Positions of lines: of each round's first letter. */
+static void check_found(const char *stream, const char *text, bool backward, unsigned step,
+                        unsigned n)
+{
+    struct tl_found found;
+    struct tl_fail fail = {0};
+    uint64_t last = backward ? UINT64_MAX : 0;
+    const struct tl_find_request request = {.trace = "itm",
+                                            .stream = stream,
+                                            .kind = TL_FIND_TEXT,
+                                            .text = text,
+                                            .to = UINT64_MAX,
+                                            .limit = 10000,
+                                            .backward = backward,
+                                            .count = true};
+    if (tl_lake_find(lake, &request, &found, &fail) < 0)
+        fail_msg("%s", fail.text);
+    assert_int_equal(found.n, n);
+    assert_int_equal(found.total, n);
+    for (unsigned i = 0; i < n; i++) {
+        char line[64];
+        const unsigned round = step * (backward ? n - i : i + 1) - 1;
+        snprintf(line, sizeof line, "itm 3 round %u: %s", round,
+                 round % 1000 == 999 ? "Fault \\x1b" : "good");
+        assert_string_equal(found.hits[i].text, line);
+        assert_true(i == 0 ||
+                    (backward ? found.hits[i].at.insn < last : found.hits[i].at.insn > last));
+        last = found.hits[i].at.insn;
+    }
+    tl_found_fini(&found);
+}
+
+static void ports_by_rule(void **state)
+{
+    struct capture c;
+    (void)state;
+    itm_capture(&c);
+    push_all(lake, "itm", &c, 1000);
+    assert_int_equal(wait_done(lake, "itm"), TL_TRACE_SEALED);
+    check_ports();
+    for (int backward = 0; backward < 2; backward++) {
+        check_found("cs.00", "text:fault", backward, 1000, ROUNDS / 1000);
+        check_found("", "text:fault", backward, 1000, ROUNDS / 1000);
+        check_found("cs.00", "text:ROUND*: ", backward, 1, ROUNDS);
+        check_found("cs.00", "text:round 399?:*f*", backward, 4000, 1);
+        check_found("cs.00", "text:no such", backward, 1, 0);
+    }
+    capture_free(&c);
+}
+
 /* ---- states and counters ----------------------------------------------------------------------
  */
 
@@ -376,6 +498,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(prints_are_lines, set_up, tear_down),
         cmocka_unit_test_setup_teardown(values_are_no_text, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(ports_by_rule, set_up, tear_down),
         cmocka_unit_test_setup_teardown(states_are_the_core_s, set_up, tear_down),
         cmocka_unit_test_setup_teardown(cycles_are_counted, set_up, tear_down),
     };

@@ -10,6 +10,7 @@
 #include "image/elf_places.h"
 #include "import/bundle.h"
 #include "setup/ini_text.h"
+#include "setup/registers.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,6 +51,47 @@ static void clock_of_the_system(void **state)
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         char line[80];
         snprintf(line, sizeof line, "[trace]\nformat=perf\ntime_conv=%s\n", bad[i]);
+        tl_setup_init(&s);
+        assert_int_equal(tl_setup_parse(&s, line, strlen(line), &fail), TL_BAD);
+        tl_setup_fini(&s);
+    }
+}
+
+static void note_report(void *context, const char *text)
+{
+    assert_int_equal(tl_buf_printf(context, "%s\n", text), TL_OK);
+}
+
+static void ports(void **state)
+{
+    static const char text[] =
+        "[trace]\nformat=tpiu\n[source cs.01]\nprotocol=itm\nport3=text\n"
+        "PORT31=U32\nport255=float\n[source cs.10]\nprotocol=etm4\nport1=i8\n";
+    struct tl_setup s, again;
+    struct tl_fail fail;
+    struct tl_buf out = {0}, reports = {0};
+    tl_setup_init(&s);
+    assert_int_equal(tl_setup_parse(&s, text, sizeof text - 1, &fail), TL_OK);
+    assert_int_equal(tl_setup_write(&s, &out), TL_OK);
+    tl_setup_init(&again);
+    assert_int_equal(tl_setup_parse(&again, (const char *)out.p, out.n, &fail), TL_OK);
+    const uint8_t *const forms = again.sources[0].ports;
+    assert_int_equal(forms[3], TL_PORT_TEXT);
+    assert_int_equal(forms[31], TL_PORT_U32);
+    assert_int_equal(forms[255], TL_PORT_FLOAT);
+    assert_int_equal(forms[0], TL_PORT_UNKNOWN);
+    tl_setup_check_registers(&again, note_report, &reports);
+    assert_int_equal(tl_buf_add(&reports, "", 1), TL_OK);
+    assert_string_equal((char *)reports.p,
+                        "[source cs.10]: port1 is ignored: only an ITM has ports\n");
+    tl_setup_fini(&again);
+    tl_setup_fini(&s);
+    tl_buf_fini(&out);
+    tl_buf_fini(&reports);
+    static const char *const bad[] = {"port256=text", "port3=words", "port3=", "port3=1"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        char line[80];
+        snprintf(line, sizeof line, "[trace]\nformat=itm\n[source cs.01]\n%s\n", bad[i]);
         tl_setup_init(&s);
         assert_int_equal(tl_setup_parse(&s, line, strlen(line), &fail), TL_BAD);
         tl_setup_fini(&s);
@@ -734,6 +776,7 @@ static void real_snapshots(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ports),
         cmocka_unit_test(formats_and_options),
         cmocka_unit_test(clock_of_the_system),
         cmocka_unit_test(text_there_and_back),

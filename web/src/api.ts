@@ -192,6 +192,13 @@ export function rangeUrl(
   return `${streamPath(id, stream)}/range?unit=${unit}&from=${from}&to=${to}&format=${format}`;
 }
 
+/** The log of a view, as far as it is listed, for a spreadsheet. */
+export function logUrl(trace: Ref, streams: readonly string[], axis: Axis, from: number, to: number): string {
+  const epoch = epochOn(trace, axis);
+  const where = `axis=${axis}&from=${absolute(epoch, from)}&to=${absolute(epoch, Math.ceil(to)) || 1n}`;
+  return `${tracePath(trace.id)}/log?streams=${streams.map(encodeURIComponent).join(",")}&${where}&limit=10000&format=csv`;
+}
+
 export function tileUrl(trace: Ref, generation: number, tile: TileId): string {
   const lane = tile.stripe * STRIPE_LANES;
   const before = epochOn(trace, tile.axis) / (BigInt(TILE_BUCKETS) << BigInt(2 * tile.level));

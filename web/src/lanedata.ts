@@ -144,8 +144,9 @@ type Json = Record<string, unknown>;
 const rows = (value: unknown): Json[] => (Array.isArray(value) ? value as Json[] : []);
 const text = (value: unknown): string => (typeof value === "string" ? value : "");
 
+/** A number in the form that the setup gives its port, or the payload. */
 function valueText(e: Json): string {
-  const size = Number(e.size ?? 0);
+  const size = text(e.value).startsWith("0x") ? Number(e.size ?? 0) : 0;
   return size > 0 ? `${text(e.value)} (${bytes(size)})` : text(e.value);
 }
 

@@ -82,7 +82,10 @@ static bool parse_software(struct tl_bytes line, struct tl_buf *data, struct tl_
     const char *const name = source_name(word(&line));
     const struct tl_bytes channel = word(&line);
     const struct tl_bytes payload = word(&line);
-    *out = (struct tl_item){.kind = TL_ITEM_SOFTWARE, .name = name};
+    const struct tl_bytes form = word(&line);
+    *out = (struct tl_item){.kind = TL_ITEM_SOFTWARE,
+                            .sub = (uint16_t)tl_port_form_named((const char *)form.p, form.n),
+                            .name = name};
     if (!name || payload.n % 2 != (is(payload, "-") ? 1 : 0))
         return false;
     if (number(channel, 16, &out->pc))

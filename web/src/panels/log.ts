@@ -2,6 +2,7 @@
 // The software trace in view, line by line, synchronized with the cursor in both directions.
 import { html, type TemplateResult } from "lit-html";
 import { ref } from "lit-html/directives/ref.js";
+import { logUrl } from "../api.ts";
 import type { App } from "../app.ts";
 import { timeText } from "../describe.ts";
 import { grouped } from "../format.ts";
@@ -40,11 +41,13 @@ export class LogPanel {
     }
     if (time) rows.sort((a, b) => a.time! - b.time!);
     const several = software.length > 1;
+    const csv = logUrl(s.trace, software.slice(0, 16).map((x) => x.stream.name), s.view.axis, s.view.from, s.view.to);
     const here = this.nearest(s, rows, time);
     const hint = rows.length > 0 ? "" : missing ? "Loading…" : "There is no software trace in view.";
     return html`${hint ? html`<p class="muted hint">${hint}</p>` : ""}
       ${more ? html`<p class="muted hint">Not all entries in view are listed: zoom in to see the rest.</p>` : ""}
       ${!time && streams.some((x) => isSoftware(x.protocol) && x.hasTime) ? html`<p class="muted hint">On the time axis (T) the entries of all lanes are listed together.</p>` : ""}
+      ${rows.length > 0 ? html`<p class="hint"><a class="action" download="log.csv" href=${csv}>CSV</a></p>` : ""}
       <ol class="log" tabindex="0" aria-label="Log" @keydown=${(e: KeyboardEvent) => this.key(e, rows, here)}>
       ${rows.map((row, i) => html`<li class=${i === here ? "here" : ""} ${i === here ? ref((el) => this.follow(el, row)) : ""}>
         <button class="plain" tabindex="-1" aria-current=${i === here ? "true" : "false"} @click=${() => this.go(row)}>
