@@ -22,6 +22,7 @@ static int make_decoder(struct tl_feeds *l, struct tl_feed *feed, uint64_t offse
 {
     struct tl_fail fail = {.text = "cannot be decoded"};
     feed->refused_at = offset;
+    feed->out.image = l->image;
     if (!feed->out.stream.source)
         return TL_OK;
     const int rc =
@@ -142,6 +143,8 @@ int tl_feeds_finish(struct tl_feeds *l)
         struct tl_feed *const feed = l->v[i];
         if (feed->decoder)
             rc = feed->decoder->ops->finish(feed->decoder);
+        if (feed->decoder && rc >= 0)
+            rc = tl_stream_out_doubt(&feed->out);
         else if (feed->out.stream.source && feed->refused_bytes)
             rc = tl_stream_out_loss(&feed->out, feed->refused, feed->refused_at,
                                     feed->refused_bytes);
@@ -176,6 +179,7 @@ void tl_feeds_state(struct tl_feeds *l, struct tl_state *s)
             return;
         tl_state_u64(s, &feed->refused_at);
         tl_state_u64(s, &feed->refused_bytes);
+        tl_doubts_state(&feed->out.doubts, &feed->out.way, s);
         if (feed->decoder && feed->decoder->ops->state)
             feed->decoder->ops->state(feed->decoder, s);
         else if (feed->decoder)

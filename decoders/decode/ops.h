@@ -63,6 +63,9 @@ TL_MUST_USE int tl_decode_reread(const struct tl_decode *decode, uint64_t offset
 #define TL_LOSS_OVERFLOW "trace unit overflow"
 #define TL_LOSS_DISCARD  "trace unit discard"
 #define TL_LOSS_NO_ID    "no trace ID yet"
+/* Faults that depend on the program: another one ran, or bytes are damaged. */
+#define TL_LOSS_MISFIT                                                                             \
+    "trace and program do not fit (another image, or encoder options that --config lacks)"
 /* A fault of the store. */
 #define TL_LOSS_STORED "raw bytes are damaged or missing"
 
@@ -121,8 +124,8 @@ struct tl_stream_ops {
     int (*push)(struct tl_stream_decoder *decoder, const struct tl_run *run);
     int (*finish)(struct tl_stream_decoder *decoder);
     void (*destroy)(struct tl_stream_decoder *decoder); /* accepts NULL */
-    /* Bytes are missing between those of `last`, which is finished, and those of `decoder`, which is
-     * new: take over what the trace tells by differences only. NULL: there is nothing such. */
+    /* Bytes are missing between those of `last`, which is finished, and those of `decoder`, which
+     * is new: take over what the trace tells by differences only. NULL: there is nothing such. */
     void (*resume)(struct tl_stream_decoder *decoder, const struct tl_stream_decoder *last);
     /* Deliver pending items, at the end of the container's push. NULL: none are ever pending. */
     int (*flush)(struct tl_stream_decoder *decoder);
@@ -169,7 +172,7 @@ struct tl_split_ops {
 };
 
 extern const struct tl_decode_ops tl_coresight_ops; /* "tpiu", and single sources */
-extern const struct tl_decode_ops tl_orbflow_ops; /* "orbflow" */
+extern const struct tl_decode_ops tl_orbflow_ops;   /* "orbflow" */
 extern const struct tl_decode_ops tl_osd_ops;       /* "di" */
 extern const struct tl_decode_ops tl_stf_ops;       /* "stf" */
 extern const struct tl_decode_ops tl_perf_ops;      /* "perf" */

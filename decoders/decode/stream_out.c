@@ -8,10 +8,14 @@
 
 #include "base/cancel.h"
 #include "decode/split.h"
+#include "image/elfs.h"
+
+#include <stdio.h>
 
 int tl_stream_out_items(struct tl_stream_out *o, const struct tl_item *items, size_t n)
 {
     o->heard = true;
+    tl_doubts_look(&o->doubts, o->image, items, n, &o->way);
     int rc = o->sink->items ? o->sink->items(o->sink->context, &o->stream, items, n) : TL_OK;
     if (rc >= 0 && o->also)
         rc = o->also(o, items, n);
@@ -23,9 +27,25 @@ int tl_stream_out_loss(struct tl_stream_out *o, const char *reason, uint64_t off
     const struct tl_decode_loss loss = {
         &o->stream, reason, offset, bytes, tl_loss_is_fault(reason),
     };
+    if (strcmp(reason, TL_LOSS_MISFIT) == 0)
+        tl_doubts_misfit(&o->doubts);
     if (o->lose)
         o->lose(o, offset, bytes);
     return o->sink->loss ? o->sink->loss(o->sink->context, &loss) : TL_OK;
+}
+
+int tl_stream_out_doubt(struct tl_stream_out *o)
+{
+    int rc = TL_OK;
+    for (int64_t i = 0; rc >= 0 && (i = tl_doubts_next(&o->doubts, o->image, (size_t)i)) >= 0;
+         i++) {
+        char reason[160];
+        snprintf(reason, sizeof reason,
+                 "%.80s is not the program that ran: the trace takes other ways than its code",
+                 tl_image_elf_name(o->image, (size_t)i));
+        rc = tl_stream_out_loss(o, reason, 0, 0);
+    }
+    return rc;
 }
 
 /* ---- as a decoder's sink ------------------------------------------------------------------- */
@@ -37,7 +57,9 @@ static int on_items(void *context, const struct tl_item *items, size_t n)
 
 static int on_digest(void *context, struct tl_buf *out, const struct tl_item *items, size_t n)
 {
-    const struct tl_stream_out *const o = context;
+    struct tl_stream_out *const o = context;
+    struct tl_doubts_way way = {0};
+    tl_doubts_look(&o->doubts, o->image, items, n, &way);
     return o->sink->digest(o->sink->context, &o->stream, out, items, n);
 }
 

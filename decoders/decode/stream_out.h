@@ -6,6 +6,7 @@
 #ifndef TL_DECODE_STREAM_OUT_H
 #define TL_DECODE_STREAM_OUT_H
 
+#include "decode/doubts.h"
 #include "decode/ops.h"
 
 /* All zero except the members marked as set by the owner. */
@@ -17,7 +18,10 @@ struct tl_stream_out {
     /* Set by the owner: receives the same items after the sink. NULL: unused. If set, digests are
      * not used. */
     int (*also)(struct tl_stream_out *out, const struct tl_item *items, size_t n);
-    bool heard; /* something was delivered since the owner cleared it */
+    bool heard;                   /* something was delivered since the owner cleared it */
+    const struct tl_image *image; /* of the decoder; borrowed; NULL: none */
+    struct tl_doubts doubts;
+    struct tl_doubts_way way; /* of the items, in order */
 };
 
 /*
@@ -37,5 +41,9 @@ TL_MUST_USE int tl_stream_out_items(struct tl_stream_out *out, const struct tl_i
                                     size_t n);
 TL_MUST_USE int tl_stream_out_loss(struct tl_stream_out *out, const char *reason, uint64_t offset,
                                    uint64_t bytes);
+
+/* At the end: tell the sink, as a loss, which ELF files are not what ran. Returns what the sink
+ * returned. */
+TL_MUST_USE int tl_stream_out_doubt(struct tl_stream_out *out);
 
 #endif

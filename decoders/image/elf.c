@@ -42,8 +42,10 @@ static int map_segments(const struct tl_elf_load *load, Elf *elf)
             return tl_fail_set(load->fail, TL_BAD, "%s: its segments overlap each other",
                                load->name);
         mapped += piece.n;
-        const int rc = tl_image_add_bytes(load->image, ph.p_vaddr + load->bias, piece, load->space,
-                                          load->name, load->fail);
+        int rc = tl_image_add_bytes(load->image, ph.p_vaddr + load->bias, piece, load->space,
+                                    load->name, load->fail);
+        if (rc >= 0 && tl_elfs_add(load->image, ph.p_vaddr + load->bias, piece.n) < 0)
+            rc = tl_fail_set(load->fail, TL_NOMEM, "%s: out of memory", load->name);
         if (rc < 0)
             return rc;
     }
@@ -89,7 +91,9 @@ int tl_image_add_elf(struct tl_image *image, struct tl_bytes bytes, uint64_t bia
         image->machine = eh.e_machine;
         image->is_narrow = eh.e_ident[EI_CLASS] == ELFCLASS32;
     }
-    rc = map_segments(&load, elf.elf);
+    rc = tl_elfs_begin(image, name);
+    if (rc == TL_OK)
+        rc = map_segments(&load, elf.elf);
     if (rc == TL_OK)
         rc = tl_elf_symbols(&load, elf.elf);
     if (rc == TL_OK)

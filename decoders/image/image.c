@@ -94,6 +94,7 @@ void tl_image_free(struct tl_image *image)
     tl_known_fini(image);
     free(image->variables);
     tl_types_fini(&image->types);
+    free(image->elf_ranges);
     free(image);
 }
 

@@ -114,6 +114,14 @@ enum tl_binding {
 
 #define TL_LAYERS_MAX ((size_t)1 << 20)
 
+/* Executable bytes of an ELF file. */
+struct tl_elf_range {
+    uint64_t first, size;
+    uint32_t elf;
+};
+
+#define TL_IMAGE_ELFS 16 /* files that are known by name; further ones have none */
+
 struct tl_image {
     struct tl_layer *layers; /* the first one is unbound; sorted by context once frozen */
     size_t n_layers;
@@ -157,6 +165,10 @@ struct tl_image {
     struct tl_part_symbol *variables; /* owned; sorted by address once frozen */
     size_t n_variables, cap_variables;
     struct tl_types types; /* of some of them */
+    const char *elfs[TL_IMAGE_ELFS]; /* names of the first ELF files */
+    size_t n_elfs;
+    struct tl_elf_range *elf_ranges; /* owned */
+    size_t n_elf_ranges, cap_elf_ranges;
 };
 
 /* Transfer ownership of `memory`, `n` bytes, to the image. On TL_NOMEM it is freed immediately. */
@@ -232,6 +244,10 @@ TL_MUST_USE int tl_symbols_add(struct tl_image *image, unsigned space,
  * Returns TL_NOMEM. */
 TL_MUST_USE int tl_elf_part_symbols(struct tl_image *image, struct tl_image_part *part,
                                     struct tl_bytes file);
+
+/* Begin an ELF file; add executable bytes of it. Return TL_NOMEM. */
+TL_MUST_USE int tl_elfs_begin(struct tl_image *image, const char *name);
+TL_MUST_USE int tl_elfs_add(struct tl_image *image, uint64_t first, uint64_t size);
 
 /* Add a variable, at address `offset`; its name must live as long as the image. Returns TL_NOMEM.
  */

@@ -16,7 +16,7 @@
 #define ILLEGAL_INSTRUCTION 2 /* an exception cause */
 
 static const char BAD_PACKET[] = "bad E-Trace packet";
-static const char MISFIT[] = TL_RISCV_MISFIT;
+static const char MISFIT[] = TL_LOSS_MISFIT;
 static const char UNBELIEVED[] =
     "support packet that the configuration or the packets behind it contradict";
 

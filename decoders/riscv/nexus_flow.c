@@ -22,7 +22,7 @@ enum sync_reason {
 #define DOUBT             4    /* ways in which messages must fit where others did not */
 #define RETURNS           1024 /* entries of the call stack: as SiFive's cores; N-Trace has up to 32 */
 
-static const char MISFIT[] = TL_RISCV_MISFIT;
+static const char MISFIT[] = TL_LOSS_MISFIT;
 static const char NO_TABLE[] =
     "CM.JT without its jump table: add jvt=ADDRESS to the source, and the table to the image";
 

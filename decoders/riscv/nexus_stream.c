@@ -8,7 +8,7 @@
 static const char BAD_MESSAGE[] = "bad message";
 static const char LONG_MESSAGE[] = "message without an end";
 static const char CUT_OFF[] = "message is cut off";
-static const char MISFIT[] = TL_RISCV_MISFIT;
+static const char MISFIT[] = TL_LOSS_MISFIT;
 static const char *const reasons[] = {TL_LOSS_NOT_SYNC, BAD_MESSAGE, LONG_MESSAGE, CUT_OFF, MISFIT};
 
 enum where {

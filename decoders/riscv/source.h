@@ -8,10 +8,6 @@
 
 #include "decode/feeds.h"
 
-/* Reason for the loss of what follows where the program cannot be followed. */
-#define TL_RISCV_MISFIT                                                                            \
-    "trace and program do not fit (another image, or encoder options that --config lacks)"
-
 /*
  * Is the source with this number in the configuration? A capture without numbers (`src_bits` is 0)
  * has one source, whatever number the setup gives it. NULL: it is not.

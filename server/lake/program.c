@@ -5,6 +5,7 @@
  */
 #include "lake/program.h"
 
+#include "image/elfs.h"
 #include "lake/lakeint.h"
 
 #include <stdio.h>
@@ -69,6 +70,25 @@ uint64_t tl_programs_bytes(struct tl_lake *lake)
     return atomic_load(&lake->program_bytes) + tl_image_pool_bytes(lake->image_pool);
 }
 
+/* ELF files from `first` on, which came with an image of this hash, have the name that it was
+ * uploaded by. */
+static int name_elfs(struct tl_program *program, struct tl_lake *lake, size_t first,
+                     const char *hash)
+{
+    struct tl_image_row *rows = NULL;
+    size_t n = 0;
+    if (first == tl_image_elfs(program->image) || tl_lake_images(lake, &rows, &n) < 0)
+        return TL_OK;
+    int r = TL_OK;
+    for (size_t i = 0; i < n; i++) {
+        const char *const slash = strrchr(rows[i].name, '/');
+        if (strcmp(rows[i].hash, hash) == 0 && rows[i].name[0])
+            r = tl_image_name_elf(program->image, first, slash ? slash + 1 : rows[i].name);
+    }
+    free(rows);
+    return r;
+}
+
 static int load_images(struct tl_program *program, struct tl_lake *lake,
                        const struct tl_setup *setup, struct tl_fail *fail)
 {
@@ -82,6 +102,7 @@ static int load_images(struct tl_program *program, struct tl_lake *lake,
                                      .sources = setup->sources,
                                      .n_sources = setup->n_sources};
         struct tl_fail why = {0};
+        const size_t elfs = tl_image_elfs(program->image);
         r = tl_setup_load_images(&one, program->image, resolve, &resolver, &why);
         if (r == TL_IO || r == TL_NOMEM || resolver.damaged) { /* it exists, or may exist */
             r = tl_fail_set(fail, (enum tl_err)r, "%s", why.text);
@@ -91,6 +112,8 @@ static int load_images(struct tl_program *program, struct tl_lake *lake,
             snprintf(program->message, sizeof(program->message), "%s", why.text);
             r = tl_buf_add(&program->images, "-\n", 2);
         }
+        if (r >= 0)
+            r = name_elfs(program, lake, elfs, resolver.last);
         if (r >= 0)
             r = check_size(program, lake, fail);
     }
