@@ -18,7 +18,8 @@
 
 enum { TICK_MS = 50, AWAY_MS = 500, FAREWELL_S = 3 };
 
-static const struct rig_kind *const kinds[] = {&rig_etm, &rig_di, &rig_plugins, &rig_pt};
+static const struct rig_kind *const kinds[] = {&rig_etm, &rig_di, &rig_plugins, &rig_pt,
+                                               &rig_cortex_m};
 
 struct options {
     const struct rig_kind *kind;
@@ -321,7 +322,7 @@ static void help(FILE *out)
 {
     fputs("usage: tracelake-rig --kind KIND [options]\n", out);
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
-        fprintf(out, "  KIND %-7s        %s\n", kinds[i]->name, kinds[i]->about);
+        fprintf(out, "  KIND %-8s       %s\n", kinds[i]->name, kinds[i]->about);
     fputs("  --server URL        default http://127.0.0.1:7070\n"
           "  --rig NAME          default sim-KIND\n"
           "  --trace ID          default: assigned by the server\n"

@@ -34,5 +34,6 @@ extern const struct rig_kind rig_etm;
 extern const struct rig_kind rig_di;
 extern const struct rig_kind rig_plugins;
 extern const struct rig_kind rig_pt;
+extern const struct rig_kind rig_cortex_m;
 
 #endif
