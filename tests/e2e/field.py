@@ -8,6 +8,7 @@ import re
 import urllib.request
 import zlib
 
+from e2e import only, simulated, streams, wait_sealed
 from lab import check, main
 
 TESTS = {}
@@ -250,6 +251,45 @@ def itm_ports(lab):
         check([h['text'] for h in json.loads(found)['hits']] == ['itm 3 a, "b"\\x01'], found)
     check(ask(lab, 'p/find?text=1.5')['hits'][0]['insn'] == 1, 'HTTP')
     lab.fails(2, 'port', 'log', 'p', '--port', 'x')
+
+
+@test
+def simulated_cortex_m(lab):
+    """The same for a microcontroller: its program, and what ITM and DWT tell, with names and time."""
+    simulated(lab, 120000, 'cortex-m')
+    wait_sealed(lab, 'sim')
+    with open(lab.path('truth')) as f:
+        truth = streams(f.read())
+    stored = streams(lab.run('get', 'sim', '--text').text())
+    check(sorted(stored) == ['cs.01', 'cs.10'], sorted(stored))
+    check(len(truth['cs.01']) > 1000 and stored['cs.01'] == truth['cs.01'], 'ITM differs from the truth')
+    a, b = only(truth['cs.10'], 'I'), only(stored['cs.10'], 'I')
+    check(len(a) > 10000 and a == b, 'instructions differ from the truth', len(a), len(b))
+    # Who wrote the variable, how long SysTick takes, where the processor is, what was printed.
+    check('ticks' in lab.run('log', 'sim', '--csv').text(), 'the variable')
+    profile = json.loads(lab.run('profile', 'sim/cs.01', '--as', 'json').text())
+    check(profile['sampled'] and profile['insns'] > 100 and profile['asleep'] > 0, profile)
+    found = json.loads(lab.run('find', 'sim/cs.01', 'text:sensor', '--json').text())['hits']
+    check(found and all(' sensor ' in h['text'] for h in found), found)
+    # Another program is said not to be this one.
+    other = lab.path('other.elf')
+    with open(lab.path('demo.elf'), 'rb') as f:
+        image = bytearray(f.read())
+    at = image.index(b'\x7fELF') + 84 + 512
+    image[at:at + 4000] = image[at + 40:at + 4000] + image[at:at + 40]
+    with open(other, 'wb') as f:
+        f.write(image)
+    with open(lab.path('sim.ini')) as f:
+        config = f.read().split('\n[image')[0]
+    with open(lab.path('bare.ini'), 'w') as f:
+        f.write(config)
+    wrong = lab.run('decode', '--format', 'tpiu,sync=fsync', '--config', lab.path('bare.ini'), '--image', other,
+                    '--text', lab.path('raw'), status=1)
+    check(b'other.elf is not the program that ran' in wrong.err, wrong.err)
+    told = lab.run('push', '--trace', 'wrong', '--format', 'tpiu,sync=fsync', '--config', lab.path('bare.ini'), '--image', other,
+                   lab.path('raw'), status=1)
+    check(b'other.elf is not the program that ran' in told.err, told.err)
+    check('other.elf is not the program that ran' in lab.run('show', 'wrong').text(), lab.run('show', 'wrong').text())
 
 
 def cobs(data):
