@@ -16,7 +16,8 @@
 
 #include <stdbool.h>
 
-#define TL_NEXUS_BYTES 64 /* of a message at most; the longest standard message has 38 */
+/* Of a message with fields that are known, at most; the longest of the standard has 38. */
+#define TL_NEXUS_BYTES 64
 
 /* Counts that are larger make a message a bad one: of halfwords (I-CNT, the standard has 22 bits)
  * and of branches (RDATA), of repetitions (HREPEAT, B-CNT, 18 bits). */

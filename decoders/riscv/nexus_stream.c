@@ -63,6 +63,16 @@ static void on_message(struct stream *t, const uint8_t *p)
     t->n = 0;
 }
 
+/* The message is longer than those that are known. Of codes that are not, nothing but the end
+ * matters. */
+static void limit_message(struct stream *t)
+{
+    if (t->zeros || tl_nexus_is_defined(t->bytes[0] >> 2))
+        reject(t, LONG_MESSAGE);
+    else
+        t->n--;
+}
+
 static void take(struct stream *t, uint8_t byte, uint64_t offset)
 {
     const unsigned mseo = TL_NEXUS_MSEO(byte);
@@ -86,7 +96,7 @@ static void take(struct stream *t, uint8_t byte, uint64_t offset)
         t->where = BETWEEN;
         on_message(t, t->bytes);
     } else if (t->n == TL_NEXUS_BYTES) {
-        reject(t, LONG_MESSAGE);
+        limit_message(t);
     }
 }
 

@@ -157,7 +157,7 @@ static void put_reserved(struct encoder *e)
                                     32, 36, 55, 56, 57, 60, 62, 63};
     begin(e, codes[tl_sim_below(&e->rng, sizeof codes)]);
     fixed(e, tl_sim_below(&e->rng, 16), 4);
-    for (unsigned n = 1 + tl_sim_below(&e->rng, 3); n > 0; n--)
+    for (unsigned n = 1 + tl_sim_below(&e->rng, tl_sim_below(&e->rng, 8) ? 3 : 80); n > 0; n--)
         variable(e, tl_sim_below(&e->rng, 1u << 30));
     if (e->rc == TL_OK)
         e->trace->p[e->trace->n - 1] |= 3;
