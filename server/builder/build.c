@@ -71,6 +71,7 @@ static int begin_shard(struct tl_build *b, uint64_t number, uint64_t position)
     b->index.insn_stats = shard->by_insn ? b->insn_stats : NULL;
     shard->coder.counting = !shard->replayed && !shard->by_insn;
     (void)tl_code_counter_program(&shard->coder, b->index.image, &b->index.now, 0);
+    shard->ran = shard->remade ? NULL : b->ran;
     if (!shard->remade)
         tl_call_counter_begin(&shard->caller, &b->index.calls, &b->times, position, 0);
     if (shard->by_insn)
@@ -87,6 +88,13 @@ static int begin_shard(struct tl_build *b, uint64_t number, uint64_t position)
 
 /* ---- life ---------------------------------------------------------------------------------- */
 
+/* A span of time, when it is known. */
+static int count_span(void *context, const struct tl_timed_span *span)
+{
+    tl_time_buckets_span(context, span);
+    return TL_OK;
+}
+
 int tl_build_new(struct tl_build **out, const struct tl_build_options *options)
 {
     struct tl_build *b = calloc(1, sizeof(*b));
@@ -94,6 +102,14 @@ int tl_build_new(struct tl_build **out, const struct tl_build_options *options)
         return TL_NOMEM;
     b->options = *options;
     b->want_shard = UINT64_MAX;
+    b->ran = calloc(1, sizeof *b->ran);
+    if (!b->ran) {
+        free(b);
+        return TL_NOMEM;
+    }
+    tl_time_buckets_init(b->ran, &options->axis);
+    b->times.sink = count_span;
+    b->times.context = b->ran;
     if (b->options.chunk_markers == 0)
         b->options.chunk_markers = TL_CHUNK_MARKERS;
     static const struct tl_flow_now nothing;
@@ -120,6 +136,8 @@ void tl_build_free(struct tl_build *b)
         return;
     tl_shard_builder_free(b->index.shard);
     tl_shard_builder_free(b->closing);
+    tl_time_buckets_fini(b->ran);
+    free(b->ran);
     tl_stf_flow_free(b->flow);
     tl_packer_free(b->packer);
     tl_insn_stats_free(b->insn_stats);
@@ -339,9 +357,23 @@ static int carry_out_cut(struct tl_build *b)
     return seal(b, shard, next);
 }
 
+/* A replayed shard is in the store with its buckets; without times of calls there are none. */
+static void end_times(struct tl_build *b)
+{
+    struct tl_shard_builder *const shard = shard_of(b);
+    struct tl_time_pyramid none = {0};
+    if (!shard->ran)
+        return;
+    const bool wanted = !shard->replayed && !b->times.dropped;
+    tl_time_buckets_take(b->ran, wanted ? &shard->view->index.times : &none);
+    shard->ran = NULL;
+    tl_time_pyramid_fini(&none);
+}
+
 /* Everything in the shard has been logged. */
 static void end_counting(struct tl_build *b)
 {
+    end_times(b);
     tl_call_counter_end(&shard_of(b)->caller, tl_shard_builder_position(shard_of(b)));
     if (shard_of(b)->by_insn)
         tl_insn_stats_report(b->insn_stats, &shard_of(b)->view->index.stats);
@@ -501,6 +533,7 @@ int tl_build_finish(struct tl_build *b)
     if (r < 0 || tl_shard_builder_is_empty(shard))
         return r;
     tl_call_times_finish(&b->times, tl_shard_builder_position(shard));
+    tl_time_buckets_finish(b->ran, tl_shard_builder_position(shard));
     end_counting(b);
     r = take_frame(b, shard);
     if (r < 0)
@@ -625,6 +658,6 @@ static size_t shard_bytes(const struct tl_shard_builder *shard)
 
 size_t tl_build_bytes(const struct tl_build *b)
 {
-    return sizeof *b + shard_bytes(b->index.shard) + shard_bytes(b->closing) +
+    return sizeof *b + sizeof *b->ran + shard_bytes(b->index.shard) + shard_bytes(b->closing) +
            tl_stf_flow_piece(b->flow).stf.cap;
 }

@@ -28,6 +28,7 @@ struct tl_build_options {
     uint64_t shard_insns;         /* positions per shard */
     uint64_t chunk_markers;       /* 0: TL_CHUNK_MARKERS */
     const struct tl_image *image; /* for functions of addresses outside blocks; may be NULL */
+    struct tl_axis axis;          /* how ticks are shown, for buckets in time */
     /* Borrowed; NULL: STF is packed immediately, item logs when they are stored. */
     struct tl_packing *packing;
     bool index_only; /* build only the index of shards: neither logs nor records */

@@ -5,6 +5,7 @@
 
 #include "builder/build.h"
 #include "builder/indexer.h"
+#include "builder/time_buckets.h"
 #include "stf/flow/flow_writer.h"
 
 enum cut {
@@ -19,6 +20,7 @@ struct tl_build {
     struct tl_stf_flow *flow;
     struct tl_indexer index;          /* of the shard that the log belongs to */
     struct tl_call_times times;       /* of the calls counted there */
+    struct tl_time_buckets *ran;      /* what ran when in that shard, from these times */
     struct tl_shard_builder *closing; /* with CUT_SHARD: the shard that waits for the writer */
     enum cut cut;
     uint64_t stop;                 /* marker at which to cut */

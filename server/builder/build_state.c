@@ -141,8 +141,10 @@ void tl_build_state(struct tl_build *b, struct tl_state *s)
     check_place(b, s);
     builders_state(b, s);
     tl_call_times_state(&b->times, s);
+    tl_time_buckets_state(b->ran, s);
     if (s->rc < 0)
         return;
+    b->index.shard->ran = b->ran;
     follow_calls(b, s);
     insn_stats_state(b, s);
     if (tl_state_loads(s)) /* a replayed shard's frame is not made, whatever was saved */

@@ -353,8 +353,11 @@ static void note_anchor(struct tl_shard_builder *shard, uint64_t position, uint6
     c->anchor_last = row->anchor_last = anchor;
 }
 
-static void note_gaps(struct tl_shard_builder *shard, const struct tl_item *item, size_t n)
+static void note_gaps(struct tl_shard_builder *shard, uint64_t position, const struct tl_item *item,
+                      size_t n)
 {
+    if (shard->ran)
+        tl_time_buckets_item(shard->ran, position, item);
     shard->bucket.flags |= tl_bucket_flags(item);
     shard->open.gaps += (uint32_t)n;
     shard->view->index.row.gaps += n;
@@ -371,7 +374,7 @@ int tl_shard_builder_gap(struct tl_shard_builder *shard, uint64_t position,
     if (r < 0)
         return r;
     shard->view->index.row.byte_last = item->offset;
-    note_gaps(shard, item, 1);
+    note_gaps(shard, position, item, 1);
     return TL_OK;
 }
 
@@ -405,6 +408,8 @@ int tl_shard_builder_item(struct tl_shard_builder *shard, const struct tl_flow_n
     shard->open.events += event;
     row->events += event;
     tl_open_bucket_item(&shard->bucket, item);
+    if (shard->ran)
+        tl_time_buckets_item(shard->ran, tl_shard_builder_position(shard), item);
     return TL_OK;
 }
 
@@ -427,7 +432,7 @@ int tl_shard_builder_unmapped(struct tl_shard_builder *shard, const struct tl_it
     if (r < 0 || *n == 0)
         return r;
     r = note_items(shard, tl_item_kinds(items));
-    note_gaps(shard, items, *n);
+    note_gaps(shard, tl_shard_builder_position(shard), items, *n);
     shard->view->index.row.byte_last = items[*n - 1].offset;
     return r;
 }
@@ -507,7 +512,7 @@ static int copy_closed(const struct tl_view *from, struct tl_view *to)
         return TL_NOMEM;
     b->n_code = a->n_code;
     b->buckets.n = a->buckets.n;
-    int r = TL_OK;
+    int r = tl_time_pyramid_copy(&b->times, &a->times);
     for (size_t i = 0; r >= 0 && i < a->n_chunks; i++)
         r = add_chunk(to, &a->chunks[i], get(from->items[i]));
     for (size_t i = 0; r >= 0 && i < a->n_frames; i++)
@@ -561,6 +566,8 @@ int tl_shard_builder_snapshot(struct tl_shard_builder *shard, struct tl_bytes st
     int r = view ? copy_closed(shard->view, view) : TL_NOMEM;
     if (r >= 0)
         r = settle(shard, view, false); /* taking a snapshot must make no difference */
+    if (r >= 0 && shard->ran)
+        r = tl_time_buckets_snapshot(shard->ran, &view->index.times);
     if (r >= 0)
         r = copy_open(shard, stf, marker, pc, view);
     if (r < 0) {

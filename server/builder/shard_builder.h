@@ -30,6 +30,7 @@
 #include "builder/call_counter.h"
 #include "builder/code_counter.h"
 #include "builder/open_bucket.h"
+#include "builder/time_buckets.h"
 #include "flow/callstack.h"
 #include "shard/codeset.h"
 #include "shard/itemlog.h"
@@ -47,6 +48,7 @@ struct tl_shard_builder {
     struct tl_stats_counter counter;
     struct tl_code_counter coder; /* the owner enables counting */
     struct tl_call_counter caller;
+    struct tl_time_buckets *ran; /* the owner's, of the stream; NULL: items are not counted there */
     /* Stamps that validate remembered data of blocks; process-unique, wrap at 2^32. For the code in
      * the chunk: new when a chunk begins. For place and run: new when these are renumbered, because
      * the bucket released its places or another program runs. */

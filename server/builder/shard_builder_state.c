@@ -106,6 +106,20 @@ static void stats_state(struct tl_shard_stats *stats, struct tl_state *s)
     tl_buf_fini(&bytes);
 }
 
+/* The same: its buckets in time. */
+static void times_state(struct tl_time_pyramid *times, struct tl_state *s)
+{
+    struct tl_buf bytes = {0};
+    if (!tl_state_loads(s))
+        tl_state_fail(s, tl_time_pyramid_encode(times, &bytes));
+    tl_state_buf(s, &bytes, SIZE_MAX);
+    if (tl_state_loads(s) && s->rc >= 0) {
+        struct tl_varint_reader in = {bytes.p, bytes.n > 0 ? bytes.p + bytes.n : bytes.p, false};
+        tl_state_fail(s, tl_time_pyramid_read(times, &in));
+    }
+    tl_buf_fini(&bytes);
+}
+
 static void log_values(struct tl_shard_builder *shard, struct tl_state *s)
 {
     struct tl_itemlog *const log = &shard->log;
@@ -178,6 +192,7 @@ void tl_shard_builder_state(struct tl_shard_builder *shard, struct tl_packer *pa
     code_state(index, s);
     tl_buckets_state(&index->buckets, s);
     stats_state(&index->stats, s);
+    times_state(&index->times, s);
     log_state(shard, s);
     tl_code_set_state(&shard->code, s);
     tl_state_u64(s, &shard->offset_noted);

@@ -81,6 +81,7 @@ static int on_stream(void *context, const struct tl_decode_stream *stream)
         .isa = stream->isa,
         .shard_insns = gen->lake->options.shard_insns,
         .image = gen->program ? gen->program->image : NULL,
+        .axis = tl_lane_axis(lane),
         .packing = gen->lake->packing,
         .index_only = gen->is_virtual,
         .seal = on_seal,
