@@ -290,6 +290,41 @@ static void check_levels(struct tl_lake *lake)
     tl_trace_put(trace);
 }
 
+/* Every shard has its buckets, which make up the whole time. */
+static void check_shards(struct tl_lake *lake)
+{
+    struct tl_cut cut;
+    struct tl_fail fail = {0};
+    uint64_t ticks = 0, insns = 0, events = 0;
+    assert_int_equal(tl_cut_open(&cut, lake, "t", "cs.10", &fail), TL_OK);
+    assert_true(cut.n_rows > 30);
+    for (size_t i = 0; i < cut.n_rows; i++) {
+        struct tl_view *view;
+        assert_int_equal(tl_cut_view(&cut, i, &view, &fail), TL_OK);
+        assert_true(view->index.times.n >= 2);
+        const struct tl_time_level *const level = &view->index.times.levels[0];
+        assert_true(level->n <= 16 + SHARD / 8192 && level->n > 4);
+        for (size_t k = 0; k < level->n; k++) {
+            insns += level->p[k].insns;
+            events += level->p[k].events;
+            for (size_t j = 0; j < 3; j++)
+                ticks += level->p[k].ticks[j];
+        }
+        tl_view_put(view);
+    }
+    tl_cut_close(&cut);
+    assert_int_equal(ticks * TICK, truth[n_truth - 1].to - truth[0].from);
+    assert_int_equal(insns, n_insns);
+    assert_int_equal(events, n_events);
+}
+
+static void shards_have_buckets(void **state)
+{
+    (void)state;
+    check_shards(stored);
+    check_shards(virtual);
+}
+
 static void all_levels_are_right(void **state)
 {
     (void)state;
@@ -402,6 +437,7 @@ static void slices_are_the_widest_in_time(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(shards_have_buckets),
         cmocka_unit_test(all_levels_are_right),
         cmocka_unit_test(also_of_virtual_shards),
         cmocka_unit_test(slices_are_the_widest_in_time),
