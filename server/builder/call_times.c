@@ -150,13 +150,15 @@ static inline int pass_leaf(struct tl_call_times *t, const struct tl_call_event 
 {
     const uint64_t position = event->at >> 2, end = position + event->detail;
     const struct tl_call_path *const from = &t->counts->known[t->path];
-    if (end >= segment->end || from->callee != event->function || from->child == 0 || t->sink)
+    if (end >= segment->end || from->callee != event->function || from->child == 0)
         return TL_AGAIN;
     struct tl_call_path *const known = &t->counts->known[from->child];
     const uint64_t time = tl_time_in(segment, position), end_time = tl_time_in(segment, end);
-    t->counts->known[t->path].time += time - t->time;
+    run_until(t, position, time);
     known->time += end_time - time;
     known->timed_calls++;
+    if (t->sink)
+        (void)report(t, TL_TIMED_RUN, event->function, t->depth + 1, end, end_time);
     t->position = end;
     t->time = end_time;
     return tl_call_sums_end(&t->counts->index.functions[known->function].by[TL_BY_TIME], position,

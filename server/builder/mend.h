@@ -14,7 +14,8 @@
  *                                       items that a chunk ended there may come twice or be lost
  *
  * In the tiles of a rebuilt index, functions are the image's (none without it), and the less
- * frequent functions and pages of a bucket may differ: these are approximate in any case.
+ * frequent functions and pages of a bucket may differ: these are approximate in any case. There are
+ * no buckets in time, which depend on the shards around it: readers walk instead.
  * Instructions after a cut count for the function there, even if their block began in another one.
  * Shards of older versions, which have no sums, can be repaired only if their body is intact.
  */
