@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Generations and their lanes: lifetime, catalog, image. Decoding is in decode_job.c. */
 #include "lake/lakeint.h"
+#include "setup/timestamps.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -233,10 +234,12 @@ bool tl_lane_has_own_clock(const struct tl_lane *lane)
 bool tl_lane_is_timed(const struct tl_lane *lane)
 {
     const struct tl_setup *const setup = &lane->gen->setup;
-    for (size_t i = 0; tl_lane_has_own_clock(lane) && i < setup->n_sources; i++)
-        if (setup->sources[i].protocol != lane->protocol)
-            return false;
-    return true;
+    const struct tl_source otherwise = {.protocol = (uint8_t)lane->protocol};
+    const struct tl_source *source = &otherwise;
+    for (size_t i = 0; i < setup->n_sources; i++)
+        if (strcmp(setup->sources[i].name, lane->name) == 0)
+            source = &setup->sources[i];
+    return tl_source_is_timed(setup, source);
 }
 
 bool tl_lane_is_in_ns(const struct tl_lane *lane)

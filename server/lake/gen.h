@@ -224,8 +224,7 @@ void tl_gen_wait(struct tl_gen *gen, const char *why);
 
 /* Are its timestamps those of a software trace source's own counter? */
 bool tl_lane_has_own_clock(const struct tl_lane *lane);
-/* Are its timestamps times of the trace? Those of a source's own counter are if there is no other
- * kind of source. */
+/* Are its timestamps times of the trace (setup/timestamps.h)? */
 bool tl_lane_is_timed(const struct tl_lane *lane);
 
 /* Is its clock rate known, so that its times are shown in ns? */

@@ -271,6 +271,8 @@ def simulated_cortex_m(lab):
     check(profile['sampled'] and profile['insns'] > 100 and profile['asleep'] > 0, profile)
     found = json.loads(lab.run('find', 'sim/cs.01', 'text:sensor', '--json').text())['hits']
     check(found and all(' sensor ' in h['text'] for h in found), found)
+    log = ask(lab, 'sim/log?streams=cs.01&limit=3')['streams']['cs.01']['entries']
+    check(log[0]['time'] == 10 * int(truth['cs.01'][0].split()[2]), 'its time is the trace\'s', log, truth['cs.01'][:3])
     # Another program is said not to be this one.
     other = lab.path('other.elf')
     with open(lab.path('demo.elf'), 'rb') as f:

@@ -11,6 +11,7 @@
 #include "import/bundle.h"
 #include "setup/ini_text.h"
 #include "setup/registers.h"
+#include "setup/timestamps.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -94,6 +95,37 @@ static void ports(void **state)
         snprintf(line, sizeof line, "[trace]\nformat=itm\n[source cs.01]\n%s\n", bad[i]);
         tl_setup_init(&s);
         assert_int_equal(tl_setup_parse(&s, line, strlen(line), &fail), TL_BAD);
+        tl_setup_fini(&s);
+    }
+}
+
+/* A counter of its own is the capture's time if nothing else has any. */
+static void times_of_software_trace(void **state)
+{
+    static const struct {
+        const char *itm, *other;
+        bool timed;
+    } cases[] = {
+        {"", "", true},
+        {"", "[source cs.10]\nprotocol=etm3\nETMCR=0x10001000\n", false},
+        {"", "[source cs.10]\nprotocol=etm3\nETMCR=0x1000\n", true},
+        {"", "[source cs.10]\nprotocol=etm3\n", false},
+        {"", "[source cs.10]\nprotocol=etm4\nTRCCONFIGR=0x801\n", false},
+        {"", "[source cs.10]\nprotocol=etm4\nTRCCONFIGR=1\n", true},
+        {"ITMTCR=0x10003\n", "[source cs.10]\nprotocol=etm4\nTRCCONFIGR=0x801\n", false},
+        {"ITMTCR=0x10c03\n", "[source cs.10]\nprotocol=etm4\nTRCCONFIGR=0x801\n", true},
+        {"", "[source cs.02]\nprotocol=itm\n", true},
+        {"", "[source cs.20]\nprotocol=stm\n", false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[200];
+        struct tl_setup s;
+        tl_setup_init(&s);
+        const int n =
+            snprintf(text, sizeof text, "[trace]\nformat=tpiu\n[source cs.01]\nprotocol=itm\n%s%s",
+                     cases[i].itm, cases[i].other);
+        assert_int_equal(tl_setup_parse(&s, text, (size_t)n, NULL), TL_OK);
+        assert_int_equal(tl_source_is_timed(&s, &s.sources[0]), cases[i].timed);
         tl_setup_fini(&s);
     }
 }
@@ -777,6 +809,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ports),
+        cmocka_unit_test(times_of_software_trace),
         cmocka_unit_test(formats_and_options),
         cmocka_unit_test(clock_of_the_system),
         cmocka_unit_test(text_there_and_back),
