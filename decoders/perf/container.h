@@ -133,7 +133,10 @@ struct tl_perf_decode {
     bool late;                          /* so were records that came too late for a limit */
     uint64_t received;                  /* bytes of all areas */
     uint64_t held_max;                  /* TL_PERF_HELD_MAX, or less in tests */
-    uint64_t looked_at;                 /* file offset when everything was last decoded */
+    uint64_t turned;    /* time up to which all areas took their turns (pt_order.c) */
+    bool hastened;      /* an area was not waited for, since too much was held */
+    bool overtaken;     /* one that came too late for that was reported */
+    uint64_t looked_at; /* file offset when everything was last decoded */
     struct tl_perf_stream **streams;
     size_t n_streams, cap_streams;
     struct tl_perf_map by_tid;     /* index in `streams` of thread streams */

@@ -9,6 +9,9 @@
 
 #include "base/cancel.h"
 
+#include <inttypes.h>
+#include <stdio.h>
+
 /*
  * ---- position of an area -----------------------------------------------------------------------
  */
@@ -55,11 +58,32 @@ static int leave(struct tl_perf_area_state *a, uint64_t position)
     return a->decoder->ops->flush ? a->decoder->ops->flush(a->decoder) : TL_OK;
 }
 
+/* Others were decoded beyond the area's next change, since more trace waited for it than can be
+ * held: what its threads did stands behind what they did later elsewhere. */
+static int check_order(struct tl_perf_area_state *a, uint64_t first)
+{
+    struct tl_perf_decode *const d = a->owner;
+    const uint64_t time = a->reported ? a->turn : first;
+    char reason[160];
+    if (time >= d->turned || !d->hastened || d->overtaken) {
+        d->turned = time > d->turned ? time : d->turned;
+        return TL_OK;
+    }
+    d->overtaken = true;
+    snprintf(reason, sizeof reason,
+             "trace of CPU %" PRId32 " comes after more than %" PRIu64
+             " MiB of later trace: it stands too late in its threads' streams",
+             a->cpu, d->held_max >> 21);
+    return tl_perf_report_loss(d, a->stream, reason, 0, 0, true);
+}
+
 static int take_turn(struct tl_perf_area_state *a)
 {
     const struct tl_perf_point point = *tl_perf_scout_first(&a->scout);
-    if (!a->left)
-        return leave(a, point.position);
+    if (!a->left) {
+        const int rc = check_order(a, point.time);
+        return rc < 0 ? rc : leave(a, point.position);
+    }
     a->left = false;
     a->reported = true;
     a->seen = point.time;
@@ -87,9 +111,13 @@ static struct tl_perf_area_state *earliest(const struct tl_perf_decode *d)
  * To keep threads' streams in order, all areas wait for one whose bytes before its next change have
  * not all arrived, unless too many bytes are pending. An idle CPU may be waited for up to the end.
  */
-static bool is_waited_for(const struct tl_perf_decode *d, bool last)
+static bool is_waited_for(struct tl_perf_decode *d, bool last)
 {
-    return !last && d->setup->threads && tl_perf_held(d) <= d->held_max / 2;
+    if (last || !d->setup->threads)
+        return false;
+    const bool full = tl_perf_held(d) > d->held_max / 2;
+    d->hastened |= full;
+    return !full;
 }
 
 /* Is there a CPU on which threads ran, but whose trace has not arrived yet? */
@@ -109,7 +137,7 @@ static int take_turns(struct tl_perf_decode *d, bool last)
     for (size_t i = 0; i < d->n_areas; i++)
         if (d->areas[i]->timed)
             look_on(d->areas[i]);
-    if (is_waited_for(d, last) && is_one_missing(d))
+    if (is_one_missing(d) && is_waited_for(d, last))
         return TL_OK;
     while (rc == TL_OK && (rc = tl_give_way()) == TL_OK && (a = earliest(d))) {
         if (!a->blocked) {

@@ -275,6 +275,9 @@ static void areas_state(struct tl_perf_decode *d, struct tl_state *s)
     tl_state_bool(s, &d->passes);
     tl_state_bool(s, &d->left_out);
     tl_state_bool(s, &d->late);
+    tl_state_u64(s, &d->turned);
+    tl_state_bool(s, &d->hastened);
+    tl_state_bool(s, &d->overtaken);
     tl_state_u64(s, &d->received);
     tl_state_u64(s, &d->looked_at);
     if (!tl_state_loads(s))

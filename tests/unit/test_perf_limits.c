@@ -206,40 +206,84 @@ static void records_behind_trace(void **state)
     }
 }
 
+/* The records are about Intel PT, whose time is that of the records. */
+static void put_info(struct tl_buf *out)
+{
+    enum { WORDS = 17 };
+    static const uint8_t clock[] = {100, 0, 1, 0,
+                                    1}; /* PMU, shift, factor, start; they are right */
+    put_record(out, TL_PERF_AUXTRACE_INFO, 0, 8 + 8 * WORDS);
+    put(out, 1, 8); /* Intel PT */
+    for (unsigned i = 0; i < WORDS; i++)
+        put(out, i < sizeof clock ? clock[i] : 0, 8);
+}
+
+/* Trace of CPU `cpu`, which executed something at `time`, behind `before` bytes of its own; then
+ * `pads` bytes of nothing. */
+static void put_trace(struct tl_buf *out, uint32_t cpu, uint8_t time, size_t before, size_t pads)
+{
+    /* PSB, TSC, MODE, PSBEND, TIP.PGE, TIP.PGD */
+    uint8_t psb[40] = {2,    0x82, 2,    0x82, 2,    0x82, 2, 0x82, 2, 0x82, 2, 0x82,
+                       2,    0x82, 2,    0x82, 0x19, time, 0, 0,    0, 0,    0, 0,
+                       0x99, 0x01, 0x02, 0x23, 0x71, 0,    0, 0x10, 0, 0,    0, 1};
+    put_record(out, TL_PERF_AUXTRACE, 0, 40);
+    put(out, sizeof psb + pads, 8);
+    put(out, before, 8);
+    put(out, 0, 8);
+    put(out, cpu, 4);
+    put(out, UINT32_MAX, 4);
+    put(out, cpu, 8);
+    assert_int_equal(tl_buf_add(out, psb, sizeof psb), TL_OK);
+    for (; pads > 0; pads -= 8)
+        put(out, 0, 8);
+}
+
 /* Intel PT of processors, each with a thread of its own. */
 static void threads_with_trace(void **state)
 {
-    enum { THREADS = 520, WORDS = 17 };
-    /* PSB, TSC, MODE, PSBEND, TIP.PGE, TIP.PGD */
-    static const uint8_t psb[40] = {2,    0x82, 2,    0x82, 2,    0x82, 2, 0x82, 2, 0x82, 2, 0x82,
-                                    2,    0x82, 2,    0x82, 0x19, 5,    0, 0,    0, 0,    0, 0,
-                                    0x99, 0x01, 0x02, 0x23, 0x71, 0,    0, 0x10, 0, 0,    0, 1};
-    static const uint8_t clock[] = {100, 0, 1, 0,
-                                    1}; /* PMU, shift, factor, start, they are right */
+    enum { THREADS = 520 };
     struct tl_buf file = {0};
     struct said s;
     (void)state;
     put_head(&file, 1);
-    put_record(&file, TL_PERF_AUXTRACE_INFO, 0, 8 + 8 * WORDS);
-    put(&file, 1, 8); /* Intel PT */
-    for (unsigned i = 0; i < WORDS; i++)
-        put(&file, i < sizeof clock ? clock[i] : 0, 8);
+    put_info(&file);
     for (unsigned i = 0; i < THREADS; i++) {
         put_switch(&file, i + 1, 1, i);
-        put_record(&file, TL_PERF_AUXTRACE, 0, 40);
-        put(&file, sizeof psb, 8);
-        put(&file, 0, 8);
-        put(&file, 0, 8);
-        put(&file, i, 4);
-        put(&file, UINT32_MAX, 4);
-        put(&file, i, 8);
-        assert_int_equal(tl_buf_add(&file, psb, sizeof psb), TL_OK);
+        put_trace(&file, i, 5, 0, 0);
     }
     decode(&file, &s);
     assert_int_equal(s.streams, 1 + THREADS + 512);
     assert_int_equal(s.faults, 1);
     assert_string_equal(s.loss, "there are more than 512 threads: others have no stream");
     tl_buf_fini(&file);
+}
+
+/* A thread moves from one CPU to another, whose trace comes behind more than waits for it; or soon
+ * enough. */
+static void trace_behind_trace(void **state)
+{
+    (void)state;
+    for (unsigned late = 0; late < 2; late++) {
+        struct tl_buf file = {0};
+        struct said s;
+        size_t n = 0;
+        put_head(&file, 1);
+        put_info(&file);
+        for (unsigned i = 0; i < 4; i++)
+            put_switch(&file, 7, 10 + 10 * i, i == 1);
+        for (unsigned i = 0; i < 4; i++)
+            if (i != 1)
+                put_trace(&file, 0, (uint8_t)(15 + 10 * i), 40 * n++, 0);
+        put_trace(&file, 0, 90, 40 * n, late ? (size_t)3 << 20 : 0);
+        for (unsigned i = 0; i < 3; i++)
+            put_record(&file, TL_PERF_FINISHED_ROUND, 0, 0);
+        put_trace(&file, 1, 25, 0, 0);
+        decode_with(&file, 4 << 20, &s);
+        assert_string_equal(s.loss, late ? "trace of CPU 1 comes after more than 2 MiB of later "
+                                           "trace: it stands too late in its threads' streams"
+                                         : "");
+        tl_buf_fini(&file);
+    }
 }
 
 /* A large file may have more areas than a small one. */
@@ -309,8 +353,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(waiting_records),    cmocka_unit_test(records_behind_trace),
-        cmocka_unit_test(threads_with_trace), cmocka_unit_test(rounds_and_areas),
-        cmocka_unit_test(areas_with_trace),   cmocka_unit_test(kinds_of_events),
+        cmocka_unit_test(threads_with_trace), cmocka_unit_test(trace_behind_trace),
+        cmocka_unit_test(rounds_and_areas),   cmocka_unit_test(areas_with_trace),
+        cmocka_unit_test(kinds_of_events),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
