@@ -11,6 +11,9 @@
  *
  * This is done for CHUNK bytes at once, before it is known where the first packet begins, so there
  * are no dependencies. Then the work that depends on the entries follows, block by block.
+ *
+ * End to end: 4 to 7 % less processor time for cycle counts, exceptions and a real capture than
+ * with the portable packetizer, none less for atoms alone (`decode --out`).
  */
 #include "etm4/unrolled_avx2.h"
 

@@ -5,6 +5,8 @@
  * all of them for tests.
  *
  * Contexts, which may change how addresses are resolved, are processed individually.
+ *
+ * End to end: unknown, it has run under emulation alone.
  */
 #include "etm4/unrolled_parts.h"
 

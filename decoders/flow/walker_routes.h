@@ -12,8 +12,8 @@
  * Blocks are borrowed from the walker's cache: call tl_walker_routes_forget() when they are freed.
  * Private to the walker except for the function at the end.
  *
- * Decoding Intel PT to paths is 1.6 to 1.8 times as fast with routes, a file to .zstf 1.2 times if
- * it has no cycle counts.
+ * Decoding Intel PT to paths is 1.6 to 1.8 times as fast with routes. End to end: 8 % (with cycle
+ * counts) to 30 % less processor time (`decode --out`).
  */
 #ifndef TL_FLOW_WALKER_ROUTES_H
 #define TL_FLOW_WALKER_ROUTES_H

@@ -19,7 +19,6 @@
 struct tl_packer {
     ZSTD_CCtx *any;    /* for arbitrary bytes */
     ZSTD_CCtx *coding; /* for sequences found here */
-    tl_search_run *find;
     struct tl_search search;
     ZSTD_Sequence *sequences;
     size_t cap;
@@ -50,7 +49,6 @@ int tl_packer_new(struct tl_packer **out)
     struct tl_packer *p = calloc(1, sizeof(*p));
     if (!p)
         return TL_NOMEM;
-    p->find = tl_search_variant(tl_cpu_level());
     p->any = ZSTD_createCCtx();
     p->coding = ZSTD_createCCtx();
     if (!p->any || !p->coding || !set_up(p->coding)) {
@@ -201,7 +199,7 @@ static int pack_stf(struct tl_packer *packer, uint8_t *p, size_t n, const struct
     if (complete)
         tl_stf_fill(p, marks, n_marks);
     const size_t found =
-        packer->find(&packer->search, stf, marks, n_marks, complete, packer->sequences);
+        tl_search_run(&packer->search, stf, marks, n_marks, complete, packer->sequences);
     size_t size = ZSTD_compressSequences(packer->coding, to, bound, packer->sequences, found, p, n);
     if (!complete && (ZSTD_isError(size) || has_plain_block((struct tl_bytes){to, size}))) {
         tl_stf_fill(p, marks, n_marks);

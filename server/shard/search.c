@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Finds repeats between the writer's marks, with variants for different processors. All variants
- * give the same sequences, since the bytes of a shard must not depend on the machine.
+ * Finds repeats between the writer's marks. The sequences depend on nothing but the bytes and the
+ * marks, since the bytes of a shard must not depend on the machine.
  */
 #include "shard/search.h"
 
-#include "base/target.h"
 #include "stf/record.h"
 
 #include <stdbool.h>
@@ -14,10 +13,6 @@
 #define LONG 32 /* minimum bytes between matches to be scanned */
 
 #define INLINE inline __attribute__((always_inline))
-
-/* Length of the match between `a` and `b` (after it), up to `end`. It is unpredictable, so variants
- * avoid branches. */
-typedef size_t same_bytes(const uint8_t *a, const uint8_t *b, const uint8_t *end);
 
 static INLINE size_t same_to(const uint8_t *a, const uint8_t *b, const uint8_t *end)
 {
@@ -29,7 +24,9 @@ static INLINE size_t same_to(const uint8_t *a, const uint8_t *b, const uint8_t *
     return (size_t)(b - begin);
 }
 
-static INLINE size_t same_words(const uint8_t *a, const uint8_t *b, const uint8_t *end)
+/* Length of the match between `a` and `b` (after it), up to `end`. It is unpredictable, hence few
+ * branches. */
+static INLINE size_t same_bytes(const uint8_t *a, const uint8_t *b, const uint8_t *end)
 {
     const uint8_t *const begin = b;
     for (; end - b >= 32; a += 32, b += 32) {
@@ -61,17 +58,13 @@ static const uint8_t steps[256] = {
     [TL_STF_EVENT_PC_TARGET] = 9, [TL_STF_FORCE_PC] = 9,
 };
 
-/* Scan what lies between the last match and `to`, where a mark begins, or everything ends.
- * `complete`: matches may extend beyond, and over marks. */
-typedef struct found go_over_run(struct tl_search *s, struct tl_bytes stf, uint32_t to,
-                                 bool complete, struct found f);
-
 /*
- * Scan record by record. Elsewhere the step grows while nothing is found, so that data without
- * repeats costs little.
+ * Scan what lies between the last match and `to`, where a mark begins, or everything ends.
+ * `complete`: matches may extend beyond, and over marks. Record by record; elsewhere the step grows
+ * while nothing is found, so that data without repeats costs little.
  */
-static INLINE struct found go_over(struct tl_search *s, struct tl_bytes stf, uint32_t to,
-                                   bool complete, struct found f, same_bytes *same)
+static __attribute__((noinline)) struct found go_over(struct tl_search *s, struct tl_bytes stf,
+                                                      uint32_t to, bool complete, struct found f)
 {
     const struct tl_search_span here = complete ? (struct tl_search_span){0, (uint32_t)stf.n}
                                                 : (struct tl_search_span){f.done, to};
@@ -96,7 +89,7 @@ static INLINE struct found go_over(struct tl_search *s, struct tl_bytes stf, uin
                stf.p[begin - 1] == stf.p[begin - 1 - back])
             begin--;
         at += MIN;
-        at += (uint32_t)same(stf.p + at - back, stf.p + at, end);
+        at += (uint32_t)same_bytes(stf.p + at - back, stf.p + at, end);
         *f.out++ =
             (ZSTD_Sequence){.offset = back, .litLength = begin - f.done, .matchLength = at - begin};
         f.done = at;
@@ -105,15 +98,14 @@ static INLINE struct found go_over(struct tl_search *s, struct tl_bytes stf, uin
     return f;
 }
 
-static INLINE size_t search(struct tl_search *s, struct tl_bytes stf,
-                            const struct tl_stf_mark *marks, size_t n, bool complete,
-                            ZSTD_Sequence *out, go_over_run *over)
+size_t tl_search_run(struct tl_search *s, struct tl_bytes stf, const struct tl_stf_mark *marks,
+                     size_t n, bool complete, ZSTD_Sequence *out)
 {
     struct found f = {.out = out};
     memset(s->words, 0, sizeof s->words);
     for (const struct tl_stf_mark *m = marks; m < marks + n; m++) {
         if (__builtin_expect(m->at >= f.done + LONG, false))
-            f = over(s, stf, m->at, complete, f);
+            f = go_over(s, stf, m->at, complete, f);
         const uint32_t begin = f.done > m->at ? f.done : m->at, end = m->at + m->n;
         if (end < begin + (complete ? MIN : 1))
             continue;
@@ -122,70 +114,6 @@ static INLINE size_t search(struct tl_search *s, struct tl_bytes stf,
         f.done = end;
     }
     if (stf.n >= (size_t)f.done + LONG)
-        f = over(s, stf, (uint32_t)stf.n, complete, f);
+        f = go_over(s, stf, (uint32_t)stf.n, complete, f);
     return (size_t)(f.out - out);
 }
-
-static __attribute__((noinline)) struct found over_words(struct tl_search *s, struct tl_bytes stf,
-                                                         uint32_t to, bool complete, struct found f)
-{
-    return go_over(s, stf, to, complete, f, same_words);
-}
-
-static size_t search_words(struct tl_search *s, struct tl_bytes stf,
-                           const struct tl_stf_mark *marks, size_t n, bool complete,
-                           ZSTD_Sequence *out)
-{
-    return search(s, stf, marks, n, complete, out, over_words);
-}
-
-#if defined(__x86_64__)
-#include <immintrin.h>
-
-TL_TARGET(TL_AVX2_TARGET)
-static INLINE uint32_t equal_32(const uint8_t *a, const uint8_t *b)
-{
-    const __m256i x = _mm256_loadu_si256((const __m256i *)a);
-    const __m256i y = _mm256_loadu_si256((const __m256i *)b);
-    return (uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi8(x, y));
-}
-
-TL_TARGET(TL_AVX2_TARGET)
-static INLINE size_t same_avx2(const uint8_t *a, const uint8_t *b, const uint8_t *end)
-{
-    const uint8_t *const begin = b;
-    for (; end - b >= 64; a += 64, b += 64) {
-        const uint64_t differ = ~(equal_32(a, b) | (uint64_t)equal_32(a + 32, b + 32) << 32);
-        if (differ)
-            return (size_t)(b - begin) + (unsigned)__builtin_ctzll(differ);
-    }
-    return (size_t)(b - begin) + same_to(a, b, end);
-}
-
-TL_TARGET(TL_AVX2_TARGET)
-static __attribute__((noinline)) struct found over_avx2(struct tl_search *s, struct tl_bytes stf,
-                                                        uint32_t to, bool complete, struct found f)
-{
-    return go_over(s, stf, to, complete, f, same_avx2);
-}
-
-TL_TARGET(TL_AVX2_TARGET)
-static size_t search_avx2(struct tl_search *s, struct tl_bytes stf, const struct tl_stf_mark *marks,
-                          size_t n, bool complete, ZSTD_Sequence *out)
-{
-    return search(s, stf, marks, n, complete, out, over_avx2);
-}
-
-tl_search_run *tl_search_variant(enum tl_cpu level)
-{
-    return level >= TL_CPU_AVX2 ? search_avx2 : search_words;
-}
-
-#else
-
-tl_search_run *tl_search_variant(enum tl_cpu level)
-{
-    return search_words;
-}
-
-#endif

@@ -7,7 +7,6 @@
 #define TL_SHARD_SEARCH_H
 
 #include "base/bytes.h"
-#include "base/cpu.h"
 #include "stf/flow/flow_mark.h"
 
 #include <stdbool.h>
@@ -36,11 +35,7 @@ struct tl_search {
  * extend over marks; otherwise marked bytes are not read. `search` needs no initialisation. Returns
  * the number found.
  */
-typedef size_t tl_search_run(struct tl_search *search, struct tl_bytes stf,
-                             const struct tl_stf_mark *marks, size_t n, bool complete,
-                             ZSTD_Sequence *out);
-
-/* The best variant for `level`; all give the same result. Never NULL. */
-tl_search_run *tl_search_variant(enum tl_cpu level);
+size_t tl_search_run(struct tl_search *search, struct tl_bytes stf, const struct tl_stf_mark *marks,
+                     size_t n, bool complete, ZSTD_Sequence *out);
 
 #endif

@@ -27,12 +27,11 @@ static struct made made[BLOCKS];
 static struct tl_item quick[ITEMS], slow[ITEMS], paths[ITEMS];
 static uintptr_t steps[ITEMS];
 static bool marks;
-static bool apart;                        /* blocks are given one by one, around all that copies */
-static uint64_t marked;                   /* bytes */
-static enum tl_cpu level = TL_CPU_SCALAR; /* of the copying code */
-static bool holes;                        /* a gap at every third block */
-static bool comments; /* if false, an item without a record writes nothing, and a run of blocks
-                         continues across it */
+static bool apart;      /* blocks are given one by one, around all that copies */
+static uint64_t marked; /* bytes */
+static bool holes;      /* a gap at every third block */
+static bool comments;   /* if false, an item without a record writes nothing, and a run of blocks
+                           continues across it */
 /*
  * The chunks whose records are compared. OF_ODD_ALONE: only theirs are requested; OF_ODD: those of
  * the others are written, too.
@@ -192,7 +191,6 @@ static void write_all(const struct tl_item *items, size_t total, size_t batch, u
     uint64_t stop = chunk ? chunk : UINT64_MAX;
     unsigned number = 0;
     assert_int_equal(tl_stf_flow_new(&flow, &options, NULL), TL_OK);
-    flow->copy = tl_stf_copy_variant(level);
     tl_stf_flow_dry(flow, wanted == OF_ODD_ALONE);
     for (size_t i = 0; i < total;) {
         const size_t n = batch < total - i ? batch : total - i;
@@ -237,15 +235,10 @@ static void same_records(void **state)
         b.n = 0;
         const size_t n = make_paths(false);
         write_all(slow, ITEMS, ITEMS, chunk, &b);
-        for (level = TL_CPU_SCALAR; level < TL_CPU_LEVELS; level++) {
-            if (!tl_cpu_has(level))
-                continue;
-            a.n = 0;
-            write_all(paths, n, ITEMS, chunk, &a);
-            assert_int_equal(a.n, b.n);
-            assert_memory_equal(a.p, b.p, a.n);
-        }
-        level = TL_CPU_SCALAR;
+        a.n = 0;
+        write_all(paths, n, ITEMS, chunk, &a);
+        assert_int_equal(a.n, b.n);
+        assert_memory_equal(a.p, b.p, a.n);
         tl_buf_fini(&a);
         tl_buf_fini(&b);
     }

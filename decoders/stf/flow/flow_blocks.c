@@ -381,7 +381,7 @@ static INLINE bool copy_block(struct copier *c, const struct tl_block *b, uint32
             return false;
         c->at = at;
     } else {
-        tl_stf_copy_step(&c->at, b, taken, true, tl_stf_copy_portable);
+        tl_stf_copy_step(&c->at, b, taken, true);
     }
     c->left -= b->n;
     c->last = b;
@@ -484,7 +484,7 @@ static INLINE bool copy_apart(struct copier *c, const struct tl_block *b, bool t
     c->at.p += 9;
     c->at.taken = c->at.odd = false;
     c->at.tail_n = 0;
-    tl_stf_copy_step(&c->at, b, taken, true, tl_stf_copy_portable);
+    tl_stf_copy_step(&c->at, b, taken, true);
     c->left -= b->n;
     c->last = b;
     c->begun = true;
@@ -540,7 +540,7 @@ static INLINE size_t copy_many(const struct tl_stf_flow *flow, struct copier *c,
     struct tl_stf_cursor at = c->at; /* a copy, so that the address of the copier is not taken */
     const uintptr_t *const step =
         marks ? tl_stf_repeats_copy(c->repeats, &at, path + i, path + item->n, c->begin, c->isa)
-              : flow->copy(&at, path + i, path + item->n, c->isa);
+              : tl_stf_copy_path(&at, path + i, path + item->n, c->isa);
     const size_t end = (size_t)(step - path);
     c->at = at;
     if (end > i)

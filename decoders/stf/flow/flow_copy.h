@@ -7,7 +7,6 @@
 #define TL_STF_FLOW_COPY_H
 
 #include "base/bytes.h"
-#include "base/cpu.h"
 #include "flow/item.h"
 #include "stf/record.h"
 
@@ -25,9 +24,6 @@ struct tl_stf_cursor {
     bool odd;      /* it needs an INST_PC_TARGET even if not taken */
     uint64_t next; /* the address after it */
 };
-
-/* Copy TL_BLOCK_SLACK bytes. */
-typedef void tl_stf_copy_piece(uint8_t *out, const uint8_t *in);
 
 /* Does the flow continue at `b`, and can `b` be copied? Without short-circuit evaluation, since
  * traced branches are unpredictable. */
@@ -56,7 +52,7 @@ static TL_COPY_INLINE void tl_stf_copy_tail(struct tl_stf_cursor *at, const stru
  * its instruction, and all but the last instruction of `b`.
  */
 static TL_COPY_INLINE void tl_stf_copy_step(struct tl_stf_cursor *at, const struct tl_block *b,
-                                            bool taken, bool odds, tl_stf_copy_piece *piece)
+                                            bool taken, bool odds)
 {
     enum { EVEN_TAIL = 8 }; /* at least the bytes of INST_32 */
     /* Read once: the compiler must assume that the writes below alias it. */
@@ -71,26 +67,18 @@ static TL_COPY_INLINE void tl_stf_copy_step(struct tl_stf_cursor *at, const stru
     const uint32_t head = b->coded_size - b->last_coded;
     /* Most blocks need one piece: a well-predicted branch costs less than copying a variable number
      * of bytes. */
-    piece(p, stf);
+    memcpy(p, stf, TL_BLOCK_SLACK);
     for (uint32_t i = TL_BLOCK_SLACK; i < head; i += TL_BLOCK_SLACK)
-        piece(p + i, stf + i);
+        memcpy(p + i, stf + i, TL_BLOCK_SLACK);
     at->p = p + head;
     tl_stf_copy_tail(at, b, pc, stf + head, taken, odds);
-}
-
-static TL_COPY_INLINE void tl_stf_copy_portable(uint8_t *out, const uint8_t *in)
-{
-    memcpy(out, in, TL_BLOCK_SLACK);
 }
 
 /*
  * Copy the steps of a path from `step` on, while each continues the previous one and is in `isa`;
  * there is space for all up to `end`. Returns the first step that was not copied.
  */
-typedef const uintptr_t *tl_stf_copy_path(struct tl_stf_cursor *at, const uintptr_t *step,
-                                          const uintptr_t *end, uint8_t isa);
-
-/* The fastest variant for `level`; all give the same result. Never NULL. */
-tl_stf_copy_path *tl_stf_copy_variant(enum tl_cpu level);
+const uintptr_t *tl_stf_copy_path(struct tl_stf_cursor *at, const uintptr_t *step,
+                                  const uintptr_t *end, uint8_t isa);
 
 #endif

@@ -67,7 +67,6 @@ struct tl_stf_flow {
     uint64_t track; /* next address from a reader's point of view */
     uint64_t chunk_pc;
     struct tl_stf_repeats *repeats; /* in `out`; NULL: no marks are wanted */
-    tl_stf_copy_path *copy;
     struct tl_stf_gap_line gap;
     struct tl_stf_known *known; /* what the whole groups reported so far; NULL: nothing */
 };

@@ -297,7 +297,7 @@ const uintptr_t *tl_stf_repeats_copy(struct tl_stf_repeats *r, struct tl_stf_cur
             }
         }
         const bool taken = tl_path_taken(*step++);
-        tl_stf_copy_step(&here, b, taken, true, tl_stf_copy_portable);
+        tl_stf_copy_step(&here, b, taken, true);
         if (noted)
             add(r, key_of(r, b, taken), (uint32_t)(here.p - begin), b->coded_size - b->last_coded);
     }

@@ -38,7 +38,6 @@ int tl_stf_flow_new(struct tl_stf_flow **out, const struct tl_stf_flow_options *
     flow->mode_due = flow->state.has_mode;
     flow->mode_flags = TL_STF_MODE_BEFORE;
     flow->points = TL_STF_POINTS_UNSAID;
-    flow->copy = tl_stf_copy_variant(tl_cpu_level());
     if (options->marks && !(flow->repeats = tl_stf_repeats_new())) {
         tl_stf_flow_free(flow);
         return TL_NOMEM;
