@@ -52,11 +52,21 @@ static void deliver(struct tl_itm_held *held, const struct tl_held *entry)
     }
 }
 
+/* Deliver the first `n` entries. */
+static void release(struct tl_itm_held *held, uint8_t n)
+{
+    for (uint8_t i = 0; i < n; i++)
+        deliver(held, &held->v[i]);
+    held->n = (uint8_t)(held->n - n);
+    memmove(held->v, held->v + n, held->n * sizeof *held->v);
+}
+
+static void end_next(struct tl_itm_held *held);
+
 void tl_itm_release(struct tl_itm_held *held)
 {
-    for (uint8_t i = 0; i < held->n; i++)
-        deliver(held, &held->v[i]);
-    held->n = 0;
+    end_next(held);
+    release(held, held->n);
 }
 
 /* Does a timestamp follow that is for what is reported now? */
@@ -81,7 +91,6 @@ void tl_itm_break(struct tl_itm_held *held)
 {
     tl_itm_release(held);
     held->clock.broken = true;
-    held->clock.has_next = false;
 }
 
 void tl_itm_resume(struct tl_itm_held *held, const struct tl_itm_held *last)
@@ -129,6 +138,21 @@ static void pin(struct tl_itm_held *held, uint64_t time, uint64_t offset)
     c->broken = false;
 }
 
+/* No local timestamp has come for what stands in front of a global one: that is its time. The local
+ * sum then is not known, so that it tells no scale. */
+static void end_next(struct tl_itm_held *held)
+{
+    struct tl_itm_clock *const c = &held->clock;
+    if (!c->has_next)
+        return;
+    c->has_next = false;
+    c->broken = true;
+    pin(held, c->next, held->v[0].offset);
+    tell_time(held, c->next, held->v[0].offset);
+    c->broken = true;
+    release(held, c->next_n);
+}
+
 void tl_itm_local_time(struct tl_itm_held *held, uint64_t delta, uint64_t offset)
 {
     struct tl_itm_clock *const c = &held->clock;
@@ -159,8 +183,11 @@ void tl_itm_global_time(struct tl_itm_held *held, uint64_t time, bool changed, u
     c->broken |= changed;
     c->has_global = true;
     if (any_waits(held)) {
+        if (c->next_n < held->n) /* otherwise it is the same one, of which more is known */
+            end_next(held);
         c->next = time;
         c->has_next = true;
+        c->next_n = held->n;
         return;
     }
     pin(held, time, offset);
@@ -180,6 +207,7 @@ static void clock_state(struct tl_itm_clock *c, struct tl_state *s)
     tl_state_check(s, c->scale[1] > 0);
     tl_state_u64(s, &c->next);
     tl_state_bool(s, &c->has_next);
+    tl_state_u8(s, &c->next_n, TL_HELD_MAX);
     tl_state_bool(s, &c->pinned);
     tl_state_bool(s, &c->broken);
     tl_state_bool(s, &c->has_global);
@@ -190,6 +218,7 @@ void tl_itm_held_state(struct tl_itm_held *held, struct tl_state *s)
     tl_state_u8(s, &held->timing, TL_ITM_TIMED);
     clock_state(&held->clock, s);
     tl_state_u8(s, &held->n, TL_HELD_MAX);
+    tl_state_check(s, !held->clock.has_next || held->clock.next_n <= held->n);
     for (uint8_t i = 0; i < held->n; i++) {
         struct tl_held *const h = &held->v[i];
         tl_state_u8(s, &h->kind, TL_HELD_TIME_LOW);

@@ -10,7 +10,8 @@
  * Times are sums of local deltas, in ticks of their clock, until a global timestamp is complete.
  * From then on they are global ones, those of the other trace sources of the chip: each global
  * timestamp says where the local sum stands, and two of them how fast it runs; deltas are scaled by
- * that. A time is never below the one before, unless the counter itself begins again.
+ * that. Where another one comes, or the end, before a local one, what was reported up to it has its
+ * time. A time is never below the one before, unless the counter itself begins again.
  *
  * Plain data; not thread-safe.
  */
@@ -40,6 +41,7 @@ struct tl_itm_clock {
     uint64_t scale[2];     /* global ticks per local ticks */
     uint64_t next;         /* a global timestamp that waits for its local one … */
     bool has_next;         /* … is known */
+    uint8_t next_n;        /* held entries in front of it */
     bool pinned;           /* `at` is known */
     bool broken;           /* deltas since then may be lost, or of a clock of another rate */
     bool has_global;       /* global timestamps come */

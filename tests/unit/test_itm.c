@@ -138,6 +138,18 @@ static void ports_by_rule(void **state)
     }
 }
 
+/* Where no local timestamp follows any more, global ones are for what stands in front of them. */
+static void global_time_alone(void **state)
+{
+    static const uint8_t bytes[] = {SYNC, 0x01, 'a',  0xc0, 0x0a, /* local: 10 */
+                                    0xb4, 0x81, 0x80, 0x80, 0x00, 0x01, 'b',  0x94,
+                                    0x85, 0x80, 0x80, 0x00,                         /* 2^26 + 5 */
+                                    0x01, 'c',  0x01, 'd',  0x94, 0x09, 0x01, 'e'}; /* … + 9 */
+    assert_text(bytes, sizeof bytes,
+                "A time 10\nS itm 0 61\nA time-restart 10 67108864\nT 67108864\n"
+                "T 67108869\nS itm 0 62\nT 67108873\nS itm 0 63\nS itm 0 64\nS itm 0 65\n");
+}
+
 /* High halves of global timestamps that are neither of 48 nor of 64 bits lose nothing else. */
 static void odd_global_time(void **state)
 {
@@ -338,6 +350,7 @@ int main(void)
         cmocka_unit_test(every_kind_of_packet),   cmocka_unit_test(local_time_of_packets),
         cmocka_unit_test(no_local_time),          cmocka_unit_test(prescaled_local_time),
         cmocka_unit_test(ports_by_rule),          cmocka_unit_test(odd_global_time),
+        cmocka_unit_test(global_time_alone),
         cmocka_unit_test(bad_bytes_are_dropped),  cmocka_unit_test(begins_at_the_first_byte),
         cmocka_unit_test(any_bytes_any_chunking), cmocka_unit_test(synchronisation_amid_a_packet),
         cmocka_unit_test(real_captures),
