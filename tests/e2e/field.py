@@ -208,9 +208,9 @@ def cortex_m_manual(lab):
     push = re.search(r'(?m)^    tracelake (push .*)$', text).group(1).replace(' --image app.elf', '')
     lab.start()
     lab.run(*push.replace('board.ini', config).replace('swo.bin', swo).split())
-    answers = {a: lab.run(*a.split()).text() for a in re.findall(r'`tracelake ((?:get|profile|find|log) [^`]*)`', text)}
+    answers = {a: lab.run(*a.split()).text() for a in re.findall(r'`tracelake ((?:get|profile|find|log|interrupts) [^`]*)`', text)}
     for command, wanted in (('get', ' itm 0 A\n'), ('profile', ' '), ('find run1/cs.00 --event', 'exception enter 15 SysTick'),
-                            ('find run1/cs.00 text:', 'itm 3 Fault'), ('log run1', ' itm 3 Fault\n')):
+                            ('find run1/cs.00 text:', 'itm 3 Fault'), ('log run1', ' itm 3 Fault\n'), ('interrupts', '\n    15 ')):
         found = [answer for ask, answer in answers.items() if ask.startswith(command)]
         check(found and wanted in found[0], command, found)
 
@@ -273,6 +273,8 @@ def simulated_cortex_m(lab):
     check(found and all(' sensor ' in h['text'] for h in found), found)
     log = ask(lab, 'sim/log?streams=cs.01&limit=3')['streams']['cs.01']['entries']
     check(log[0]['time'] == 10 * int(truth['cs.01'][0].split()[2]), 'its time is the trace\'s', log, truth['cs.01'][:3])
+    said = lab.run('interrupts', 'sim/cs.01').text()
+    check(re.search(r'(?m)^ *15 .* SysTick_Handler$', said), said)
     # Another program is said not to be this one.
     other = lab.path('other.elf')
     with open(lab.path('demo.elf'), 'rb') as f:

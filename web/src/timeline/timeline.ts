@@ -277,7 +277,9 @@ export class Timeline {
       this.gestured = [];
     }
     // Closed lanes of code without symbols also use the colours of the calls.
-    const called = s.trace.streams.filter((_, i) => (this.depths[i] ?? 0) > 0);
+    // On the time axis only those that have it: one other stream would fail the request for all.
+    const timed = s.view.axis === "time";
+    const called = s.trace.streams.filter((o, i) => (this.depths[i] ?? 0) > 0 && (!timed || o.hasTime));
     const bare = s.overview.nameless ? called.slice(0, BARE_LANES) : [];
     const open = called.filter((o) => {
       const i = s.laneOf(o.name);
