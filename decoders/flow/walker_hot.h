@@ -3,6 +3,9 @@
  * Operations needed for nearly every packet, to be inlined into a format's packet loop: outcome
  * bits at known blocks, and addresses that confirm what is known. walker.c has everything else, and
  * the non-inline versions. Private to the walker except for the two functions at the end.
+ *
+ * End to end: 7 to 11 % less processor time for atoms and cycle counts than if they are called
+ * (`decode --out`).
  */
 #ifndef TL_FLOW_WALKER_HOT_H
 #define TL_FLOW_WALKER_HOT_H
