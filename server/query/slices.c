@@ -76,7 +76,8 @@ static int trim(struct tl_slicing *s)
     struct width *const order = widest(s);
     if (!order)
         return TL_NOMEM;
-    tl_slicing_leave_out(s, order[SLICES_MAX].units);
+    s->narrowest = order[SLICES_MAX].units;
+    tl_slicing_leave_out(s, s->narrowest);
     qsort(order, SLICES_MAX, sizeof(*order), by_slice);
     for (size_t i = 0; i < SLICES_MAX; i++)
         s->p[i] = s->p[order[i].slice];
@@ -90,10 +91,8 @@ int tl_slicing_add(struct tl_slicing *s, const struct tl_slice *slice)
     const uint64_t units = width(s, slice);
     if (units == 0)
         return TL_OK;
-    if (s->n >= SLICES_MAX && units < s->resolution) {
-        s->truncated = true;
+    if (s->n >= SLICES_MAX && units < s->narrowest)
         return TL_OK;
-    }
     const int r = tl_grow(&s->p, &s->cap, s->n + 1, sizeof(*s->p));
     if (r < 0)
         return r;

@@ -28,6 +28,7 @@ struct tl_slicing {
     struct tl_slice *p;
     size_t n, cap;
     uint64_t resolution; /* every slice with more of the range than this is included */
+    uint64_t narrowest;  /* of those that were kept when there were too many */
     bool truncated;
     struct tl_walk walk; /* of the chunk read last */
 };

@@ -56,8 +56,10 @@ struct sampling {
     struct tl_slicing *s;
     struct tl_callstack *last, *now; /* at the last begin of a chunk, and at this one */
     uint64_t position, time;         /* of the last one */
-    uint64_t until;                  /* position of this one, while what is between is walked */
     uint64_t column;                 /* ticks */
+    /* Consecutive stretches to be walked: up to the last one, and while they are, to `until`. */
+    bool pending;
+    uint64_t begin_position, begin_time, until;
     size_t walks;
     struct began { /* by depth: the frame of `last` that began at this time */
         uint64_t insn, time;
@@ -96,7 +98,7 @@ static int on_walked(void *context, const struct tl_timed_call *call)
     if (call->begun && call->frame->insn < g->until)
         g->began[call->depth] = (struct began){call->frame->insn, call->begin_time};
     const bool ends = call->ended ? call->end < g->until : g->until == UINT64_MAX;
-    if (!ends || call->end < g->position)
+    if (!ends || call->end < g->begin_position)
         return TL_OK;
     struct tl_slice slice = tl_slice_of(call->frame, call->depth, call->end);
     slice.begin = began_at(g, call->depth, call->frame);
@@ -120,18 +122,31 @@ static void note_begins(struct sampling *g, uint64_t position, uint64_t time)
     }
 }
 
+/* Walk what is pending, up to a chunk's begin, and to the first timestamp behind it. */
+static int walk_pending(struct sampling *g, uint64_t position, uint64_t time, struct tl_fail *fail)
+{
+    const struct tl_timed_sinks sinks = {.call = on_walked, .context = g};
+    if (!g->pending)
+        return TL_OK;
+    g->pending = false;
+    g->until = position;
+    return tl_timed_walk(g->s->cut, g->begin_time, time + 1, &sinks, fail);
+}
+
 /* From the last begin of a chunk to this one. */
 static int pass(struct sampling *g, uint64_t position, uint64_t time, struct tl_fail *fail)
 {
-    const struct tl_timed_sinks sinks = {.call = on_walked, .context = g};
-    int r;
-    g->until = position;
-    if (time - g->time > 2 * g->column && g->walks++ < WALKS) {
-        /* Up to the first timestamp behind the chunk's begin. */
-        r = tl_timed_walk(g->s->cut, g->time, time + 1, &sinks, fail);
+    int r = TL_OK;
+    if (time - g->time > 2 * g->column && g->walks < WALKS) {
+        g->walks++;
+        g->begin_position = g->pending ? g->begin_position : g->position;
+        g->begin_time = g->pending ? g->begin_time : g->time;
+        g->pending = true;
     } else {
+        r = walk_pending(g, g->position, g->time, fail);
         tl_slicing_leave_out(g->s, time - g->time);
-        r = compare(g, position, time);
+        if (r >= 0)
+            r = compare(g, position, time);
     }
     note_begins(g, position, time);
     g->position = position;
@@ -205,6 +220,8 @@ int tl_slicing_sample_time(struct tl_slicing *s, uint32_t columns, struct tl_cal
     now->depth = 0;
     if (r >= 0 && end >= g->time)
         r = pass(g, UINT64_MAX, end + 1, fail);
+    if (r >= 0)
+        r = walk_pending(g, UINT64_MAX, end, fail);
     free(g);
     return r;
 }
