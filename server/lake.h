@@ -760,6 +760,7 @@ void tl_tile_fini(struct tl_tile *tile);
 TL_MUST_USE int tl_lake_metrics(struct tl_lake *lake, struct tl_buf *out);
 
 #include "lake_analysis.h"
+#include "lake_sql.h"
 #include "lake_timing.h"
 
 #endif

@@ -113,6 +113,10 @@ static const struct tl_command commands[] = {
      "TRACE[/STREAM]… [--as FORM] [--insn A:B | --time A:B] [-o FILE]",
      "Several traces are added up. Without STREAM: all streams."},
 #endif
+    {"sql", tl_cmd_sql, "any question, in SQL", "TRACE 'SELECT …' [--csv | --json]",
+     "SQLite's SELECT over the tables trace, stream, function, insn, call, event, gap, log and "
+     "note of a trace: docs/sql.md. 'SELECT function, insns FROM call ORDER BY insns DESC LIMIT "
+     "10' tells the longest calls."},
 #ifdef TL_HAVE_COVERAGE
     {"coverage", tl_cmd_coverage, "which parts of the program were executed",
      "TRACE[/STREAM]… [--as text|lcov|json] [--insn A:B | --time A:B] [--context N[,N…]] [-o FILE]",

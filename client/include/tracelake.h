@@ -603,6 +603,38 @@ TRACELAKE_MUST_USE TRACELAKE_API int tracelake_flow_next(struct tracelake_flow *
                                                          struct tracelake_error *error);
 TRACELAKE_API void tracelake_flow_close(struct tracelake_flow *flow);
 
+/* ---- questions in SQL ------------------------------------------------------------------------ */
+
+/* SQLite's SELECT over tables of traces, functions, instructions, calls, events …: docs/sql.md. */
+struct tracelake_question {
+    const char *trace; /* whose rows the tables have, unless the question names others */
+    const char *text;
+    uint64_t rows;    /* the answer ends after so many; 0: 100,000 */
+    uint32_t seconds; /* at most 30; 0: 30 */
+};
+enum tracelake_column_kind { TRACELAKE_INTEGER, TRACELAKE_REAL, TRACELAKE_TEXTS };
+struct tracelake_column {
+    const char *name;
+    enum tracelake_column_kind kind; /* of this batch */
+    /* One for each row: */
+    const int64_t *integers;
+    const double *reals;
+    const char *const *texts;
+    const bool *nulls; /* true: the row has no value */
+};
+struct tracelake_table {
+    size_t n_columns, n_rows;
+    const struct tracelake_column *columns;
+    bool last, truncated; /* truncated, in the last batch: there are more rows */
+};
+/* Receives the rows in batches, at least one, which is borrowed. A result < 0 ends the question and
+ * is returned. */
+typedef int tracelake_take_table(void *context, const struct tracelake_table *table);
+TRACELAKE_MUST_USE TRACELAKE_API int tracelake_sql(struct tracelake *lake,
+                                                   const struct tracelake_question *question,
+                                                   tracelake_take_table *take, void *context,
+                                                   struct tracelake_error *error);
+
 /* A range as a file: the pieces, concatenated, are one complete file of the format. */
 
 struct tracelake_fetch;

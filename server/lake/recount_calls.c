@@ -107,7 +107,7 @@ static int time_of(const struct tl_cut *cut, uint64_t position, uint64_t *time,
 {
     struct tl_time_knots knots = {.steps = tl_lane_has_own_clock(cut->lane)};
     struct tl_cut_walk walk;
-    uint64_t first;
+    uint64_t first = 0;
     int r = chunk_before(cut, position, &first, fail);
     if (r <= 0)
         return r;

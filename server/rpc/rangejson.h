@@ -23,6 +23,7 @@ int tl_run_gaps(struct tl_call *call, const void *message);
 int tl_run_code(struct tl_call *call, const void *message);      /* code.c */
 int tl_run_coverage(struct tl_call *call, const void *message);  /* code.c */
 int tl_run_simpoints(struct tl_call *call, const void *message); /* regions.c */
+int tl_run_sql(struct tl_call *call, const void *message);       /* sql.c */
 
 /* A named region: instructions [from, to) of a stream. */
 struct tl_region_place {

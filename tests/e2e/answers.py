@@ -218,7 +218,7 @@ def offered(lab):
         'token': ['list', '--tokens', lab.path('tokens')],
         'dump': [lab.path('a.zstf')], 'check': [lab.path('a.zstf')],
         'slice': [lab.path('a.zstf'), '--insn', '0:10', '-o', lab.path('b.zstf')],
-        'simpoints': ['sim/cs.10', '--interval', '1000'], 'rm': ['more'],
+        'simpoints': ['sim/cs.10', '--interval', '1000'], 'sql': ['sim', 'SELECT 1 AS one'], 'rm': ['more'],
         'store': ['copy', lab.data, lab.path('other')],
     }
     lab.run('token', 'add', '--tokens', lab.path('tokens'), '--role', 'push', '--name', 'bench3')

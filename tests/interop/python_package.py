@@ -197,6 +197,12 @@ def regions(lake, server):
         'the third call')
     told = json.loads(command(server, 'simpoints', 'sim/cs.10', '--interval', '500', '--max', '4', '--save', 'py',
                               '--json'))['regions']
+    answer = lake.sql('sim', "SELECT stream, count(*) AS n, NULL AS empty, 0.5 AS half FROM insn GROUP BY stream")
+    insns = {s.name: s.insns for s in lake.trace('sim').streams if s.insns}
+    check({row[0]: row[1] for row in answer.rows()} == insns and answer.names == ['stream', 'n', 'empty', 'half'], insns)
+    check(answer.columns[1].typecode == 'q' and set(answer.columns[2]) == {None} and answer.columns[3][0] == 0.5, 'kinds')
+    many = lake.sql('sim', 'SELECT position FROM insn', rows=5000)
+    check(len(many) == 5000 and many.truncated and many.columns[0].typecode == 'q', len(many))
     mine = lake.simpoints('sim', 'cs.10', interval=500, most=4)
     check(told and [{'warm_up': 0, **region} for region in mine] == told, 'other regions', mine, told)
     check(b''.join(lake.fetch('sim', region='py.1', form='stf')) == command(server, 'get', 'sim', '--region', 'py.1', '-o', '-'),

@@ -413,6 +413,16 @@ int tl_lake_simpoints(struct tl_lake *lake, const struct tl_simpoints_request *r
     return TL_OK;
 }
 
+int tl_lake_sql(struct tl_lake *lake, const struct tl_sql_request *request, tl_sql_sink *sink,
+                void *context, struct tl_fail *fail)
+{
+    static const uint8_t one[8] = {1};
+    const struct tl_sql_column column = {.name = "1", .kind = TL_SQL_INTEGER, .values = one};
+    const struct tl_sql_batch batch = {&column, 1, 1, true, false};
+    const int rc = check(lake, request->trace, STREAM, fail);
+    return rc < 0 ? rc : sink(context, &batch);
+}
+
 void tl_simpoints_found_fini(struct tl_simpoints_found *found)
 {
     free(found->p);

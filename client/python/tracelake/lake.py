@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: MIT
 """The connection: catalog, ranges, live streams."""
 
+import array
 import collections
 import hashlib
 import json
 import ssl
+import sys
 import time
 import urllib.parse
 
@@ -53,6 +55,59 @@ Code = collections.namedtuple('Code', 'insns runs branches truncated')
 # What was executed of programs, by rows of the messages CoveredFunction, CoveredLine and
 # CoveredBranch, whose `file` is a number from 1 on in `files`.
 Coverage = collections.namedtuple('Coverage', 'files functions lines branches truncated')
+
+class Table:
+    """Rows of an answer. `names` and `columns` are lists; a column is an array.array of int64 ('q') or
+    double ('d') where no row is without a value, otherwise a list with None for these; texts are a
+    list. `truncated`: there are more rows."""
+
+    def __init__(self):
+        self.names, self.columns, self.truncated = [], [], False
+
+    def __len__(self):
+        return len(self.columns[0]) if self.columns else 0
+
+    def add(self, batch):
+        """Append a message Table."""
+        if not self.names:
+            self.names = [column.name for column in batch.columns]
+            self.columns = [None] * len(self.names)
+        self.columns = [_join(old, _values(new, batch.rows)) for old, new in zip(self.columns, batch.columns)]
+        self.truncated = batch.truncated
+
+    def rows(self):
+        """Tuples, one for each row."""
+        return zip(*self.columns)
+
+    def numpy(self):
+        """A dict of numpy arrays; columns with texts or without some values have objects."""
+        import numpy
+        return {name: numpy.frombuffer(c, dtype=c.typecode) if isinstance(c, array.array) else
+                numpy.array(c, dtype=object) for name, c in zip(self.names, self.columns)}
+
+
+def _join(old, new):
+    if old is None:
+        return new
+    if isinstance(old, array.array) and isinstance(new, array.array) and old.typecode == new.typecode:
+        old.extend(new)
+        return old
+    return list(old) + list(new)
+
+
+def _values(column, rows):
+    """The values of a message TableColumn."""
+    values = array.array({0: 'q', 1: 'd', 2: 'I'}[column.kind])
+    values.frombytes(column.values)
+    if sys.byteorder == 'big':
+        values.byteswap()
+    if column.kind == 2:
+        texts = list(column.texts)
+        values = [texts[i] if i < len(texts) else None for i in values]
+    if column.nulls:
+        values = [None if column.nulls[i >> 3] >> (i & 7) & 1 else values[i] for i in range(rows)]
+    return values
+
 
 # An instruction as it was executed. `encoding` is hexadecimal text, None where no image has it;
 # `time` is the last timestamp in front of it (ns or ticks), `mode` e.g. 'el1.ns.a64', `context` and
@@ -369,6 +424,14 @@ class Lake:
                                  end=end, interval=interval, most=most):
             told = reply.json or told
         return json.loads(told)['regions']
+
+    def sql(self, trace, text, rows=0, seconds=0):
+        """The answer to a question in SQL (docs/sql.md): a Table. At most `rows` (100,000 if 0),
+        within `seconds` (30 if 0)."""
+        table = Table()
+        for reply in self.stream('Ranges', 'Sql', trace=trace, text=text, rows=rows, seconds=seconds):
+            table.add(reply)
+        return table
 
     # ---- profiles ----
 

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * `tracelake sql`: a question in SQL. Rows are printed as they come: aligned by the batch that they
+ * are in, or as CSV, or as a JSON object in each line.
+ */
+#include "cli/cli.h"
+#include "terminal/plain.h"
+#include "terminal/progress.h"
+#include "terminal/remote.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CELL 64 /* bytes of a number's text */
+#define WIDE 60 /* columns are not aligned beyond */
+
+struct options {
+    struct tl_remote remote;
+    uint64_t limit, seconds;
+    bool csv, json;
+};
+
+struct output {
+    const struct options *options;
+    bool begun, truncated;
+};
+
+/* The text of a cell: in the table, or in `number`. */
+static const char *text_of(const struct tracelake_column *c, size_t row, char number[static CELL])
+{
+    if (c->nulls[row])
+        return "";
+    if (c->kind == TRACELAKE_TEXTS)
+        return c->texts[row];
+    if (c->kind == TRACELAKE_REAL)
+        snprintf(number, CELL, "%.15g", c->reals[row]);
+    else
+        snprintf(number, CELL, "%" PRId64, c->integers[row]);
+    return number;
+}
+
+/* ---- aligned --------------------------------------------------------------------------------- */
+
+static int width_of(const struct tracelake_column *c, size_t rows)
+{
+    char number[CELL];
+    size_t width = strlen(c->name);
+    for (size_t i = 0; i < rows; i++) {
+        const size_t n = strlen(text_of(c, i, number));
+        width = n > width ? n : width;
+    }
+    return width > WIDE ? WIDE : (int)width;
+}
+
+static void print_aligned(const struct tracelake_table *t, bool head)
+{
+    char number[CELL];
+    int *const widths = calloc(t->n_columns + 1, sizeof *widths);
+    if (!widths)
+        return;
+    for (size_t i = 0; i < t->n_columns; i++)
+        widths[i] = width_of(&t->columns[i], t->n_rows);
+    for (size_t i = 0; head && i < t->n_columns; i++)
+        printf("%s%*s", i ? "  " : "# ",
+               t->columns[i].kind == TRACELAKE_TEXTS ? -widths[i] : widths[i], t->columns[i].name);
+    if (head)
+        putchar('\n');
+    for (size_t row = 0; row < t->n_rows; row++) {
+        for (size_t i = 0; i < t->n_columns; i++) {
+            const struct tracelake_column *const c = &t->columns[i];
+            fputs("  ", stdout);
+            if (c->kind == TRACELAKE_TEXTS)
+                tl_print_plain(stdout, text_of(c, row, number),
+                               i + 1 < t->n_columns ? widths[i] : 0);
+            else
+                printf("%*s", widths[i], text_of(c, row, number));
+        }
+        putchar('\n');
+    }
+    free(widths);
+}
+
+/* ---- CSV and JSON ---------------------------------------------------------------------------- */
+
+static void print_quoted(const char *text)
+{
+    if (!strpbrk(text, ",\"\r\n")) {
+        fputs(text, stdout);
+        return;
+    }
+    putchar('"');
+    for (; *text; text++) {
+        if (*text == '"')
+            putchar('"');
+        putchar(*text);
+    }
+    putchar('"');
+}
+
+static void print_csv(const struct tracelake_table *t, bool head)
+{
+    char number[CELL];
+    for (size_t i = 0; head && i < t->n_columns; i++) {
+        fputs(i ? "," : "", stdout);
+        print_quoted(t->columns[i].name);
+    }
+    fputs(head ? "\r\n" : "", stdout);
+    for (size_t row = 0; row < t->n_rows; row++) {
+        for (size_t i = 0; i < t->n_columns; i++) {
+            fputs(i ? "," : "", stdout);
+            print_quoted(text_of(&t->columns[i], row, number));
+        }
+        fputs("\r\n", stdout);
+    }
+}
+
+static void print_json_text(const char *text)
+{
+    putchar('"');
+    for (; *text; text++) {
+        const unsigned char c = (unsigned char)*text;
+        if (c == '"' || c == '\\')
+            printf("\\%c", c);
+        else if (c < 0x20)
+            printf("\\u%04x", c);
+        else
+            putchar(c);
+    }
+    putchar('"');
+}
+
+static void print_json(const struct tracelake_table *t)
+{
+    char number[CELL];
+    for (size_t row = 0; row < t->n_rows; row++) {
+        for (size_t i = 0; i < t->n_columns; i++) {
+            const struct tracelake_column *const c = &t->columns[i];
+            fputs(i ? "," : "{", stdout);
+            print_json_text(c->name);
+            putchar(':');
+            if (c->nulls[row])
+                fputs("null", stdout);
+            else if (c->kind == TRACELAKE_TEXTS)
+                print_json_text(c->texts[row]);
+            else
+                fputs(text_of(c, row, number), stdout);
+        }
+        puts("}");
+    }
+}
+
+/* ---- the command ----------------------------------------------------------------------------- */
+
+static int print_table(void *context, const struct tracelake_table *t)
+{
+    struct output *const out = context;
+    const bool head = !out->begun;
+    if (head)
+        tl_progress_end();
+    out->begun = true;
+    if (out->options->csv)
+        print_csv(t, head);
+    else if (out->options->json)
+        print_json(t);
+    else
+        print_aligned(t, head);
+    out->truncated = t->truncated;
+    return ferror(stdout) ? TRACELAKE_IO : TRACELAKE_OK;
+}
+
+static int ask(const struct options *o, const char *trace, const char *text)
+{
+    const struct tracelake_question question = {
+        .trace = trace, .text = text, .rows = o->limit, .seconds = (uint32_t)o->seconds};
+    struct output out = {.options = o};
+    struct tracelake_error error;
+    struct tracelake *lake;
+    const int status = tl_remote_connect(&lake, &o->remote);
+    if (status != TL_ARGS_GO)
+        return status;
+    tl_progress_wait(trace);
+    const int r = tracelake_sql(lake, &question, print_table, &out, &error);
+    tl_progress_end();
+    tracelake_close(lake);
+    if (r < 0)
+        return tl_remote_fail_query(trace, &error);
+    if (out.truncated)
+        fputs("tracelake: there are more rows: --limit N gives more\n", stderr);
+    return TL_CLI_DONE;
+}
+
+int tl_cmd_sql(int argc, char **argv)
+{
+    struct options o = {0};
+    const struct tl_option args[] = {
+        {"limit", 0, TL_ARG_COUNT, &o.limit, "N", "rows, at most 10M (default 100,000)"},
+        {"seconds", 0, TL_ARG_COUNT, &o.seconds, "N", "give up after so many (at most 30)"},
+        {"csv", 0, TL_ARG_FLAG, &o.csv, NULL, "as CSV, with a header"},
+        {"json", 0, TL_ARG_FLAG, &o.json, NULL, "as JSON, an object in each line"},
+        TL_NAMES_ARG(o.remote),
+        TL_REMOTE_ARGS(o.remote),
+        {0},
+    };
+    int first;
+    int status = tl_args_parse(argc, argv, args, &first);
+    if (status == TL_ARGS_GO && argc - first != 2)
+        status = tl_cli_usage("sql", "give a TRACE and a question: 'SELECT …'");
+    if (status == TL_ARGS_GO && o.csv && o.json)
+        status = tl_cli_usage("sql", "give --csv or --json, not both");
+    return status == TL_ARGS_GO ? ask(&o, argv[first], argv[first + 1]) : status;
+}

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The table of calls: each one that begins within the bounds, told when it ends, or when its stream
+ * does. The walk goes on behind the bounds until the last of them has ended.
+ */
+#include "query/query.h"
+#include "sql/flow.h"
+
+#include <stdlib.h>
+
+#define COUNT(a) ((int)(sizeof(a) / sizeof *(a)))
+
+struct call {
+    uint64_t begin, end, pc;
+    uint32_t function, caller;
+    uint32_t depth;
+    uint16_t exception;
+    uint8_t kind; /* enum tl_frame_kind */
+    bool ended;
+};
+
+struct calls {
+    struct tl_flow_rows flow;
+    struct tl_callstack stack;
+    struct call *told; /* of the items so far; rows are taken from `at` on */
+    size_t n, cap, at;
+    bool finishing; /* the stream has ended */
+};
+
+enum {
+    CALL_TRACE,
+    CALL_STREAM,
+    CALL_POSITION,
+    CALL_TIME,
+    CALL_LAST,
+    CALL_INSNS,
+    CALL_DURATION,
+    CALL_FUNCTION,
+    CALL_CALLER,
+    CALL_DEPTH,
+    CALL_KIND,
+    CALL_NUMBER,
+    CALL_PC,
+    CALL_ENDED
+};
+static const struct tl_table_column call_columns[] = {
+    [CALL_TRACE] = {"trace", "TEXT", TL_COLUMN_TRACE},
+    [CALL_STREAM] = {"stream", "TEXT", TL_COLUMN_STREAM},
+    [CALL_POSITION] = {"position", "INT", TL_COLUMN_POSITION},
+    [CALL_TIME] = {"time", "INT", TL_COLUMN_TIME},
+    [CALL_LAST] = {"last_position", "INT", TL_COLUMN_PLAIN},
+    [CALL_INSNS] = {"insns", "INT", TL_COLUMN_PLAIN},
+    [CALL_DURATION] = {"duration", "INT", TL_COLUMN_PLAIN},
+    [CALL_FUNCTION] = {"function", "TEXT", TL_COLUMN_PLAIN},
+    [CALL_CALLER] = {"caller", "TEXT", TL_COLUMN_PLAIN},
+    [CALL_DEPTH] = {"depth", "INT", TL_COLUMN_PLAIN},
+    [CALL_KIND] = {"kind", "TEXT", TL_COLUMN_PLAIN},
+    [CALL_NUMBER] = {"number", "INT", TL_COLUMN_PLAIN},
+    [CALL_PC] = {"pc", "INT", TL_COLUMN_PLAIN},
+    [CALL_ENDED] = {"ended", "INT", TL_COLUMN_PLAIN},
+};
+
+static int on_frame(void *context, enum tl_frame_change change, const struct tl_frame *frame,
+                    uint32_t depth, uint64_t insn)
+{
+    struct calls *const s = context;
+    if (change == TL_FRAME_PUSH || !tl_frame_is_call(frame) || frame->insn < s->flow.from ||
+        frame->insn >= s->flow.to)
+        return TL_OK;
+    const int r = tl_grow(&s->told, &s->cap, s->n + 1, sizeof *s->told);
+    if (r < 0)
+        return r;
+    s->told[s->n++] = (struct call){
+        .begin = frame->insn,
+        .end = insn,
+        .pc = frame->pc,
+        .function = frame->function,
+        .caller = depth > 0 ? s->stack.frames[depth - 1].function : TL_NO_FUNCTION,
+        .depth = depth,
+        .exception = frame->exception,
+        .kind = frame->kind,
+        .ended = !s->finishing,
+    };
+    return TL_OK;
+}
+
+/* Is a call under way that began within the bounds? */
+static bool is_within_one(const struct calls *s)
+{
+    for (uint32_t i = s->stack.depth; i > 0; i--)
+        if (s->stack.frames[i - 1].insn < s->flow.to)
+            return s->stack.frames[i - 1].insn >= s->flow.from;
+    return false;
+}
+
+/* Tell the calls that are under way as far as they are known. */
+static int finish_stream(struct calls *s)
+{
+    s->stack.insns = s->flow.cut.end;
+    s->finishing = true;
+    const int r = tl_callstack_finish(&s->stack);
+    s->finishing = false;
+    return r;
+}
+
+static int next_call(struct tl_cursor *c)
+{
+    struct calls *const s = c->state;
+    if (++s->at < s->n)
+        return TL_OK;
+    s->at = s->n = 0;
+    int r = 1;
+    while (s->n == 0 && (r = tl_flow_rows_next(c, &s->flow, true)) > 0) {
+        if (r == 2)
+            r = finish_stream(s);
+        else if (s->flow.position >= s->flow.to && !is_within_one(s))
+            s->flow.walk.range.to = s->flow.position; /* its walk ends */
+        if (r < 0)
+            break;
+    }
+    c->end = s->n == 0;
+    return r < 0 ? r : TL_OK;
+}
+
+static int first_call(struct tl_cursor *c)
+{
+    struct calls *const s = c->state;
+    s->flow.detail = TL_WALK_FLOW;
+    s->flow.calls = &s->stack;
+    s->flow.walk_to = UINT64_MAX;
+    s->stack.sink = on_frame;
+    s->stack.context = s;
+    const int r = tl_flow_rows_open(c, &s->flow);
+    return r < 0 ? r : next_call(c);
+}
+
+static void close_call(struct tl_cursor *c)
+{
+    struct calls *const s = c->state;
+    free(s->told);
+    tl_flow_rows_close(&s->flow);
+}
+
+static void tell_duration(struct tl_cursor *c, const struct call *call, sqlite3_context *context)
+{
+    struct calls *const s = c->state;
+    uint64_t begin, end;
+    tl_flow_rows_time(c, &s->flow, context, call->begin); /* opens the scale */
+    if (tl_scale_value(&s->flow.time, call->begin, &begin) &&
+        tl_scale_value(&s->flow.time, call->end, &end))
+        tl_column_u64(context, end - begin);
+}
+
+static void call_column(struct tl_cursor *c, sqlite3_context *context, int column)
+{
+    static const char *const kinds[] = {[TL_FRAME_ROOT] = "root",
+                                        [TL_FRAME_CALL] = "call",
+                                        [TL_FRAME_TAIL] = "tail",
+                                        [TL_FRAME_EXCEPTION] = "exception"};
+    struct calls *const s = c->state;
+    const struct call *const call = &s->told[s->at];
+    const struct tl_image *const image = tl_flow_rows_image(&s->flow);
+    switch (column) {
+    case CALL_TRACE:
+        tl_column_text(context, c->bounds.trace);
+        break;
+    case CALL_STREAM:
+        tl_column_text(context, tl_flow_rows_stream(&s->flow));
+        break;
+    case CALL_POSITION:
+        tl_column_u64(context, call->begin);
+        break;
+    case CALL_TIME:
+        tl_flow_rows_time(c, &s->flow, context, call->begin);
+        break;
+    case CALL_LAST:
+        tl_column_u64(context, call->end - (call->end > call->begin));
+        break;
+    case CALL_INSNS:
+        tl_column_u64(context, call->end - call->begin);
+        break;
+    case CALL_DURATION:
+        tell_duration(c, call, context);
+        break;
+    case CALL_FUNCTION:
+        tl_column_text(context, tl_function_name(image, call->function));
+        break;
+    case CALL_CALLER:
+        tl_column_text(context, tl_function_name(image, call->caller));
+        break;
+    case CALL_DEPTH:
+        sqlite3_result_int64(context, call->depth);
+        break;
+    case CALL_KIND:
+        tl_column_text(context, kinds[call->kind]);
+        break;
+    case CALL_NUMBER:
+        if (call->kind == TL_FRAME_EXCEPTION && tl_exception_number(call->exception) >= 0)
+            sqlite3_result_int(context, tl_exception_number(call->exception));
+        break;
+    case CALL_PC:
+        tl_column_u64(context, call->pc);
+        break;
+    default:
+        sqlite3_result_int(context, call->ended);
+    }
+}
+
+const struct tl_table tl_call_table = {.name = "call",
+                                       .columns = call_columns,
+                                       .n_columns = COUNT(call_columns),
+                                       .state_bytes = sizeof(struct calls),
+                                       .rows = 1e7,
+                                       .first = first_call,
+                                       .next = next_call,
+                                       .column = call_column,
+                                       .close = close_call};

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Bounds in time are converted to positions when a stream is opened, so that only the chunks in
+ * between are read; a stream without times has no rows within such bounds. The scale that gives the
+ * rows their times is made when the first one is asked for.
+ */
+#include "sql/flow.h"
+
+#include "base/cancel.h"
+#include "shard/stackmark.h"
+
+#include <string.h>
+
+int tl_flow_rows_open(struct tl_cursor *c, struct tl_flow_rows *f)
+{
+    return tl_cursor_trace(c, &f->list);
+}
+
+static bool asks_time(const struct tl_table_bounds *b)
+{
+    return b->time > 0 || b->last_time < UINT64_MAX;
+}
+
+/* The positions that are asked for. TL_NOTFOUND: none of this stream. */
+static int resolve(struct tl_cursor *c, struct tl_flow_rows *f)
+{
+    const struct tl_table_bounds *const b = &c->bounds;
+    f->from = b->position;
+    f->to = b->last_position < UINT64_MAX ? b->last_position + 1 : UINT64_MAX;
+    if (asks_time(b)) {
+        struct tl_fail why;
+        uint64_t from, to;
+        const int r = tl_cut_resolve(&f->cut, TL_UNIT_TIME, b->time,
+                                     b->last_time < UINT64_MAX ? b->last_time + 1 : UINT64_MAX,
+                                     &from, &to, &why);
+        if (r == TL_USAGE)
+            return TL_NOTFOUND;
+        if (r < 0)
+            return tl_fail_set(c->asking->fail, r, "%s", why.text);
+        /* Items stand in front of the instruction at their position: one more on both sides. */
+        from -= from > 0;
+        to += to < UINT64_MAX;
+        f->from = from > f->from ? from : f->from;
+        f->to = to < f->to ? to : f->to;
+    }
+    if (f->to > f->cut.end && b->last_position == UINT64_MAX && b->last_time == UINT64_MAX)
+        f->to = UINT64_MAX; /* also what comes after the last position */
+    return f->from < f->to ? TL_OK : TL_NOTFOUND;
+}
+
+static void leave_stream(struct tl_flow_rows *f)
+{
+    if (f->walking)
+        tl_cut_walk_end(&f->walk);
+    if (f->timed)
+        tl_scale_close(&f->time);
+    if (f->open)
+        tl_cut_close(&f->cut);
+    f->walking = f->timed = f->open = false;
+}
+
+/* Open the next stream that may have rows: 1, or TL_OK behind the last. */
+static int open_stream(struct tl_cursor *c, struct tl_flow_rows *f)
+{
+    const struct tl_trace_row *const row = &f->list.rows[0];
+    leave_stream(f);
+    while (f->stream < row->n_streams) {
+        const char *const name = row->streams[f->stream++].name;
+        if (c->bounds.stream && strcmp(c->bounds.stream, name) != 0)
+            continue;
+        int r = tl_cut_open(&f->cut, c->asking->lake, row->id, name, c->asking->fail);
+        if (r < 0)
+            return r;
+        f->open = true;
+        r = resolve(c, f);
+        if (r >= 0)
+            break;
+        leave_stream(f);
+        if (r != TL_NOTFOUND)
+            return r;
+    }
+    if (!f->open)
+        return TL_OK;
+    tl_cut_walk_begin(&f->walk, &f->cut, f->from, f->walk_to ? f->walk_to : f->to);
+    f->walk.walk.detail = f->detail;
+    f->walking = true;
+    f->next = 0;
+    f->walk.walk.n = 0;
+    if (!f->calls)
+        return 1;
+    tl_callstack_init(f->calls, tl_flow_rows_image(f), f->from, f->calls->sink, f->calls->context);
+    const int r = tl_cut_walk_calls(&f->walk, f->calls, c->asking->fail);
+    return r < 0 ? r : 1;
+}
+
+static int next_chunk(struct tl_cursor *c, struct tl_flow_rows *f)
+{
+    int r = tl_cut_walk_next(&f->walk, c->asking->fail);
+    if (r >= 0)
+        r = tl_cancel_rest();
+    f->next = 0;
+    if (r < 0)
+        return r;
+    f->now = f->walk.walk.now;
+    if (f->detail == TL_WALK_FLOW)
+        tl_walk_functions(&f->walk.walk, tl_flow_rows_image(f));
+    return TL_OK;
+}
+
+int tl_flow_rows_next(struct tl_cursor *c, struct tl_flow_rows *f, bool pause)
+{
+    if (f->item && f->item->kind != TL_ITEM_BLOCK)
+        tl_flow_now_item(&f->now, f->item);
+    f->item = NULL;
+    int r = TL_OK;
+    while (!f->walking || f->next == f->walk.walk.n) {
+        if (!f->walking) {
+            if ((r = open_stream(c, f)) <= 0)
+                return r;
+            continue;
+        }
+        r = next_chunk(c, f);
+        if (r == TL_EOF) {
+            if (pause) {
+                f->walk.walk.n = f->next = 0;
+                tl_cut_walk_end(&f->walk);
+                f->walking = false;
+                return 2;
+            }
+            leave_stream(f);
+        } else if (r < 0) {
+            return r;
+        }
+    }
+    f->item = &f->walk.walk.items[f->next];
+    f->position = f->walk.walk.positions[f->next];
+    if (f->calls)
+        r = tl_walk_follow(&f->walk.walk, f->calls, f->next);
+    f->next++;
+    return r < 0 ? r : 1;
+}
+
+void tl_flow_rows_close(struct tl_flow_rows *f)
+{
+    leave_stream(f);
+    tl_trace_list_free(&f->list);
+}
+
+void tl_flow_rows_time(struct tl_cursor *c, struct tl_flow_rows *f, sqlite3_context *context,
+                       uint64_t position)
+{
+    uint64_t time;
+    struct tl_fail why;
+    if (!f->timed) {
+        const int r = tl_scale_open(&f->time, &f->cut, TL_SCALE_TIME, false, f->from, f->to, &why);
+        f->timed = true;
+        if (r < 0)
+            c->asking->error = r;
+    }
+    if (tl_scale_value(&f->time, position, &time))
+        tl_column_u64(context, time);
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Goes through the items of a trace's streams within a cursor's bounds, stream after stream: the
+ * common part of the tables whose rows come from the flow. Used by the thread that asks.
+ */
+#ifndef TL_SQL_FLOW_H
+#define TL_SQL_FLOW_H
+
+#include "lake/scale.h"
+#include "sql/table.h"
+
+struct tl_flow_rows {
+    struct tl_trace_list list; /* the trace and its streams */
+    size_t stream;             /* the next one to be opened */
+    struct tl_cut cut;         /* of the stream before it, if `open` */
+    struct tl_cut_walk walk;   /* if `walking` */
+    struct tl_scale time;      /* if `timed` */
+    bool open, walking, timed;
+    uint64_t from, to;          /* positions [from, to) of the stream that are asked for */
+    size_t next;                /* item of the chunk that comes next */
+    struct tl_flow_now now;     /* state before it */
+    const struct tl_item *item; /* the present one */
+    uint64_t position;          /* its position */
+    enum tl_walk_detail detail; /* set by the table before the first step */
+    struct tl_callstack *calls; /* not NULL: follows the walk; set by the table */
+    uint64_t walk_to;           /* set by the table: walk on up to there, 0: up to `to` */
+};
+
+/* Read the list of streams. What a table's `first` begins with. */
+TL_MUST_USE int tl_flow_rows_open(struct tl_cursor *c, struct tl_flow_rows *f);
+/* The next item of any kind: 1; TL_OK: the last stream has ended. If `pause` is set, it also
+ * returns 2 at the end of each stream's walk, before that is left. */
+TL_MUST_USE int tl_flow_rows_next(struct tl_cursor *c, struct tl_flow_rows *f, bool pause);
+void tl_flow_rows_close(struct tl_flow_rows *f);
+
+/* The stream's name. */
+static inline const char *tl_flow_rows_stream(const struct tl_flow_rows *f)
+{
+    return f->cut.lane->name;
+}
+static inline const struct tl_image *tl_flow_rows_image(const struct tl_flow_rows *f)
+{
+    return tl_gen_image(f->cut.gen);
+}
+/* Tell the time of a position, if the stream has times. */
+void tl_flow_rows_time(struct tl_cursor *c, struct tl_flow_rows *f, sqlite3_context *context,
+                       uint64_t position);
+
+#endif

@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The tables whose rows are few: traces, streams, functions, notes. They are those of the answers
+ * that other doors give, taken as a whole when the first row is asked for.
+ */
+#include "lake_analysis.h"
+#include "sql/table.h"
+
+#include <stdlib.h>
+
+#define COUNT(a) ((int)(sizeof(a) / sizeof *(a)))
+
+static void go_to(struct tl_cursor *c, size_t n)
+{
+    c->end = (uint64_t)c->row >= n;
+}
+
+static const char *state_name(uint8_t state)
+{
+    static const char *const names[] = {"live", "decoding", "sealed", "failed"};
+    return names[state];
+}
+
+/* ---- traces and streams ---------------------------------------------------------------------- */
+
+struct rows {
+    struct tl_trace_list list;
+    size_t at; /* of traces: the present one */
+    size_t n;  /* of streams */
+};
+
+static const struct tl_table_column trace_columns[] = {
+    {"trace", "TEXT", TL_COLUMN_PLAIN},     {"rig", "TEXT", TL_COLUMN_PLAIN},
+    {"format", "TEXT", TL_COLUMN_PLAIN},    {"state", "TEXT", TL_COLUMN_PLAIN},
+    {"created_ns", "INT", TL_COLUMN_PLAIN}, {"raw_bytes", "INT", TL_COLUMN_PLAIN},
+    {"insns", "INT", TL_COLUMN_PLAIN},      {"streams", "INT", TL_COLUMN_PLAIN},
+    {"labels", "TEXT", TL_COLUMN_PLAIN},    {"message", "TEXT", TL_COLUMN_PLAIN},
+};
+
+static int seek_trace(struct tl_cursor *c)
+{
+    struct rows *const s = c->state;
+    while (s->at < s->list.n && !tl_asking_sees(c->asking, &s->list.rows[s->at]))
+        s->at++;
+    c->end = s->at >= s->list.n;
+    return TL_OK;
+}
+
+static int first_trace(struct tl_cursor *c)
+{
+    struct rows *const s = c->state;
+    const int r = tl_lake_traces(c->asking->lake, &s->list);
+    return r < 0 ? tl_fail_set(c->asking->fail, r, "the list of traces: %s", tl_err_name(r))
+                 : seek_trace(c);
+}
+
+static int next_trace(struct tl_cursor *c)
+{
+    struct rows *const s = c->state;
+    s->at++;
+    return seek_trace(c);
+}
+
+static void close_rows(struct tl_cursor *c)
+{
+    struct rows *const s = c->state;
+    tl_trace_list_free(&s->list);
+}
+
+static uint64_t insns_of(const struct tl_trace_row *row)
+{
+    uint64_t n = 0;
+    for (size_t i = 0; i < row->n_streams; i++)
+        n += row->streams[i].insns;
+    return n;
+}
+
+static void trace_column(struct tl_cursor *c, sqlite3_context *context, int column)
+{
+    const struct rows *const s = c->state;
+    const struct tl_trace_row *const row = &s->list.rows[s->at];
+    switch (column) {
+    case 0:
+        tl_column_text(context, row->id);
+        break;
+    case 1:
+        tl_column_text(context, row->rig);
+        break;
+    case 2:
+        tl_column_text(context, row->format);
+        break;
+    case 3:
+        tl_column_text(context, state_name(row->state));
+        break;
+    case 4:
+        sqlite3_result_int64(context, row->created_ns);
+        break;
+    case 5:
+        tl_column_u64(context, row->raw_bytes);
+        break;
+    case 6:
+        tl_column_u64(context, insns_of(row));
+        break;
+    case 7:
+        tl_column_u64(context, row->n_streams);
+        break;
+    case 8:
+        tl_column_text(context, row->labels);
+        break;
+    default:
+        tl_column_text(context, row->message);
+        break;
+    }
+}
+
+const struct tl_table tl_trace_table = {.name = "trace",
+                                        .columns = trace_columns,
+                                        .n_columns = COUNT(trace_columns),
+                                        .state_bytes = sizeof(struct rows),
+                                        .rows = 1000,
+                                        .first = first_trace,
+                                        .next = next_trace,
+                                        .column = trace_column,
+                                        .close = close_rows};
+
+static const struct tl_table_column stream_columns[] = {
+    {"trace", "TEXT", TL_COLUMN_TRACE},     {"stream", "TEXT", TL_COLUMN_PLAIN},
+    {"protocol", "TEXT", TL_COLUMN_PLAIN},  {"core", "TEXT", TL_COLUMN_PLAIN},
+    {"insns", "INT", TL_COLUMN_PLAIN},      {"time_first", "INT", TL_COLUMN_PLAIN},
+    {"time_last", "INT", TL_COLUMN_PLAIN},  {"time_unit", "TEXT", TL_COLUMN_PLAIN},
+    {"events", "INT", TL_COLUMN_PLAIN},     {"gaps", "INT", TL_COLUMN_PLAIN},
+    {"lost_bytes", "INT", TL_COLUMN_PLAIN}, {"stored_bytes", "INT", TL_COLUMN_PLAIN},
+};
+
+static int first_stream(struct tl_cursor *c)
+{
+    struct rows *const s = c->state;
+    const int r = tl_cursor_trace(c, &s->list);
+    s->n = r >= 0 ? s->list.rows[0].n_streams : 0;
+    go_to(c, s->n);
+    return r;
+}
+
+static int next_stream(struct tl_cursor *c)
+{
+    const struct rows *const s = c->state;
+    go_to(c, s->n);
+    return TL_OK;
+}
+
+static void stream_column(struct tl_cursor *c, sqlite3_context *context, int column)
+{
+    const struct rows *const s = c->state;
+    const struct tl_stream_row *const row = &s->list.rows[0].streams[c->row];
+    switch (column) {
+    case 0:
+        tl_column_text(context, c->bounds.trace);
+        break;
+    case 1:
+        tl_column_text(context, row->name);
+        break;
+    case 2:
+        tl_column_text(context, row->protocol);
+        break;
+    case 3:
+        tl_column_text(context, row->core);
+        break;
+    case 4:
+        tl_column_u64(context, row->insns);
+        break;
+    case 5:
+        if (row->has_time)
+            tl_column_u64(context, row->time_first);
+        break;
+    case 6:
+        if (row->has_time)
+            tl_column_u64(context, row->time_last);
+        break;
+    case 7:
+        tl_column_text(context, !row->has_time ? "" : row->time_unit_ns ? "ns" : "ticks");
+        break;
+    case 8:
+        tl_column_u64(context, row->events);
+        break;
+    case 9:
+        tl_column_u64(context, row->gaps);
+        break;
+    case 10:
+        tl_column_u64(context, row->lost_bytes);
+        break;
+    default:
+        tl_column_u64(context, row->stored_bytes);
+        break;
+    }
+}
+
+const struct tl_table tl_stream_table = {.name = "stream",
+                                         .columns = stream_columns,
+                                         .n_columns = COUNT(stream_columns),
+                                         .state_bytes = sizeof(struct rows),
+                                         .rows = 10,
+                                         .first = first_stream,
+                                         .next = next_stream,
+                                         .column = stream_column,
+                                         .close = close_rows};
+
+/* Does the trace exist, for whoever asks? */
+static int check_trace(struct tl_cursor *c)
+{
+    struct tl_trace_list list = {0};
+    const int r = tl_cursor_trace(c, &list);
+    tl_trace_list_free(&list);
+    return r;
+}
+
+/* ---- functions ------------------------------------------------------------------------------- */
+
+/* Position bounds are the range that is counted, so they are columns of every row. */
+static const struct tl_table_column function_columns[] = {
+    {"trace", "TEXT", TL_COLUMN_TRACE}, {"stream", "TEXT", TL_COLUMN_STREAM},
+    {"name", "TEXT", TL_COLUMN_PLAIN},  {"pc", "INT", TL_COLUMN_PLAIN},
+    {"self", "INT", TL_COLUMN_PLAIN},   {"total", "INT", TL_COLUMN_PLAIN},
+    {"calls", "INT", TL_COLUMN_PLAIN},  {"finished", "INT", TL_COLUMN_PLAIN},
+    {"min", "INT", TL_COLUMN_PLAIN},    {"max", "INT", TL_COLUMN_PLAIN},
+    {"length", "INT", TL_COLUMN_PLAIN},
+};
+
+static int first_function(struct tl_cursor *c)
+{
+    struct tl_profile *const profile = c->state;
+    const struct tl_profile_request request = {.trace = c->bounds.trace,
+                                               .stream = c->bounds.stream,
+                                               .unit = TL_UNIT_INSN,
+                                               .to = UINT64_MAX,
+                                               .nodes = 1};
+    int r = check_trace(c);
+    if (r >= 0)
+        r = tl_lake_profile(c->asking->lake, &request, profile, c->asking->fail);
+    go_to(c, profile->n_functions);
+    return r;
+}
+
+static int next_function(struct tl_cursor *c)
+{
+    const struct tl_profile *const profile = c->state;
+    go_to(c, profile->n_functions);
+    return TL_OK;
+}
+
+static void function_column(struct tl_cursor *c, sqlite3_context *context, int column)
+{
+    const struct tl_profile *const profile = c->state;
+    const struct tl_profile_function *const f = &profile->functions[c->row];
+    switch (column) {
+    case 0:
+        tl_column_text(context, c->bounds.trace);
+        break;
+    case 1:
+        tl_column_text(context, c->bounds.stream);
+        break;
+    case 2:
+        tl_column_text(context, f->name);
+        break;
+    case 3:
+        tl_column_u64(context, f->pc);
+        break;
+    case 4:
+        tl_column_u64(context, f->self);
+        break;
+    case 5:
+        tl_column_u64(context, f->total);
+        break;
+    case 6:
+        tl_column_u64(context, f->calls);
+        break;
+    case 7:
+        tl_column_u64(context, f->finished);
+        break;
+    case 8:
+        if (f->finished > 0)
+            tl_column_u64(context, f->min);
+        break;
+    case 9:
+        if (f->finished > 0)
+            tl_column_u64(context, f->max);
+        break;
+    default:
+        tl_column_u64(context, f->length);
+        break;
+    }
+}
+
+static void close_function(struct tl_cursor *c)
+{
+    tl_profile_fini(c->state);
+}
+
+const struct tl_table tl_function_table = {.name = "function",
+                                           .columns = function_columns,
+                                           .n_columns = COUNT(function_columns),
+                                           .state_bytes = sizeof(struct tl_profile),
+                                           .rows = 1000,
+                                           .first = first_function,
+                                           .next = next_function,
+                                           .column = function_column,
+                                           .close = close_function};
+
+/* ---- notes ----------------------------------------------------------------------------------- */
+
+struct notes {
+    struct tl_note *p;
+    size_t n;
+};
+
+static const struct tl_table_column note_columns[] = {
+    {"trace", "TEXT", TL_COLUMN_TRACE},
+    {"stream", "TEXT", TL_COLUMN_PLAIN},
+    {"id", "INT", TL_COLUMN_PLAIN},
+    {"position", "INT", TL_COLUMN_PLAIN},
+    {"last_position", "INT", TL_COLUMN_PLAIN},
+    {"text", "TEXT", TL_COLUMN_PLAIN},
+};
+
+static int first_note(struct tl_cursor *c)
+{
+    struct notes *const s = c->state;
+    int r = check_trace(c);
+    if (r >= 0)
+        r = tl_lake_notes(c->asking->lake, c->bounds.trace, &s->p, &s->n, c->asking->fail);
+    go_to(c, s->n);
+    return r;
+}
+
+static int next_note(struct tl_cursor *c)
+{
+    const struct notes *const s = c->state;
+    go_to(c, s->n);
+    return TL_OK;
+}
+
+static void note_column(struct tl_cursor *c, sqlite3_context *context, int column)
+{
+    const struct notes *const s = c->state;
+    const struct tl_note *const note = &s->p[c->row];
+    switch (column) {
+    case 0:
+        tl_column_text(context, c->bounds.trace);
+        break;
+    case 1:
+        tl_column_text(context, note->stream);
+        break;
+    case 2:
+        tl_column_u64(context, note->id);
+        break;
+    case 3:
+        tl_column_u64(context, note->at);
+        break;
+    case 4:
+        tl_column_u64(context, note->to);
+        break;
+    default:
+        tl_column_text(context, note->text);
+        break;
+    }
+}
+
+static void close_notes(struct tl_cursor *c)
+{
+    struct notes *const s = c->state;
+    free(s->p);
+}
+
+const struct tl_table tl_note_table = {.name = "note",
+                                       .columns = note_columns,
+                                       .n_columns = COUNT(note_columns),
+                                       .state_bytes = sizeof(struct notes),
+                                       .rows = 10,
+                                       .first = first_note,
+                                       .next = next_note,
+                                       .column = note_column,
+                                       .close = close_notes};

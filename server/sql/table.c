@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The part of SQLite's interface for virtual tables that all of them share: conditions on trace,
+ * stream, position and time become bounds. A plan is a text of two letters for each argument: what
+ * is bounded, and how.
+ */
+#include "sql/table.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PLAN_MAX 32 /* conditions handed to a table; SQLite tests all others */
+
+struct module {
+    sqlite3_vtab base;
+    const struct tl_table *table;
+    struct tl_asking *asking;
+};
+
+/* What a module is registered with. */
+struct offer {
+    const struct tl_table *table;
+    struct tl_asking *asking;
+};
+
+static const char role_letters[TL_COLUMN_ROLES + 1] = "-tspi";
+
+/* ---- plans ----------------------------------------------------------------------------------- */
+
+static char operator_of(int op, enum tl_column_role role)
+{
+    const bool number = role == TL_COLUMN_POSITION || role == TL_COLUMN_TIME;
+    switch (op) {
+    case SQLITE_INDEX_CONSTRAINT_EQ:
+        return '=';
+    case SQLITE_INDEX_CONSTRAINT_GT:
+        return number ? '>' : 0;
+    case SQLITE_INDEX_CONSTRAINT_GE:
+        return number ? ']' : 0;
+    case SQLITE_INDEX_CONSTRAINT_LT:
+        return number ? '<' : 0;
+    case SQLITE_INDEX_CONSTRAINT_LE:
+        return number ? '[' : 0;
+    default:
+        return 0;
+    }
+}
+
+static enum tl_column_role role_of(const struct tl_table *table, int column)
+{
+    return column >= 0 && column < table->n_columns ? table->columns[column].role : TL_COLUMN_PLAIN;
+}
+
+/* A share of the rows that is left by a condition. */
+static double share_of(char role, char op)
+{
+    return op != '=' ? 0.1 : role == 'p' || role == 'i' ? 1e-6 : 0.3;
+}
+
+/* Do rows come in the order that is wanted? */
+static bool comes_in_order(const struct tl_table *table, const sqlite3_index_info *info,
+                           const char *plan)
+{
+    return table->ordered && info->nOrderBy == 1 && !info->aOrderBy[0].desc &&
+           role_of(table, info->aOrderBy[0].iColumn) == TL_COLUMN_POSITION && strstr(plan, "s=");
+}
+
+static int choose_plan(sqlite3_vtab *base, sqlite3_index_info *info)
+{
+    const struct tl_table *const table = ((struct module *)base)->table;
+    char plan[2 * PLAN_MAX + 1] = "";
+    double rows = table->rows;
+    int n = 0;
+    for (int i = 0; i < info->nConstraint && n < PLAN_MAX; i++) {
+        const struct sqlite3_index_constraint *const c = &info->aConstraint[i];
+        if (!c->usable || c->op == SQLITE_INDEX_CONSTRAINT_LIMIT ||
+            c->op == SQLITE_INDEX_CONSTRAINT_OFFSET)
+            continue;
+        const enum tl_column_role role = role_of(table, c->iColumn);
+        const char op = role == TL_COLUMN_PLAIN ? 0 : operator_of(c->op, role);
+        if (!op)
+            continue;
+        plan[2 * n] = role_letters[role];
+        plan[2 * n + 1] = op;
+        info->aConstraintUsage[i].argvIndex = ++n;
+        rows *= share_of(role_letters[role], op);
+    }
+    plan[2 * n] = 0;
+    info->idxStr = sqlite3_mprintf("%s", plan);
+    info->needToFreeIdxStr = 1;
+    info->estimatedRows = rows < 1 ? 1 : (sqlite3_int64)rows;
+    info->estimatedCost = rows + 10;
+    info->orderByConsumed = comes_in_order(table, info, plan);
+    return info->idxStr ? SQLITE_OK : SQLITE_NOMEM;
+}
+
+/* ---- bounds ---------------------------------------------------------------------------------- */
+
+static void free_bounds(struct tl_table_bounds *b)
+{
+    free(b->trace);
+    free(b->stream);
+    *b = (struct tl_table_bounds){.last_position = UINT64_MAX, .last_time = UINT64_MAX};
+}
+
+/* Two different texts for one column leave no rows. */
+static int bound_text(struct tl_table_bounds *b, char **text, sqlite3_value *value)
+{
+    const char *const wanted = (const char *)sqlite3_value_text(value);
+    if (!wanted || (*text && strcmp(*text, wanted) != 0))
+        b->nothing = true;
+    else if (!*text && !(*text = strdup(wanted)))
+        return TL_NOMEM;
+    return TL_OK;
+}
+
+/* Bounds that no row's number can have leave no rows; others than whole numbers are rounded
+ * outwards, since SQLite tests again. */
+static void bound_number(struct tl_table_bounds *b, uint64_t *low, uint64_t *high, char op,
+                         sqlite3_value *value)
+{
+    const int type = sqlite3_value_numeric_type(value);
+    uint64_t v;
+    if (type == SQLITE_INTEGER) {
+        const sqlite3_int64 number = sqlite3_value_int64(value);
+        if (number < 0) {
+            b->nothing = b->nothing || op == '=' || op == '<' || op == '[';
+            return;
+        }
+        v = (uint64_t)number;
+    } else if (type == SQLITE_FLOAT) {
+        const double number = sqlite3_value_double(value);
+        if (!(number >= 0 && number < 9e18))
+            return;
+        v = (uint64_t)number;
+        op = op == '>' ? ']' : op; /* the fraction is gone */
+        op = op == '<' ? '[' : op;
+    } else {
+        b->nothing = true;
+        return;
+    }
+    if (op == '<' && v == 0)
+        b->nothing = true;
+    const uint64_t least = op == '>' ? v + 1 : v, most = op == '<' ? v - 1 : v;
+    if ((op == '=' || op == '>' || op == ']') && least > *low)
+        *low = least;
+    if ((op == '=' || op == '<' || op == '[') && most < *high)
+        *high = most;
+    b->nothing = b->nothing || *low > *high;
+}
+
+static int take_bounds(struct tl_table_bounds *b, const char *plan, sqlite3_value **values)
+{
+    int r = TL_OK;
+    for (size_t i = 0; plan[2 * i] && r >= 0; i++) {
+        sqlite3_value *const value = values[i];
+        const char op = plan[2 * i + 1];
+        switch (plan[2 * i]) {
+        case 't':
+            r = bound_text(b, &b->trace, value);
+            break;
+        case 's':
+            r = bound_text(b, &b->stream, value);
+            break;
+        case 'p':
+            bound_number(b, &b->position, &b->last_position, op, value);
+            break;
+        default:
+            bound_number(b, &b->time, &b->last_time, op, value);
+            break;
+        }
+    }
+    return r;
+}
+
+int tl_cursor_trace(struct tl_cursor *c, struct tl_trace_list *out)
+{
+    int r = tl_lake_trace(c->asking->lake, c->bounds.trace, out);
+    if (r >= 0 && !tl_asking_sees(c->asking, out->rows))
+        r = TL_NOTFOUND;
+    return r == TL_NOTFOUND ? tl_fail_set(c->asking->fail, r, "no trace %.80s", c->bounds.trace)
+           : r < 0
+               ? tl_fail_set(c->asking->fail, r, "trace %.80s: %s", c->bounds.trace, tl_err_name(r))
+               : TL_OK;
+}
+
+/* ---- SQLite's functions ---------------------------------------------------------------------- */
+
+/* Report why there are no rows, to be told instead of SQLite's own text. */
+static int done(struct tl_cursor *c, int r)
+{
+    if (r >= 0)
+        return SQLITE_OK;
+    c->asking->error = r;
+    return r == TL_NOMEM ? SQLITE_NOMEM : r == TL_CANCELLED ? SQLITE_INTERRUPT : SQLITE_ERROR;
+}
+
+static int connect_table(sqlite3 *db, void *aux, int argc, const char *const *argv,
+                         sqlite3_vtab **out, char **why)
+{
+    const struct offer *const offer = aux;
+    const struct tl_table *const table = offer->table;
+    char schema[1024] = "CREATE TABLE x(";
+    (void)argc;
+    (void)argv;
+    (void)why;
+    for (int i = 0; i < table->n_columns; i++) {
+        const size_t n = strlen(schema);
+        snprintf(schema + n, sizeof schema - n, "%s\"%s\" %s", i ? ", " : "",
+                 table->columns[i].name, table->columns[i].type);
+    }
+    strcat(schema, ")");
+    const int r = sqlite3_declare_vtab(db, schema);
+    struct module *const module = r == SQLITE_OK ? sqlite3_malloc(sizeof *module) : NULL;
+    if (!module)
+        return r == SQLITE_OK ? SQLITE_NOMEM : r;
+    *module = (struct module){.table = table, .asking = offer->asking};
+    *out = &module->base;
+    return SQLITE_OK;
+}
+
+static int disconnect_table(sqlite3_vtab *base)
+{
+    sqlite3_free(base);
+    return SQLITE_OK;
+}
+
+static int open_cursor(sqlite3_vtab *base, sqlite3_vtab_cursor **out)
+{
+    const struct module *const module = (const struct module *)base;
+    struct tl_cursor *const c = calloc(1, sizeof *c);
+    if (!c)
+        return SQLITE_NOMEM;
+    c->table = module->table;
+    c->asking = module->asking;
+    free_bounds(&c->bounds);
+    *out = &c->base;
+    return SQLITE_OK;
+}
+
+static void leave_rows(struct tl_cursor *c)
+{
+    if (c->state)
+        c->table->close(c);
+    free(c->state);
+    c->state = NULL;
+    free_bounds(&c->bounds);
+}
+
+static int close_cursor(sqlite3_vtab_cursor *base)
+{
+    struct tl_cursor *const c = (struct tl_cursor *)base;
+    leave_rows(c);
+    free(c);
+    return SQLITE_OK;
+}
+
+static int filter(sqlite3_vtab_cursor *base, int number, const char *plan, int argc,
+                  sqlite3_value **argv)
+{
+    struct tl_cursor *const c = (struct tl_cursor *)base;
+    (void)number;
+    (void)argc;
+    leave_rows(c);
+    c->end = false;
+    c->row = 0;
+    int r = take_bounds(&c->bounds, plan, argv);
+    const char *const trace = c->asking->request->trace;
+    if (r >= 0 && !c->bounds.trace && !(c->bounds.trace = strdup(trace ? trace : "")))
+        r = TL_NOMEM;
+    if (r < 0 || c->bounds.nothing) {
+        c->end = true;
+        return done(c, r);
+    }
+    c->state = calloc(1, c->table->state_bytes);
+    return done(c, c->state ? c->table->first(c) : TL_NOMEM);
+}
+
+static int next_row(sqlite3_vtab_cursor *base)
+{
+    struct tl_cursor *const c = (struct tl_cursor *)base;
+    c->row++;
+    return done(c, c->table->next(c));
+}
+
+static int is_end(sqlite3_vtab_cursor *base)
+{
+    return ((struct tl_cursor *)base)->end;
+}
+
+static int get_column(sqlite3_vtab_cursor *base, sqlite3_context *context, int column)
+{
+    struct tl_cursor *const c = (struct tl_cursor *)base;
+    c->table->column(c, context, column);
+    return SQLITE_OK;
+}
+
+static int get_row(sqlite3_vtab_cursor *base, sqlite3_int64 *out)
+{
+    *out = ((struct tl_cursor *)base)->row;
+    return SQLITE_OK;
+}
+
+/* Without xCreate there is exactly one table of each, which needs no CREATE. */
+static const sqlite3_module functions = {
+    .xConnect = connect_table,
+    .xBestIndex = choose_plan,
+    .xDisconnect = disconnect_table,
+    .xOpen = open_cursor,
+    .xClose = close_cursor,
+    .xFilter = filter,
+    .xNext = next_row,
+    .xEof = is_end,
+    .xColumn = get_column,
+    .xRowid = get_row,
+};
+
+int tl_tables_add(sqlite3 *db, struct tl_asking *asking)
+{
+    static const struct tl_table *const tables[TL_TABLES] = {
+        &tl_trace_table, &tl_stream_table, &tl_function_table, &tl_note_table, &tl_insn_table,
+        &tl_event_table, &tl_gap_table,    &tl_log_table,      &tl_call_table};
+    for (size_t i = 0; i < TL_TABLES; i++) {
+        struct offer *const offer = malloc(sizeof *offer);
+        if (!offer)
+            return TL_NOMEM;
+        *offer = (struct offer){tables[i], asking};
+        /* It frees the offer, also if it fails. */
+        if (sqlite3_create_module_v2(db, tables[i]->name, &functions, offer, free) != SQLITE_OK)
+            return TL_NOMEM;
+    }
+    return TL_OK;
+}
+
+void tl_column_u64(sqlite3_context *context, uint64_t value)
+{
+    sqlite3_result_int64(context, (sqlite3_int64)value);
+}
+
+void tl_column_text(sqlite3_context *context, const char *text)
+{
+    if (text && *text)
+        sqlite3_result_text(context, text, -1, SQLITE_TRANSIENT);
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The lake's tables, as virtual tables of SQLite. A table says what columns it has and makes its
+ * rows one after the other; what a question asks of trace, stream, position and time is handed to
+ * it, so that it makes no more rows than needed. SQLite tests every condition again. Used by the
+ * thread that asks.
+ */
+#ifndef TL_SQL_TABLE_H
+#define TL_SQL_TABLE_H
+
+#include "lake_sql.h"
+
+#include <sqlite3.h>
+
+/* What a column is, for conditions and order. */
+enum tl_column_role {
+    TL_COLUMN_PLAIN,
+    TL_COLUMN_TRACE,
+    TL_COLUMN_STREAM,
+    TL_COLUMN_POSITION,
+    TL_COLUMN_TIME,
+    TL_COLUMN_ROLES
+};
+
+struct tl_table_column {
+    const char *name, *type;
+    enum tl_column_role role;
+};
+
+/* A question under way. */
+struct tl_asking {
+    struct tl_lake *lake;
+    const struct tl_sql_request *request;
+    struct tl_fail *fail; /* receives why rows cannot be made */
+    int error;            /* enum tl_err of that; TL_OK: none */
+};
+
+/* The conditions that rows must meet; NULL, 0 and UINT64_MAX: any. */
+struct tl_table_bounds {
+    char *trace, *stream; /* owned */
+    uint64_t position, last_position;
+    uint64_t time, last_time;
+    bool nothing; /* no row can meet them */
+};
+
+struct tl_table;
+
+struct tl_cursor {
+    sqlite3_vtab_cursor base;
+    const struct tl_table *table;
+    struct tl_asking *asking;
+    struct tl_table_bounds bounds; /* its trace is never NULL */
+    bool end;
+    int64_t row; /* number of the row, from 0 */
+    void *state; /* the table's, zeroed: `state_bytes` */
+};
+
+struct tl_table {
+    const char *name;
+    const struct tl_table_column *columns;
+    int n_columns;
+    size_t state_bytes;
+    double rows;  /* about how many, without conditions */
+    bool ordered; /* by position, within a stream */
+    /* Go to the first row within the bounds, and to the next; set cursor->end behind the last.
+     * Errors are of tl_lake_sql(). */
+    int (*first)(struct tl_cursor *cursor);
+    int (*next)(struct tl_cursor *cursor);
+    void (*column)(struct tl_cursor *cursor, sqlite3_context *context, int column);
+    void (*close)(struct tl_cursor *cursor);
+};
+
+#define TL_TABLES 9
+extern const struct tl_table tl_trace_table, tl_stream_table, tl_function_table, tl_note_table,
+    tl_insn_table, tl_event_table, tl_gap_table, tl_log_table, tl_call_table;
+
+/* Make the tables known to a connection. `asking` is borrowed until it is closed. TL_NOMEM. */
+TL_MUST_USE int tl_tables_add(sqlite3 *db, struct tl_asking *asking);
+
+/* May it see this trace? */
+static inline bool tl_asking_sees(const struct tl_asking *asking, const struct tl_trace_row *trace)
+{
+    return !asking->request->sees || asking->request->sees(asking->request->viewer, trace);
+}
+/* The row of the cursor's trace, in a list of one; free it with tl_trace_list_free(), also after an
+ * error. TL_NOTFOUND: no such trace, or it may not be seen. */
+TL_MUST_USE int tl_cursor_trace(struct tl_cursor *c, struct tl_trace_list *out);
+
+/* Results of a column: numbers beyond 2^63 keep their bits; "" is NULL; a text that lives as long
+ * as the cursor stays where it is. */
+void tl_column_u64(sqlite3_context *context, uint64_t value);
+void tl_column_text(sqlite3_context *context, const char *text);
+
+#endif

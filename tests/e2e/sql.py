@@ -1,0 +1,181 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Questions in SQL, beside what other commands answer. usage: sql.py BUILD [NAME…]"""
+import csv
+import io
+import json
+import os
+import re
+import sys
+import urllib.request
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from e2e import simulated, wait_sealed  # noqa: E402
+from lab import check, main, streams, wait  # noqa: E402
+
+TESTS = {}
+MANUAL = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', '..', 'docs', 'sql.md')
+
+
+def test(function):
+    TESTS[function.__name__] = function
+    return function
+
+
+def ask(lab, text, *args, trace='sim'):
+    return [json.loads(line) for line in lab.run('sql', trace, text, '--json', *args).text().splitlines()]
+
+
+def functions_at(lab, stream, at):
+    """The function of an instruction, by HTTP."""
+    trace, name = stream.split('/')
+    url = '%s/api/v1/traces/%s/streams/%s/insns?from=%d&count=1' % (lab.url, trace, name, at)
+    with urllib.request.urlopen(url, timeout=60) as reply:
+        return [row.get('function', '') for row in json.load(reply)]
+
+
+def one(lab, text):
+    """The single value of an answer."""
+    (row,) = ask(lab, text)
+    (value,) = row.values()
+    return value
+
+
+def prepare(lab, n=50000):
+    simulated(lab, n)
+    return wait_sealed(lab, 'sim')
+
+
+@test
+def sql_agrees(lab):
+    """Tables say what the truth and other commands say."""
+    row = prepare(lab)
+    with open(lab.path('truth')) as f:
+        truth = streams(f.read())
+    insns = {s['name']: int(s['insns']) for s in row['streams']}
+    check({r['stream']: r['n'] for r in ask(lab, 'SELECT stream, count(*) AS n FROM insn GROUP BY stream')} == insns,
+          'instructions', insns)
+    check(one(lab, 'SELECT sum(insns) FROM trace') == sum(insns.values()), 'trace')
+    for stream, lines in truth.items():
+        pcs = [line.split()[1] for line in lines if line.startswith('I ')]
+        told = ask(lab, "SELECT address(pc) AS pc FROM insn WHERE stream = '%s' ORDER BY position" % stream, '--limit', '10M')
+        check([int(r['pc'], 16) for r in told] == [int(pc, 16) for pc in pcs], stream, 'other instructions')
+        for letter, kind in (('X', 'exception'), ('R', 'return')):
+            n = sum(line.startswith(letter + ' ') or line == letter for line in lines)
+            check(one(lab, "SELECT count(*) FROM event WHERE kind = '%s' AND stream = '%s'" % (kind, stream)) == n,
+                  stream, kind, n)
+        named = ask(lab, "SELECT function, min(position) AS at FROM insn WHERE stream = '%s' GROUP BY 1" % stream)
+        for row in named[::7]:
+            at = row['at']
+            (known,) = functions_at(lab, 'sim/' + stream, at)
+            check(known.split('+')[0] == (row['function'] or ''), stream, row, known)
+        self_of = {r['name']: r['self'] for r in ask(lab, "SELECT name, self FROM function WHERE stream = '%s'" % stream)}
+        check(sum(self_of.values()) == insns[stream], stream, 'self', sum(self_of.values()))
+
+
+@test
+def sql_calls(lab):
+    """Calls are those of the function table, and bounds select from them."""
+    prepare(lab)
+    every = ask(lab, 'SELECT * FROM call', '--limit', '10M')
+    ended = [c for c in every if c['ended']]
+    for f in ask(lab, "SELECT * FROM function WHERE stream = 'cs.10' AND calls > 0"):
+        mine = [c for c in every if c['function'] == f['name'] and c['stream'] == 'cs.10']
+        lengths = [c['insns'] for c in mine if c['ended']]
+        check(len(mine) == f['calls'] and len(lengths) == f['finished'], f, len(mine), len(lengths))
+        check(not lengths or (min(lengths), max(lengths), sum(lengths)) == (f['min'], f['max'], f['length']), f)
+    check(len(ended) > 100, 'calls')
+    for low, high in ((0, 0), (1000, 5000), (5000, 5000), (20000, 10 ** 9)):
+        some = ask(lab, 'SELECT * FROM call WHERE position BETWEEN %d AND %d' % (low, high), '--limit', '10M')
+        wanted = [c for c in every if low <= c['position'] <= high]
+        order = lambda c: (c['stream'], c['position'], c['last_position'], c['depth'])  # noqa: E731
+        check(sorted(some, key=order) == sorted(wanted, key=order), 'calls from', low, 'to', high, len(some), len(wanted))
+    a, b = 2000, 9000
+    pushed = ask(lab, 'SELECT stream, position FROM insn WHERE time >= %d AND time < %d' % (a, b), '--limit', '10M')
+    scanned = ask(lab, 'SELECT stream, position FROM insn WHERE time + 0 >= %d AND time + 0 < %d' % (a, b), '--limit', '10M')
+    check(pushed == scanned and len(pushed) > 100, 'bounds in time', len(pushed), len(scanned))
+    joined = ask(lab, "SELECT e.position, i.position AS p FROM event e JOIN insn i ON i.stream = e.stream AND "
+                      "i.position = e.position WHERE e.kind = 'exception'")
+    check(joined and all(r['position'] == r['p'] for r in joined), 'a join')
+
+
+@test
+def sql_manual(lab):
+    """The thirty questions of docs/sql.md are answered."""
+    prepare(lab)
+    with open(MANUAL) as f:
+        questions = re.findall(r'^```sql\n(.*?)^```', f.read(), re.M | re.S)
+    check(len(questions) == 30, len(questions), 'questions')
+    empty = []
+    for question in questions:
+        if not ask(lab, question):
+            empty.append(question)
+    # The simulated rig prints nothing, and calls whatever it has.
+    check(len(empty) <= 8, 'without a row:', empty)
+
+
+@test
+def sql_forms(lab):
+    """CSV and the aligned form have what JSON has; a long answer says that there is more."""
+    prepare(lab, 20000)
+    question = 'SELECT 1 AS "a,b", \'x"y\' AS t, NULL AS n, 0.5 AS r, x\'0a\' AS b'
+    check(ask(lab, question) == [{'a,b': 1, 't': 'x"y', 'n': None, 'r': 0.5, 'b': '0x0a'}], 'json')
+    rows = list(csv.reader(io.StringIO(lab.run('sql', 'sim', question, '--csv').text())))
+    check(rows == [['a,b', 't', 'n', 'r', 'b'], ['1', 'x"y', '', '0.5', '0x0a']], rows)
+    text = lab.run('sql', 'sim', "SELECT 'x' AS t, 12 AS n").text()
+    check(text == '# t   n\n  x  12\n', repr(text))
+    few = lab.run('sql', 'sim', 'SELECT position FROM insn', '--limit', '3000', '--json')
+    check(len(few.text().splitlines()) == 3000 and b'more rows' in few.err, few)
+    check(lab.run('sql', 'sim', 'SELECT position FROM insn WHERE position < 3', '--json').err == b'', 'no more')
+    mixed = ask(lab, "SELECT CASE position WHEN 0 THEN 'a' WHEN 1 THEN 2.5 WHEN 2 THEN 7 END AS v FROM insn "
+                     "WHERE stream = 'cs.10' AND position < 4")
+    check([r['v'] for r in mixed] == ['a', '2.5', '7', None], mixed)
+
+
+@test
+def sql_refuses(lab):
+    """What is no question is refused with a reason; what costs too much ends; others go on."""
+    prepare(lab)
+    for text, reason in (
+            ('DELETE FROM trace', 'may not be modified'), ('SELECT 1; SELECT 2', 'one SELECT'), ('', 'give a SELECT'),
+            ('CREATE TABLE x(a)', 'only SELECT'), ('ATTACH \'x\' AS y', 'only SELECT'), ('PRAGMA user_version', 'only SELECT'),
+            ('EXPLAIN SELECT 1', 'only SELECT'), ("SELECT load_extension('x')", 'load_extension'),
+            ('SELECT zeroblob(9)', 'zeroblob'), ("SELECT hex(fts3_tokenizer('simple'))", 'fts3_tokenizer'),
+            ('SELECT * FROM sqlite_dbpage', 'no such table'), ('SELEC 1', 'syntax error'),
+            ('SELECT percentile(position, 101) FROM insn', 'percentile'),
+            ('SELECT ' + '(' * 200 + '1' + ')' * 200, ''), ('SELECT * FROM nowhere', 'no such table'),
+            ("SELECT * FROM insn WHERE trace = 'nowhere'", 'no trace nowhere')):
+        lab.fails(3 if 'nowhere' in text and 'trace' in text else 2, reason, 'sql', 'sim', text)
+    lab.fails(3, 'no trace gone', 'sql', 'gone', 'SELECT * FROM insn')
+    for text in ('SELECT count(*) FROM insn a, insn b, insn c, insn d',
+                 'WITH RECURSIVE x(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM x) SELECT count(*) FROM x'):
+        lab.fails(3, 'too long', 'sql', 'sim', text, '--seconds', '1')
+    lab.fails(3, '256 MiB', 'sql', 'sim', 'WITH RECURSIVE x(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM x) '
+              "SELECT DISTINCT i || '%s' FROM x" % ('x' * 1000), '--limit', '10M')
+    check(one(lab, 'SELECT count(*) FROM trace') == 1, 'it goes on')
+    check(ask(lab, "SELECT * FROM insn WHERE position = -1") == [], 'a position that is none')
+    check(ask(lab, "SELECT * FROM insn WHERE position = 'x'") == [], 'a text')
+    check(one(lab, "SELECT count(*) FROM insn WHERE stream = 'cs.10' AND position BETWEEN 1.5 AND 3.5") == 2, 'fractions')
+
+
+@test
+def sql_sees(lab):
+    """A token with a scope sees its traces only."""
+    prepare(lab, 20000)
+    lab.stop()
+    files = {}
+    for name, rig in (('some', 'sim-etm'), ('none', 'other')):
+        files[name] = lab.path(name)
+        with open(files[name], 'w') as f:
+            f.write(lab.run('token', 'add', '--tokens', lab.path('tokens'), '--name', name, '--role', 'read', '--rig',
+                            rig).text())
+    lab.launch('--tokens', lab.path('tokens'))
+    wait('it is ready', lab.ready, lab.server_log)
+    count = 'SELECT count(*) AS n FROM trace'
+    told = lab.run('sql', 'sim', count, '--json', '--token', files['some']).text()
+    check(json.loads(told)['n'] == 1, told)
+    lab.fails(3, 'no such trace', 'sql', 'sim', count, '--token', files['none'])
+
+
+if __name__ == '__main__':
+    main(TESTS)
