@@ -84,8 +84,13 @@ void tl_etm4_flow_free(struct tl_etm4_flow *flow)
 
 static void apply_timestamp(struct tl_etm4_flow *f, const struct tl_etm4_packet *p)
 {
-    if (!f->config.ts_marker || f->marked)
-        tl_walker_time(&f->walk.walker, p->value, p->offset);
+    struct tl_walker *const w = &f->walk.walker;
+    if (f->config.ts_marker && !f->marked)
+        return;
+    tl_walker_time(w, p->value, p->offset);
+    const int rc = f->loss ? tl_walker_tell_restart(w, f->loss, f->context) : TL_OK;
+    if (rc < 0 && f->out.rc >= 0)
+        f->out.rc = rc;
 }
 
 /* Apply a packet that is not a P0 element and unrelated to the core's location. */

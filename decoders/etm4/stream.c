@@ -87,11 +87,7 @@ static int push(struct tl_stream_decoder *decoder, const struct tl_run *run)
     if (rc < 0)
         return rc;
     s->end = tl_run_offset(run, run->n);
-    if (!s->flow)
-        return TL_OK;
-    const int told =
-        tl_walker_tell_restart(tl_etm4_flow_walker(s->flow), s->sink.loss, s->sink.context);
-    return told < 0 ? told : tl_etm4_flow_pause(s->flow);
+    return s->flow ? tl_etm4_flow_pause(s->flow) : TL_OK;
 }
 
 static int flush(struct tl_stream_decoder *decoder)

@@ -78,6 +78,13 @@ struct tl_walker *tl_pt_flow_walker(struct tl_pt_flow *f)
     return &f->walker;
 }
 
+void tl_pt_flow_tell_restart(struct tl_pt_flow *f)
+{
+    const int rc = f->loss ? tl_walker_tell_restart(&f->walker, f->loss, f->context) : TL_OK;
+    if (rc < 0 && f->out.rc >= 0)
+        f->out.rc = rc;
+}
+
 /* ---- packets as events ----------------------------------------------------------------------- */
 
 /* Packets that can be decoded on their own, as long as no event is pending. */

@@ -122,6 +122,9 @@ void tl_pt_flow_outcomes(struct tl_pt_flow *f, uint64_t bits, unsigned n, uint64
 /* Follow a branch to `ip`. */
 void tl_pt_flow_tip(struct tl_pt_flow *f, uint64_t ip, uint64_t offset);
 
+/* Tell that times begin again, in front of what is told of later bytes. */
+void tl_pt_flow_tell_restart(struct tl_pt_flow *f);
+
 /* Append CYCLES and TIME items if cycles or time have advanced. */
 static inline void tl_pt_flow_report_time(struct tl_pt_flow *f, uint64_t offset)
 {
@@ -130,6 +133,8 @@ static inline void tl_pt_flow_report_time(struct tl_pt_flow *f, uint64_t offset)
         tl_item_batch_value(&f->out, TL_ITEM_CYCLES, f->events.cycles, offset);
     if (t->have_tsc && t->tsc != f->reported_tsc) {
         tl_walker_estimate(&f->walker, t->tsc, t->fell, f->reported_tsc, offset);
+        if (t->fell)
+            tl_pt_flow_tell_restart(f);
         f->events.clock.time.fell = false;
         f->reported_tsc = t->tsc;
         f->beside = t->tsc < f->beside ? f->beside : 0;

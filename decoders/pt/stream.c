@@ -121,10 +121,7 @@ static int push(struct tl_stream_decoder *decoder, const struct tl_run *run)
         tl_pt_packetizer_move(&s->packetizer, offset);
     }
     s->begun = true;
-    const int rc = tl_pt_packetizer_push(&s->packetizer, (struct tl_bytes){run->p, run->n});
-    return rc < 0
-               ? rc
-               : tl_walker_tell_restart(tl_pt_flow_walker(s->flow), s->sink.loss, s->sink.context);
+    return tl_pt_packetizer_push(&s->packetizer, (struct tl_bytes){run->p, run->n});
 }
 
 static int notify(struct tl_stream_decoder *decoder, const struct tl_stream_notice *notice)
