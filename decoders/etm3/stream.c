@@ -204,11 +204,21 @@ static int verdict(const struct etm3_stream *s)
                                    : TL_OK;
 }
 
+/* Tell that times begin again, in front of what is told of later bytes. */
+static void tell_restart(struct etm3_stream *s)
+{
+    if (s->follows && s->flow.walker.restarted && s->soft.rc >= 0)
+        s->soft.rc =
+            tl_walker_tell_restart(&s->flow.walker, s->soft.sink.loss, s->soft.sink.context);
+}
+
 static int push(struct tl_stream_decoder *decoder, const struct tl_run *run)
 {
     struct etm3_stream *const s = (struct etm3_stream *)decoder;
-    for (size_t i = 0; i < run->n && verdict(s) == TL_OK;)
+    for (size_t i = 0; i < run->n && verdict(s) == TL_OK;) {
         i += take(s, run, i);
+        tell_restart(s);
+    }
     if (s->follows)
         tl_walker_trim(&s->flow.walker);
     return verdict(s);
@@ -229,6 +239,7 @@ static int finish(struct tl_stream_decoder *decoder)
         tell_mark(s);
     if (s->follows)
         tl_etm3_flow_finish(&s->flow, s->start);
+    tell_restart(s);
     return flush(decoder);
 }
 
