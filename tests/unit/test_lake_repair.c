@@ -208,6 +208,10 @@ static void shards_are_mended_without_raw(void **state)
             assert_non_null(strstr((char *)report.p, "are lost"));
             check_insns("t");
             lost++;
+        } else if (i >= body && i + 48 < before.n) {
+            /* A rebuilt index has no buckets in time: those depend on the shards around it. */
+            assert_memory_equal(content.p, before.p, index);
+            assert_memory_equal(content.p + items, before.p + items, body - items);
         } else if (content.n != before.n || memcmp(content.p, before.p, before.n) != 0) {
             fail_msg("byte %zu of %zu: made whole, but not what it was", i, before.n);
         }
