@@ -110,6 +110,7 @@ int tl_build_new(struct tl_build **out, const struct tl_build_options *options)
     tl_time_buckets_init(b->ran, &options->axis);
     b->times.sink = count_span;
     b->times.context = b->ran;
+    b->times.limit = &b->ran->limit;
     if (b->options.chunk_markers == 0)
         b->options.chunk_markers = TL_CHUNK_MARKERS;
     static const struct tl_flow_now nothing;
@@ -365,6 +366,7 @@ static void end_times(struct tl_build *b)
     if (!shard->ran)
         return;
     const bool wanted = !shard->replayed && !b->times.dropped;
+    tl_call_times_report(&b->times);
     tl_time_buckets_take(b->ran, wanted ? &shard->view->index.times : &none);
     shard->ran = NULL;
     tl_time_pyramid_fini(&none);

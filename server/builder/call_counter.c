@@ -69,7 +69,7 @@ static int on_frame(void *context, enum tl_frame_change change, const struct tl_
     if (r < 0)
         tl_call_counter_fini(c);
     else if (c->times)
-        tl_call_times_frame(c->times, change, frame, insn);
+        tl_call_times_frame(c->times, change, frame, c->paths[depth + 1], insn);
     return TL_OK;
 }
 
@@ -94,7 +94,7 @@ static void on_leaf(void *context, uint32_t function, uint32_t depth, uint64_t b
     if (r < 0)
         tl_call_counter_fini(c);
     else if (c->times)
-        tl_call_times_leaf(c->times, function, begin, end);
+        tl_call_times_leaf(c->times, from->child, begin, end);
 }
 
 void tl_call_counter_begin(struct tl_call_counter *c, struct tl_callstack *calls,

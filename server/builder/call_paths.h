@@ -13,8 +13,10 @@
 struct tl_call_path {
     uint64_t self, calls;   /* as in struct tl_calltree_node */
     uint64_t time;          /* ticks in the function itself */
+    uint64_t reported;      /* ticks of `time` of which the sink of spans knows */
     uint64_t timed_calls;   /* that began where times are known */
     uint32_t callee, child; /* the function most recently called from it, its path; 0: none yet */
+    uint32_t round;         /* the last one of tl_call_times in which it ran */
     uint32_t function;      /* its number in index.functions */
 };
 

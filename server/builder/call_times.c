@@ -9,11 +9,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define REPORTED 2048 /* positions after which spans are reported at a timestamp */
+
 void tl_call_times_fini(struct tl_call_times *t)
 {
     tl_time_knots_fini(&t->knots);
     free(t->log);
     free(t->frames);
+    free(t->ran);
+    t->ran = NULL;
+    t->n_ran = t->cap_ran = 0;
     t->log = NULL;
     t->frames = NULL;
     t->n = t->cap = 0;
@@ -40,13 +45,12 @@ static bool is_call(uint32_t detail)
 
 /* ---- what ran ------------------------------------------------------------------------------- */
 
-static __attribute__((noinline)) int report(struct tl_call_times *t, enum tl_timed_kind kind,
-                                            uint32_t function, uint32_t depth, uint64_t position,
-                                            uint64_t time)
+static int report(struct tl_call_times *t, enum tl_timed_kind kind, uint32_t function,
+                  uint32_t depth, uint64_t position, uint64_t time)
 {
-    const struct tl_timed_span span = {.time = t->time,
+    const struct tl_timed_span span = {.time = t->reported_time,
                                        .end_time = time,
-                                       .position = t->position,
+                                       .position = t->reported,
                                        .end = position,
                                        .function = function,
                                        .depth = depth,
@@ -55,17 +59,78 @@ static __attribute__((noinline)) int report(struct tl_call_times *t, enum tl_tim
     const int r = t->sink(t->context, &span);
     if (r < 0)
         t->sink = NULL;
+    t->reported = position;
+    t->reported_time = time;
     return r;
+}
+
+/* The function of a path of the shard. */
+static uint32_t function_of(const struct tl_call_times *t, uint32_t path)
+{
+    return t->counts->tree.nodes[path].function;
+}
+
+void tl_call_times_report(struct tl_call_times *t)
+{
+    for (size_t i = 0; i < t->n_ran && t->sink; i++) {
+        const struct tl_ran_path *const ran = &t->ran[i];
+        struct tl_call_path *const known = &t->counts->known[ran->path];
+        const uint64_t time = known->time - known->reported;
+        known->reported = known->time;
+        (void)report(t, TL_TIMED_RUN, function_of(t, ran->path), ran->depth, t->position,
+                     t->reported_time + time);
+    }
+    t->n_ran = 0;
+    t->round++;
+    t->reported = t->position;
+}
+
+/* The path of the innermost frame, or of a call in it, runs for the first time since the last
+ * report. */
+static __attribute__((noinline)) void note_path(struct tl_call_times *t, uint32_t path,
+                                                uint32_t depth)
+{
+    struct tl_call_path *const known = &t->counts->known[path];
+    if (tl_grow(&t->ran, &t->cap_ran, t->n_ran + 1, sizeof *t->ran) < 0)
+        tl_call_times_report(t); /* it has room then */
+    t->ran[t->n_ran++] = (struct tl_ran_path){path, depth};
+    known->reported = known->time;
+    known->round = t->round;
+}
+
+/* Are spans that end at this time not to be joined to those before? */
+static inline bool is_apart(const struct tl_call_times *t, uint64_t time)
+{
+    return t->sink && (!t->limit || time > *t->limit);
+}
+
+/* The innermost frame ran until here, and is reported by itself. */
+static __attribute__((noinline)) void run_apart(struct tl_call_times *t, uint64_t position,
+                                                uint64_t time)
+{
+    struct tl_call_path *const known = &t->counts->known[t->path];
+    tl_call_times_report(t);
+    known->time += time - t->time;
+    known->reported = known->time;
+    t->position = position;
+    t->time = time;
+    if (t->sink)
+        (void)report(t, TL_TIMED_RUN, function_of(t, t->path), t->depth, position, time);
 }
 
 /* The innermost frame ran until here. */
 static inline void run_until(struct tl_call_times *t, uint64_t position, uint64_t time)
 {
-    t->counts->known[t->path].time += time - t->time;
-    if (t->sink && (position > t->position || time > t->time))
-        (void)report(t, TL_TIMED_RUN,
-                     t->depth > 0 ? t->frames[t->depth - 1].function : TL_NO_FUNCTION, t->depth,
-                     position, time);
+    struct tl_call_path *const known = &t->counts->known[t->path];
+    if (position == t->position && time == t->time)
+        return;
+    if (is_apart(t, time)) {
+        run_apart(t, position, time);
+        return;
+    }
+    if (known->round != t->round)
+        note_path(t, t->path, t->depth);
+    known->time += time - t->time;
     t->position = position;
     t->time = time;
 }
@@ -75,9 +140,11 @@ static void lose_until(struct tl_call_times *t, uint64_t time)
 {
     const bool off = t->gap_known && t->gap_off;
     *(off ? &t->counts->index.off : &t->counts->index.lost) += time - t->time;
-    if (t->sink && time > t->time)
+    if (t->sink && time > t->time) {
+        tl_call_times_report(t);
         (void)report(t, off ? TL_TIMED_OFF : TL_TIMED_LOST, TL_NO_FUNCTION, t->depth, t->position,
                      time);
+    }
     t->time = time;
 }
 
@@ -93,42 +160,15 @@ static void pass_gap(struct tl_call_times *t, uint64_t time)
 
 /* ---- calls ---------------------------------------------------------------------------------- */
 
-/* Sums of the function of path `path`, called from `parent`: the same if the tree is full. NULL:
- * out of memory. */
-static inline struct tl_call_sums *sums_of(struct tl_call_times *t, uint32_t parent, uint32_t path,
-                                           uint32_t function)
+static void push(struct tl_call_times *t, const struct tl_call_event *event)
 {
-    if (path != parent)
-        return &tl_call_paths_function(t->counts, path)->by[TL_BY_TIME];
-    const int64_t place = tl_call_paths_add_function(t->counts, function);
-    return place < 0 ? NULL : &t->counts->index.functions[place].by[TL_BY_TIME];
-}
-
-static int count_begin(struct tl_call_times *t, uint32_t parent, uint32_t path, uint32_t function)
-{
-    if (path != parent) {
-        t->counts->known[path].timed_calls++;
-        return TL_OK;
-    }
-    struct tl_call_sums *const sums = sums_of(t, parent, path, function);
-    if (sums)
-        sums->calls++;
-    return sums ? TL_OK : TL_NOMEM;
-}
-
-static int push(struct tl_call_times *t, const struct tl_call_event *event)
-{
-    const uint32_t parent = t->path;
-    const int64_t path = tl_call_paths_find(t->counts, parent, event->function);
-    if (path < 0 || t->depth == TL_CALLSTACK_MAX) /* the call stack has no more frames */
-        return path < 0 ? TL_NOMEM : TL_OK;
-    t->path = (uint32_t)path;
-    t->frames[t->depth++] = (struct tl_timed_frame){.position = t->position,
-                                                    .time = t->time,
-                                                    .function = event->function,
-                                                    .path = (uint32_t)path,
-                                                    .detail = event->detail};
-    return is_call(event->detail) ? count_begin(t, parent, (uint32_t)path, event->function) : TL_OK;
+    if (t->depth == TL_CALLSTACK_MAX) /* the call stack has no more frames */
+        return;
+    struct tl_call_path *const known = &t->counts->known[event->path];
+    known->timed_calls += is_call(event->detail) && event->path != t->path;
+    t->path = event->path;
+    t->frames[t->depth++] = (struct tl_timed_frame){
+        .position = t->position, .time = t->time, .path = event->path, .detail = event->detail};
 }
 
 static int pop(struct tl_call_times *t)
@@ -137,65 +177,62 @@ static int pop(struct tl_call_times *t)
         return TL_OK;
     const struct tl_timed_frame *const frame = &t->frames[--t->depth];
     t->path = t->depth > 0 ? frame[-1].path : 0;
-    if (!is_call(frame->detail))
+    if (!is_call(frame->detail) || frame->path == t->path)
         return TL_OK;
-    struct tl_call_sums *const sums = sums_of(t, t->path, frame->path, frame->function);
-    return sums ? tl_call_sums_end(sums, frame->position, t->time - frame->time) : TL_NOMEM;
+    return tl_call_sums_end(&tl_call_paths_function(t->counts, frame->path)->by[TL_BY_TIME],
+                            frame->position, t->time - frame->time);
 }
 
-/* A call from `position` on that returned at `end`, before the next point. TL_AGAIN: it is not so
- * simple. */
+/* A call that returned before the next point. Returns 1; TL_AGAIN: its spans are to be reported
+ * apart. */
 static inline int pass_leaf(struct tl_call_times *t, const struct tl_call_event *event,
                             const struct tl_time_segment *segment)
 {
     const uint64_t position = event->at >> 2, end = position + event->detail;
-    const struct tl_call_path *const from = &t->counts->known[t->path];
-    if (end >= segment->end || from->callee != event->function || from->child == 0)
-        return TL_AGAIN;
-    struct tl_call_path *const known = &t->counts->known[from->child];
     const uint64_t time = tl_time_in(segment, position), end_time = tl_time_in(segment, end);
+    struct tl_call_path *const known = &t->counts->known[event->path];
+    if (is_apart(t, end_time))
+        return TL_AGAIN;
     run_until(t, position, time);
+    if (known->round != t->round)
+        note_path(t, event->path, t->depth + 1);
     known->time += end_time - time;
     known->timed_calls++;
-    if (t->sink)
-        (void)report(t, TL_TIMED_RUN, event->function, t->depth + 1, end, end_time);
     t->position = end;
     t->time = end_time;
-    return tl_call_sums_end(&t->counts->index.functions[known->function].by[TL_BY_TIME], position,
-                            end_time - time);
+    struct tl_call_sums *const sums = &t->counts->index.functions[known->function].by[TL_BY_TIME];
+    return tl_call_sums_end(sums, position, end_time - time) < 0 ? TL_NOMEM : 1;
 }
 
 /* A leaf becomes a push, and the event the pop at its end. */
-static int open_leaf(struct tl_call_times *t, struct tl_call_event *event)
+static void open_leaf(struct tl_call_times *t, struct tl_call_event *event)
 {
     const uint64_t end = position_of(event) + event->detail;
     event->detail = TL_FRAME_CALL;
-    const int r = push(t, event);
-    *event = (struct tl_call_event){end << 2 | TL_CALL_POP, event->function, TL_FRAME_CALL};
-    return r;
+    push(t, event);
+    *event = (struct tl_call_event){end << 2 | TL_CALL_POP, event->path, TL_FRAME_CALL};
 }
 
 /* Settle an event that is no simple call. Returns 1 if it is done; 0 if it has become another. */
 static int settle_event(struct tl_call_times *t, struct tl_call_event *event,
                         const struct tl_time_segment *segment)
 {
-    int r = TL_OK;
     run_until(t, position_of(event), tl_time_in(segment, position_of(event)));
     switch (event->at & 3) {
     case TL_CALL_LEAF:
-        r = open_leaf(t, event);
-        return r < 0 ? r : 0;
+        open_leaf(t, event);
+        return 0;
     case TL_CALL_PUSH:
-        r = push(t, event);
-        break;
+        push(t, event);
+        return 1;
     case TL_CALL_POP:
-        r = pop(t);
-        break;
+        return pop(t) < 0 ? TL_NOMEM : 1;
     default:
+        if (t->privilege != (uint8_t)event->detail)
+            tl_call_times_report(t);
         t->privilege = (uint8_t)event->detail;
-        break;
+        return 1;
     }
-    return r < 0 ? r : 1;
 }
 
 /* Settle events from `i` on that are before position `end`, which the points reach. Returns the
@@ -208,11 +245,11 @@ static int64_t settle_before(struct tl_call_times *t, size_t i, const struct tl_
         struct tl_call_event *const event = &t->log[i];
         while (segment.end <= position_of(event))
             segment = tl_time_segment(++point);
-        int r = (event->at & 3) == TL_CALL_LEAF ? pass_leaf(t, event, &segment) : TL_AGAIN;
+        const bool leaf =
+            (event->at & 3) == TL_CALL_LEAF && position_of(event) + event->detail < segment.end;
+        int r = leaf ? pass_leaf(t, event, &segment) : TL_AGAIN;
         if (r == TL_AGAIN)
             r = settle_event(t, event, &segment);
-        else if (r >= 0)
-            r = 1;
         if (r < 0)
             return r;
         i += (size_t)r;
@@ -249,6 +286,8 @@ static int settle(struct tl_call_times *t, uint64_t position, uint64_t time)
         lose_until(t, time);
     run_until(t, position, time);
     drop_events(t, i);
+    if (position - t->reported >= REPORTED)
+        tl_call_times_report(t);
     return tl_time_knots_begin(k, position, time);
 }
 
@@ -289,8 +328,8 @@ static int start(struct tl_call_times *t, const struct tl_callstack *calls, uint
     if (!t->frames || tl_time_knots_begin(&t->knots, position, now->axis) < 0)
         return TL_NOMEM;
     t->known = true;
-    t->position = position;
-    t->time = now->axis;
+    t->position = t->reported = position;
+    t->time = t->reported_time = now->axis;
     t->privilege = (uint8_t)tl_flow_now_privilege(now);
     for (t->depth = 0; t->depth < calls->depth; t->depth++) {
         const struct tl_frame *const frame = &calls->frames[t->depth];
@@ -327,11 +366,11 @@ void tl_call_times_item(struct tl_call_times *t, const struct tl_callstack *call
 
 /* ---- shards --------------------------------------------------------------------------------- */
 
-/* Find the paths of frames and of what is logged now, so that their numbers do not depend on when
- * that is settled. */
+/* The log has functions instead of paths: find the paths again, and those of the frames. Those that
+ * are new are numbered now, which does not depend on when the log is settled. */
 static int find_paths(struct tl_call_times *t)
 {
-    uint32_t *const paths = malloc((TL_CALLSTACK_MAX + 2) * sizeof *paths);
+    uint32_t *const paths = malloc((TL_CALLSTACK_MAX + 1) * sizeof *paths);
     int64_t path = paths ? 0 : TL_NOMEM;
     uint32_t depth = 0;
     for (; depth < t->depth && path >= 0; depth++) {
@@ -346,7 +385,8 @@ static int find_paths(struct tl_call_times *t)
             path = paths[--depth];
         if (kind != TL_CALL_PUSH && kind != TL_CALL_LEAF)
             continue;
-        const int64_t found = tl_call_paths_find(t->counts, (uint32_t)path, t->log[i].function);
+        const int64_t found = tl_call_paths_find(t->counts, (uint32_t)path, t->log[i].path);
+        t->log[i].path = (uint32_t)found;
         if (kind == TL_CALL_PUSH && depth < TL_CALLSTACK_MAX)
             paths[depth++] = (uint32_t)path;
         if (kind == TL_CALL_PUSH || found < 0)
@@ -356,10 +396,21 @@ static int find_paths(struct tl_call_times *t)
     return path < 0 ? TL_NOMEM : TL_OK;
 }
 
+/* Paths of the log become functions, and those of frames have theirs. */
+static void name_paths(struct tl_call_times *t)
+{
+    for (uint32_t i = 0; i < t->depth; i++)
+        t->frames[i].function = function_of(t, t->frames[i].path);
+    for (size_t i = 0; i < t->n; i++)
+        if ((t->log[i].at & 3) == TL_CALL_PUSH || (t->log[i].at & 3) == TL_CALL_LEAF)
+            t->log[i].path = function_of(t, t->log[i].path);
+}
+
 int tl_call_times_begin(struct tl_call_times *t, struct tl_call_paths *counts)
 {
     t->counts = counts;
-    if (t->known && find_paths(t) < 0)
+    t->round++;
+    if (t->known && (tl_grow(&t->ran, &t->cap_ran, 1, sizeof *t->ran) < 0 || find_paths(t) < 0))
         return TL_NOMEM;
     counts->index.timed = t->known;
     counts->index.from = t->position;
@@ -370,8 +421,10 @@ int tl_call_times_begin(struct tl_call_times *t, struct tl_call_paths *counts)
 void tl_call_times_end(struct tl_call_times *t)
 {
     if (t->counts && t->known) {
+        tl_call_times_report(t);
         t->counts->index.to = t->position;
         t->counts->index.end = t->time;
+        name_paths(t);
     }
     t->counts = NULL;
 }
@@ -384,6 +437,7 @@ void tl_call_times_finish(struct tl_call_times *t, uint64_t position)
     t->knots.broken = false;
     if (settle(t, position, t->time) < 0)
         tl_call_times_drop(t);
+    tl_call_times_report(t);
 }
 
 /* ---- saved state ---------------------------------------------------------------------------- */
@@ -418,11 +472,17 @@ static void frames_state(struct tl_call_times *t, struct tl_state *s)
 
 void tl_call_times_state(struct tl_call_times *t, struct tl_state *s)
 {
+    struct tl_call_paths *const counts = t->counts;
+    if (!tl_state_loads(s) && t->known && counts) {
+        tl_call_times_report(t);
+        name_paths(t);
+    }
     tl_state_bool(s, &t->known);
     tl_state_bool(s, &t->dropped);
     tl_state_u8(s, &t->privilege, UINT8_MAX);
     tl_state_u64(s, &t->position);
     tl_state_u64(s, &t->time);
+    tl_state_u64(s, &t->reported);
     tl_state_u64(s, &t->gap);
     tl_state_bool(s, &t->gap_known);
     tl_state_bool(s, &t->gap_off);
@@ -431,6 +491,9 @@ void tl_call_times_state(struct tl_call_times *t, struct tl_state *s)
     tl_state_array(s, &t->log, &t->n, &t->cap, sizeof *t->log);
     frames_state(t, s);
     tl_state_check(s, is_ordered(t));
+    if (!tl_state_loads(s) && t->known && counts && find_paths(t) < 0)
+        tl_state_fail(s, TL_NOMEM);
+    t->reported_time = t->time;
     if (tl_state_loads(s) && s->rc < 0)
         tl_call_times_fini(t);
 }

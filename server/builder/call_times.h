@@ -19,7 +19,8 @@
  * ends is counted for the next one. It follows the stack on its own, at the time that is settled.
  *
  * Items may come later than changes of the stack behind them, but not the first timestamp. Of more
- * than TL_CALL_EVENTS changes between two timestamps the time counts as lost. When memory runs out
+ * than TL_CALL_EVENTS changes between two timestamps the time counts as lost. Calls whose paths the
+ * tree has no room for are not counted; their time is that of their callers. When memory runs out
  * nothing is counted any more. Not thread-safe.
  */
 #ifndef TL_BUILDER_CALL_TIMES_H
@@ -36,10 +37,10 @@
 
 /* A change that is not settled yet. */
 struct tl_call_event {
-    uint64_t at;       /* position << 2 | enum tl_call_event_kind */
-    uint32_t function; /* PUSH, LEAF */
-    uint32_t detail;   /* PUSH: kind, flags << 8 and exception << 16 of the frame; LEAF: its length;
-                          MODE: the privilege */
+    uint64_t at;     /* position << 2 | enum tl_call_event_kind */
+    uint32_t path;   /* PUSH, LEAF: in the shard's tree; between shards the function instead */
+    uint32_t detail; /* PUSH: kind, flags << 8 and exception << 16 of the frame; LEAF: its length;
+                        MODE: the privilege */
 };
 
 enum tl_call_event_kind { TL_CALL_PUSH, TL_CALL_POP, TL_CALL_LEAF, TL_CALL_MODE };
@@ -52,9 +53,16 @@ struct tl_timed_frame {
     uint32_t detail; /* as in struct tl_call_event */
 };
 
+struct tl_ran_path {
+    uint32_t path, depth;
+};
+
 struct tl_call_times {
     tl_timed_sink *sink; /* the owner's; NULL: none */
     void *context;
+    /* The owner's: spans that end before this tick, whatever it is then, are joined: it does not
+     * matter in which order functions ran between two reports, only for how long. NULL: none is. */
+    const uint64_t *limit;
     bool known;   /* a timestamp has come */
     bool dropped; /* out of memory */
     uint8_t privilege;
@@ -69,6 +77,11 @@ struct tl_call_times {
     uint32_t depth;
     uint32_t path;                /* of the innermost one */
     struct tl_call_paths *counts; /* of the shard */
+    /* Paths that ran since the last report to the sink, which was up to: */
+    struct tl_ran_path *ran;
+    size_t n_ran, cap_ran;
+    uint32_t round;
+    uint64_t reported, reported_time; /* position, time */
 };
 
 void tl_call_times_fini(struct tl_call_times *t);
@@ -76,7 +89,9 @@ void tl_call_times_fini(struct tl_call_times *t);
 void tl_call_times_drop(struct tl_call_times *t);
 /* Count for a shard from here on. TL_NOMEM. */
 TL_MUST_USE int tl_call_times_begin(struct tl_call_times *t, struct tl_call_paths *counts);
-/* The shard ends. */
+/* Report to the sink all that is settled. */
+void tl_call_times_report(struct tl_call_times *t);
+/* The shard ends, and all is reported. */
 void tl_call_times_end(struct tl_call_times *t);
 /* The stream ends at `position`: settle everything. What is behind the last timestamp has its
  * time. */
@@ -100,27 +115,27 @@ void tl_call_times_item(struct tl_call_times *t, const struct tl_callstack *call
 bool tl_call_times_room(struct tl_call_times *t);
 
 static inline void tl_call_times_event(struct tl_call_times *t, enum tl_call_event_kind kind,
-                                       uint64_t position, uint32_t function, uint32_t detail)
+                                       uint64_t position, uint32_t path, uint32_t detail)
 {
     if (t->known && (t->n < t->cap || tl_call_times_room(t)))
-        t->log[t->n++] = (struct tl_call_event){position << 2 | kind, function, detail};
+        t->log[t->n++] = (struct tl_call_event){position << 2 | kind, path, detail};
 }
 
-/* As a tl_frame_sink. */
+/* As a tl_frame_sink; a frame that is pushed has this path. */
 static inline void tl_call_times_frame(struct tl_call_times *t, enum tl_frame_change change,
-                                       const struct tl_frame *frame, uint64_t insn)
+                                       const struct tl_frame *frame, uint32_t path, uint64_t insn)
 {
     const uint32_t detail =
         frame->kind | (uint32_t)frame->flags << 8 | (uint32_t)frame->exception << 16;
-    tl_call_times_event(t, change == TL_FRAME_PUSH ? TL_CALL_PUSH : TL_CALL_POP, insn,
-                        frame->function, detail);
+    tl_call_times_event(t, change == TL_FRAME_PUSH ? TL_CALL_PUSH : TL_CALL_POP, insn, path,
+                        detail);
 }
 
 /* As a tl_leaf_sink. */
-static inline void tl_call_times_leaf(struct tl_call_times *t, uint32_t function, uint64_t begin,
+static inline void tl_call_times_leaf(struct tl_call_times *t, uint32_t path, uint64_t begin,
                                       uint64_t end)
 {
-    tl_call_times_event(t, TL_CALL_LEAF, begin, function, (uint32_t)(end - begin));
+    tl_call_times_event(t, TL_CALL_LEAF, begin, path, (uint32_t)(end - begin));
 }
 
 /* Save what is not settled yet, or load it, before tl_call_times_begin(). */

@@ -566,6 +566,8 @@ int tl_shard_builder_snapshot(struct tl_shard_builder *shard, struct tl_bytes st
     int r = view ? copy_closed(shard->view, view) : TL_NOMEM;
     if (r >= 0)
         r = settle(shard, view, false); /* taking a snapshot must make no difference */
+    if (r >= 0 && shard->ran && shard->caller.times)
+        tl_call_times_report(shard->caller.times);
     if (r >= 0 && shard->ran)
         r = tl_time_buckets_snapshot(shard->ran, &view->index.times);
     if (r >= 0)

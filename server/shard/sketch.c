@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SPARE    8     /* classes that are added together */
+#define TOGETHER 64    /* classes that are added together: one power of two; a divisor of all */
 #define ROUNDING 1e-12 /* parts that differ less are the same */
 
 uint64_t tl_sketch_least(uint32_t number)
@@ -26,10 +26,8 @@ void tl_sketch_fini(struct tl_sketch *s)
 int tl_sketch_extend(struct tl_sketch *s, uint32_t number)
 {
     uint32_t first = s->n > 0 ? s->first : number, end = s->n > 0 ? s->first + s->n : number;
-    if (number < first)
-        first = number > SPARE ? number - SPARE : 0;
-    if (number >= end)
-        end = number + SPARE < TL_SKETCH_CLASSES ? number + SPARE : TL_SKETCH_CLASSES;
+    first = (number < first ? number : first) / TOGETHER * TOGETHER;
+    end = ((number >= end ? number + 1 : end) + TOGETHER - 1) / TOGETHER * TOGETHER;
     uint64_t *const counts = calloc(end - first, sizeof *counts);
     if (!counts)
         return TL_NOMEM;
