@@ -374,6 +374,9 @@ enum tl_range_unit {
     TL_UNIT_NS, /* ns; TL_USAGE for a stream whose clock rate is not known */
     TL_UNITS
 };
+/* What counts in an analysis. */
+enum tl_weight { TL_WEIGHT_INSNS, TL_WEIGHT_TIME, TL_WEIGHTS };
+
 enum tl_range_format {
     TL_FORMAT_ZSTF,
     TL_FORMAT_STF,

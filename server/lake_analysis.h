@@ -38,12 +38,14 @@ struct tl_call_info {
     uint64_t self;        /* instructions excluding callees */
     bool ended;           /* false: still active at the end of the stream */
     bool has_time;
+    bool time_unit_ns;
     uint64_t time_from, time_to;
-    uint64_t number;          /* from 1; 0 for a ROOT */
-    uint64_t calls;           /* calls that began */
-    uint64_t finished;        /* calls that ended; of their lengths in instructions: */
-    uint64_t total, min, max; /* sum, minimum, maximum */
-    uint64_t longest;         /* position of the longest */
+    uint64_t time_least, time_most; /* bounds of its duration; UINT64_MAX: no upper one is known */
+    uint64_t number;                /* from 1; 0 for a ROOT */
+    uint64_t calls;                 /* calls that began */
+    uint64_t finished;              /* calls that ended; of their lengths in instructions: */
+    uint64_t total, min, max;       /* sum, minimum, maximum */
+    uint64_t longest;               /* position of the longest */
     bool has_previous, has_next;
     uint64_t previous, next; /* their first positions */
     struct tl_gen *gen;      /* owns the names */
@@ -65,8 +67,10 @@ struct tl_profile_request {
                            time, not of instructions */
     enum tl_range_unit unit;
     uint64_t from, to;
-    bool callers;   /* bottom-up: below each function its callers */
-    uint32_t nodes; /* maximum; 0: 2000; at most 20000 */
+    enum tl_weight weight; /* of paths and calls: instructions, or time (docs/time.md) in the
+                              stream's unit */
+    bool callers;          /* bottom-up: below each function its callers */
+    uint32_t nodes;        /* maximum; 0: 2000; at most 20000 */
 };
 struct tl_profile_node {
     const char *name; /* "": no symbol */
@@ -87,8 +91,9 @@ struct tl_profile_function {
         max; /* calls that ended in the range: number, sum, minimum and maximum of their lengths */
 };
 struct tl_profile {
-    uint64_t insns;
-    uint64_t time; /* duration of the range, if has_time, for a single stream */
+    enum tl_weight weight; /* of all numbers; INSNS for samples */
+    uint64_t insns;        /* the sum, also of time */
+    uint64_t time;         /* duration of the range, if has_time, for a single stream */
     bool has_time;
     bool truncated;  /* smaller paths are omitted */
     bool sampled;    /* a statistic: all numbers are samples instead of instructions */
@@ -99,8 +104,8 @@ struct tl_profile {
     size_t n_functions;
     struct tl_gen *gen; /* owns the names */
 };
-/* Call tree of a range with instruction counts. Free with tl_profile_fini(), also after an
- * error. */
+/* Call tree of a range with counts of instructions or of time. Free with tl_profile_fini(), also
+ * after an error. */
 TL_MUST_USE int tl_lake_profile(struct tl_lake *lake, const struct tl_profile_request *request,
                                 struct tl_profile *out, struct tl_fail *fail);
 void tl_profile_fini(struct tl_profile *profile);

@@ -12,8 +12,6 @@
 
 #include "lake.h"
 
-enum tl_weight { TL_WEIGHT_INSNS, TL_WEIGHT_TIME, TL_WEIGHTS };
-
 struct tl_timing_range {
     const char *trace, *stream;
     enum tl_range_unit unit;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* `tracelake call`: details of a call. */
 #include "cli/cli.h"
+#include "out/durations.h"
 #include "out/jsonread.h"
 #include "terminal/plain.h"
 #include "terminal/span.h"
@@ -32,6 +33,20 @@ static void print_field(const cJSON *o, const char *label, const char *name)
     putchar('\n');
 }
 
+/* How long it took, with no more digits than the bounds allow. */
+static void print_duration(const cJSON *o)
+{
+    char text[TL_DURATION_TEXT];
+    const cJSON *const most = cJSON_GetObjectItem(o, "time_most");
+    const bool ns = cJSON_IsTrue(cJSON_GetObjectItem(o, "time_unit_ns"));
+    const struct tracelake_duration duration = {
+        (uint64_t)(tl_json_number(o, "time_to") - tl_json_number(o, "time_from")),
+        (uint64_t)tl_json_number(o, "time_least"),
+        most ? (uint64_t)tl_json_value(most) : UINT64_MAX};
+    if (cJSON_GetObjectItem(o, "time_least"))
+        printf("%-12s %s%s\n", "took", tl_duration_bounds(&duration, ns, text), ns ? "" : " ticks");
+}
+
 static void print_call(const cJSON *o)
 {
     static const char *const fields[][2] = {
@@ -58,6 +73,7 @@ static void print_call(const cJSON *o)
     };
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
         print_field(o, fields[i][0], fields[i][1]);
+    print_duration(o);
     const cJSON *const others = cJSON_GetObjectItem(o, "all");
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         print_field(others, all[i][0], all[i][1]);

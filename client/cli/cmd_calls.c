@@ -128,7 +128,7 @@ int tl_cmd_calls(int argc, char **argv)
     struct options o = {.timing = {.limit = 20}};
     const struct tl_option args[] = {
         TL_SPAN_ARGS(o.timing.span),
-        TL_WEIGHT_ARG(o.timing),
+        TL_WEIGHT_ARG(o.timing.weight, "time; insns where there is none"),
         {"order", 0, TL_ARG_TEXT, &o.order, "longest|shortest|first",
          "which come first (default: longest; first: as they happened)"},
         {"least", 0, TL_ARG_TIME, &o.least, "T",

@@ -17,7 +17,8 @@
 struct options {
     struct tl_remote remote;
     struct tl_codeof_options of;
-    const char *as, *out, *build_id;
+    const char *as, *out, *build_id, *weight;
+    enum tracelake_weight by;
     uint64_t bias, size;
     enum tl_profile_form form;
     bool demangle; /* pprof: names beside those of the files */
@@ -78,7 +79,7 @@ static int write_json(const struct options *o, struct tracelake *lake, const str
         struct tracelake_error error;
         char *json = NULL;
         const struct tracelake_range range = tl_span_range(&o->of.span, &of->names[i]);
-        if (tracelake_profile(lake, &range, false, STACKS, &json, &error) < 0)
+        if (tracelake_profile_by(lake, &range, o->by, false, STACKS, &json, &error) < 0)
             return tl_remote_fail_query(range.trace, &error);
         status = written(o, write_answer(&range, json, file));
         free(json);
@@ -91,12 +92,13 @@ static int write_stacks(const struct options *o, struct tracelake *lake, const s
                         FILE *file)
 {
     cJSON *const nodes = cJSON_CreateArray();
+    const bool time = o->by == TRACELAKE_BY_TIME;
     int status = nodes ? TL_CLI_DONE : out_of_memory();
     for (size_t i = 0; i <= of->request.n_also && status == TL_CLI_DONE; i++) {
         struct tracelake_error error;
         char *json = NULL;
         const struct tracelake_range range = tl_span_range(&o->of.span, &of->names[i]);
-        if (tracelake_profile(lake, &range, false, STACKS, &json, &error) < 0) {
+        if (tracelake_profile_by(lake, &range, o->by, false, STACKS, &json, &error) < 0) {
             status = tl_remote_fail_query(range.trace, &error);
             break;
         }
@@ -116,8 +118,8 @@ static int write_stacks(const struct options *o, struct tracelake *lake, const s
     }
     if (status == TL_CLI_DONE)
         status = written(o, o->form == TL_PROFILE_PPROF
-                                ? tl_profile_write_pprof(nodes, o->demangle, file)
-                                : tl_profile_write_stacks(o->form, nodes, file));
+                                ? tl_profile_write_pprof(nodes, o->demangle, time, file)
+                                : tl_profile_write_stacks(o->form, nodes, time, file));
     cJSON_Delete(nodes);
     return status;
 }
@@ -209,6 +211,7 @@ int tl_cmd_profile(int argc, char **argv)
          "autofdo, llvm-profgen, bolt: execution counts; perf-branches: taken branches in order, "
          "for llvm-profgen; folded (default), speedscope, pprof, json: call stacks"},
         TL_SPAN_ARGS(o.of.span),
+        TL_WEIGHT_ARG(o.weight, "insns; time: of folded, speedscope, pprof, json"),
 
         {"image", 0, TL_ARG_TEXT, &o.of.image, "FILE",
          "only the code of this program or library, at its own addresses (autofdo, llvm-profgen, "
@@ -244,6 +247,10 @@ int tl_cmd_profile(int argc, char **argv)
         o.demangle = !o.remote.mangled;
         o.remote.mangled = true;
     }
+    if (tl_weight_of("profile", o.weight, &o.by) != TL_ARGS_GO)
+        return TL_CLI_USAGE;
+    if (o.by == TRACELAKE_BY_TIME && (tl_profile_of_code(o.form) || o.form == TL_PROFILE_BRANCHES))
+        return tl_cli_usage("profile", "--weight time is for folded, speedscope, pprof, json");
     if ((o.of.contexts || o.of.image) && !tl_profile_of_code(o.form))
         return tl_cli_usage("profile", "--context and --image are for autofdo, llvm-profgen, bolt");
     return tl_codeof_run("profile", &o.of, &o.remote, o.out, argv + first, argc - first, run, &o);

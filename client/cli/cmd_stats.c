@@ -94,7 +94,8 @@ static int print_tree(const char *json, bool raw)
         return TL_CLI_DONE;
     }
     const cJSON *node;
-    printf("#%13s %14s %10s  function\n", "instructions", "its own", "calls");
+    printf("#%13s %14s %10s  function\n",
+           cJSON_GetObjectItem(tree, "weight") ? "time" : "instructions", "its own", "calls");
     cJSON_ArrayForEach(node, cJSON_GetObjectItem(tree, "nodes")) print_node(node);
     if (cJSON_IsTrue(cJSON_GetObjectItem(tree, "truncated")))
         puts("# smaller paths are left out");
@@ -106,6 +107,7 @@ static int print_tree(const char *json, bool raw)
 struct options {
     struct tl_remote remote;
     struct tl_span span;
+    const char *weight;
     bool raw, tree, callers;
 };
 
@@ -117,8 +119,10 @@ static int ask(struct tracelake *lake, const struct options *o, const struct tl_
     struct tracelake_range range = tl_span_range(&o->span, name);
     int result;
     tl_progress_wait(name->trace);
+    enum tracelake_weight weight = TRACELAKE_BY_INSNS;
+    (void)tl_weight_of("stats", o->weight, &weight);
     if (o->tree || o->callers) {
-        result = tracelake_profile(lake, &range, o->callers, 0, json, &error);
+        result = tracelake_profile_by(lake, &range, weight, o->callers, 0, json, &error);
     } else {
         const int status = tl_span_insns(&o->span, lake, name, &range.from, &range.to);
         if (status != TL_ARGS_GO)
@@ -150,6 +154,8 @@ int tl_cmd_stats(int argc, char **argv)
         {"callers", 0, TL_ARG_FLAG, &o.callers, NULL,
          "the same bottom-up: under each function its callers"},
         TL_SPAN_ARGS(o.span),
+        TL_WEIGHT_ARG(o.weight,
+                      "insns; time for call trees: 'functions' has the times of functions"),
         {"json", 0, TL_ARG_FLAG, &o.raw, NULL, "as JSON"},
         TL_NAMES_ARG(o.remote),
         TL_REMOTE_ARGS(o.remote),
@@ -163,6 +169,12 @@ int tl_cmd_stats(int argc, char **argv)
         status = tl_cli_usage("stats", "give one TRACE/STREAM");
     if (status == TL_ARGS_GO)
         status = tl_span_check("stats", &o.span);
+    enum tracelake_weight weight = TRACELAKE_BY_INSNS;
+    if (status == TL_ARGS_GO)
+        status = tl_weight_of("stats", o.weight, &weight);
+    if (status == TL_ARGS_GO && weight == TRACELAKE_BY_TIME && !o.tree && !o.callers)
+        status = tl_cli_usage("stats", "--weight time is of --tree and --callers; 'tracelake "
+                                       "functions' has the times of functions");
     if (status == TL_ARGS_GO)
         status = tl_remote_name("stats", argv[first], &name);
     if (status == TL_ARGS_GO)

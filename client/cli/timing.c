@@ -11,14 +11,16 @@
 
 enum tracelake_weight tl_timing_weight(const struct tl_timing_options *options)
 {
-    return options->weight && !strcmp(options->weight, "insns") ? TRACELAKE_BY_INSNS
-                                                                : TRACELAKE_BY_TIME;
+    enum tracelake_weight weight = TRACELAKE_BY_TIME;
+    (void)tl_weight_of("", options->weight, &weight);
+    return weight;
 }
 
 static int check(const char *command, const struct tl_timing_options *o)
 {
-    if (o->weight && strcmp(o->weight, "time") != 0 && strcmp(o->weight, "insns") != 0)
-        return tl_cli_usage(command, "--weight %.20s: it is time or insns", o->weight);
+    enum tracelake_weight weight;
+    if (tl_weight_of(command, o->weight, &weight) != TL_ARGS_GO)
+        return TL_CLI_USAGE;
     if (o->limit > UINT32_MAX)
         return tl_cli_usage(command, "--limit is at most %u", UINT32_MAX);
     return tl_span_check(command, &o->span);

@@ -16,12 +16,6 @@ struct tl_timing_options {
     bool json;
 };
 
-#define TL_WEIGHT_ARG(o)                                                                           \
-    {                                                                                              \
-        "weight", 0, TL_ARG_TEXT, &(o).weight, "time|insns",                                       \
-            "what counts (default: time; insns where there is none)"                               \
-    }
-
 /*
  * Parse the arguments of `command`, connect, and call `ask` with the stream, which returns an exit
  * status. `extra`: this many positional arguments after TRACE/STREAM; they are passed on.

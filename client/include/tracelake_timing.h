@@ -19,6 +19,13 @@ extern "C" {
 
 enum tracelake_weight { TRACELAKE_BY_INSNS, TRACELAKE_BY_TIME };
 
+/* As tracelake_profile(), by time: all numbers are then in the stream's unit (docs/http.md). */
+TRACELAKE_MUST_USE TRACELAKE_API int tracelake_profile_by(struct tracelake *lake,
+                                                          const struct tracelake_range *range,
+                                                          enum tracelake_weight weight,
+                                                          bool callers, uint32_t nodes, char **json,
+                                                          struct tracelake_error *error);
+
 /* The range asked about. time = ran + lost + off. */
 struct tracelake_timing {
     uint64_t from, to; /* instructions [from, to) */

@@ -82,12 +82,20 @@ int tracelake_log(struct tracelake *lake, const struct tracelake_range *range, u
 int tracelake_profile(struct tracelake *lake, const struct tracelake_range *range, bool callers,
                       uint32_t nodes, char **json, struct tracelake_error *error)
 {
+    return tracelake_profile_by(lake, range, TRACELAKE_BY_INSNS, callers, nodes, json, error);
+}
+
+int tracelake_profile_by(struct tracelake *lake, const struct tracelake_range *range,
+                         enum tracelake_weight weight, bool callers, uint32_t nodes, char **json,
+                         struct tracelake_error *error)
+{
     Tracelake__V1__ProfileRequest request = TRACELAKE__V1__PROFILE_REQUEST__INIT;
     request.trace = tl_ask_text(range->trace);
     request.stream = tl_ask_text(range->stream);
     request.unit = (Tracelake__V1__Unit)range->unit;
     request.begin = range->from;
     request.to = tl_ask_end_of(range->to);
+    request.weight = (Tracelake__V1__Weight)weight;
     request.callers = callers;
     request.nodes = nodes;
     return ask_json(lake, "/tracelake.v1.Ranges/Profile", &request.base, json, error);

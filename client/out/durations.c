@@ -9,16 +9,16 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { DIGITS = 4 };
+enum { DIGITS = 4, ROOM = TL_DURATION_TEXT - 1 };
 
 /* Write with `digits` significant digits, rounded. */
-static char *write_digits(uint64_t value, bool ns, int digits, char out[static TL_DURATION_TEXT])
+static char *write_digits(uint64_t value, bool ns, int digits, char *out)
 {
     static const char *const units[] = {"ns", "\xc2\xb5s", "ms", "s"};
     double n = (double)value;
     size_t unit = 0;
     if (!ns) {
-        snprintf(out, TL_DURATION_TEXT, "%" PRIu64, value);
+        snprintf(out, ROOM, "%" PRIu64, value);
         return out;
     }
     while (n >= 999.95 && unit + 1 < sizeof units / sizeof *units) {
@@ -27,7 +27,7 @@ static char *write_digits(uint64_t value, bool ns, int digits, char out[static T
     }
     const int whole = n >= 100 ? 3 : n >= 10 ? 2 : 1;
     const int decimals = unit == 0 || digits <= whole ? 0 : digits - whole;
-    snprintf(out, TL_DURATION_TEXT, "%.*f %s", decimals, n, units[unit]);
+    snprintf(out, ROOM, "%.*f %s", decimals, n, units[unit]);
     return out;
 }
 
@@ -50,6 +50,10 @@ char *tl_duration_bounds(const struct tracelake_duration *d, bool ns,
 {
     char least[TL_DURATION_TEXT], most[TL_DURATION_TEXT];
     const uint64_t distance = d->most - d->least;
+    if (d->most == UINT64_MAX && d->least == 0) {
+        out[0] = '~';
+        return write_digits(d->value, ns, 3, out + 1), out;
+    }
     if (d->most == UINT64_MAX) {
         strcpy(out, "> ");
         write_digits(d->least, ns, DIGITS, least);

@@ -11,7 +11,7 @@
 char *tl_duration_text(uint64_t value, bool ns, char out[static TL_DURATION_TEXT]);
 /*
  * One with bounds: no more digits than these allow, or the bounds themselves if they differ by more
- * than a tenth of it; "> 5 µs" if there is no upper one.
+ * than a tenth of it; "> 5 µs" if there is no upper one, "~5 µs" if none is known.
  */
 char *tl_duration_bounds(const struct tracelake_duration *duration, bool ns,
                          char out[static TL_DURATION_TEXT]);

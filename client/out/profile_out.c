@@ -161,7 +161,7 @@ static bool append(cJSON *array, cJSON *item)
 }
 
 /* Names become frames; each stack with own instructions is a sample. NULL: out of memory. */
-static cJSON *speedscope(const cJSON *nodes)
+static cJSON *speedscope(const cJSON *nodes, bool time)
 {
     cJSON *const tree = cJSON_CreateObject();
     cJSON *const frames = cJSON_AddArrayToObject(cJSON_AddObjectToObject(tree, "shared"), "frames");
@@ -188,8 +188,8 @@ static cJSON *speedscope(const cJSON *nodes)
         total += self;
     }
     ok &= cJSON_AddStringToObject(profile, "type", "sampled") &&
-          cJSON_AddStringToObject(profile, "name", "instructions") &&
-          cJSON_AddStringToObject(profile, "unit", "none") &&
+          cJSON_AddStringToObject(profile, "name", time ? "time" : "instructions") &&
+          cJSON_AddStringToObject(profile, "unit", time ? "nanoseconds" : "none") &&
           cJSON_AddNumberToObject(profile, "startValue", 0) &&
           cJSON_AddNumberToObject(profile, "endValue", total) &&
           cJSON_AddStringToObject(tree, "$schema",
@@ -201,11 +201,11 @@ static cJSON *speedscope(const cJSON *nodes)
     return NULL;
 }
 
-bool tl_profile_write_stacks(enum tl_profile_form form, const cJSON *nodes, FILE *file)
+bool tl_profile_write_stacks(enum tl_profile_form form, const cJSON *nodes, bool time, FILE *file)
 {
     if (form == TL_PROFILE_FOLDED)
         return write_folded(nodes, file);
-    cJSON *const tree = speedscope(nodes);
+    cJSON *const tree = speedscope(nodes, time);
     char *const text = tree ? cJSON_PrintUnformatted(tree) : NULL;
     cJSON_Delete(tree);
     const bool written = text && fprintf(file, "%s\n", text) > 0;

@@ -49,11 +49,13 @@ struct tl_profile_binary {
 bool tl_profile_write_code(enum tl_profile_form form, const struct tracelake_code *code,
                            const struct tl_profile_binary *binary, FILE *file);
 /* `nodes`: the array of that name in a profile's JSON (docs/http.md). Neither for the form JSON nor
- * for pprof. */
-bool tl_profile_write_stacks(enum tl_profile_form form, const struct cJSON *nodes, FILE *file);
+ * for pprof. `time`: they are times, not instructions. */
+bool tl_profile_write_stacks(enum tl_profile_form form, const struct cJSON *nodes, bool time,
+                             FILE *file);
 
 /* Write the stacks as profile.proto, packed and gzip'd: profile_pprof.c. `demangle`: the nodes'
- * names are as in the files, and a function gets the demangled one beside its own. */
-bool tl_profile_write_pprof(const struct cJSON *nodes, bool demangle, FILE *file);
+ * names are as in the files, and a function gets the demangled one beside its own. `time`: as
+ * above. */
+bool tl_profile_write_pprof(const struct cJSON *nodes, bool demangle, bool time, FILE *file);
 
 #endif

@@ -122,9 +122,11 @@ static bool add_stacks(struct pprof *p, const cJSON *nodes)
     return true;
 }
 
-static bool pack(struct pprof *p, FILE *file)
+static bool pack(struct pprof *p, bool time, FILE *file)
 {
-    static char *const fixed[TEXTS] = {"", "instructions", "count"};
+    static char *const insns[TEXTS] = {"", "instructions", "count"}, *const times[TEXTS] = {
+                                                                         "", "time", "nanoseconds"};
+    char *const *const fixed = time ? times : insns;
     const size_t n = p->names.n;
     Perftools__Profiles__Profile profile = PERFTOOLS__PROFILES__PROFILE__INIT;
     Perftools__Profiles__ValueType type = PERFTOOLS__PROFILES__VALUE_TYPE__INIT, *types[] = {&type};
@@ -142,7 +144,7 @@ static bool pack(struct pprof *p, FILE *file)
     for (size_t i = 0; ok && i < p->n_samples; i++)
         samples[i] = &p->samples[i]->sample;
     if (ok)
-        memcpy(p->texts, fixed, sizeof fixed);
+        memcpy(p->texts, fixed, sizeof insns);
     profile.sample_type = types;
     profile.n_sample_type = 1;
     profile.period_type = &type;
@@ -170,10 +172,10 @@ static bool pack(struct pprof *p, FILE *file)
     return ok;
 }
 
-bool tl_profile_write_pprof(const cJSON *nodes, bool demangle, FILE *file)
+bool tl_profile_write_pprof(const cJSON *nodes, bool demangle, bool time, FILE *file)
 {
     struct pprof p = {.demangle = demangle};
-    const bool ok = add_stacks(&p, nodes) && pack(&p, file);
+    const bool ok = add_stacks(&p, nodes) && pack(&p, time, file);
     for (size_t i = 0; i < p.names.n; i++) {
         free(p.texts[TEXTS + 2 * i]);
         free(p.texts[TEXTS + 2 * i + 1]);

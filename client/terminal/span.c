@@ -5,10 +5,21 @@
  */
 #include "terminal/span.h"
 
+#include <string.h>
+
 int tl_span_check(const char *command, const struct tl_span *span)
 {
     return span->insn.given && span->time.given ? tl_cli_usage(command, "say one of --insn, --time")
                                                 : TL_ARGS_GO;
+}
+
+int tl_weight_of(const char *command, const char *text, enum tracelake_weight *weight)
+{
+    if (text && strcmp(text, "time") != 0 && strcmp(text, "insns") != 0)
+        return tl_cli_usage(command, "--weight %.20s: it is time or insns", text);
+    if (text)
+        *weight = *text == 't' ? TRACELAKE_BY_TIME : TRACELAKE_BY_INSNS;
+    return TL_ARGS_GO;
 }
 
 struct tracelake_range tl_span_range(const struct tl_span *span, const struct tl_remote_name *name)

@@ -20,6 +20,14 @@ struct tl_span {
             "only this time: 1.5ms:2ms, 59.7ms:+200us, or in the stream's unit"                    \
     }
 
+/* The option --weight, and what it says: TL_ARGS_GO, or the exit status of a reported error.
+ * `*weight` is unchanged if `text` is NULL. */
+#define TL_WEIGHT_ARG(variable, standard)                                                          \
+    {                                                                                              \
+        "weight", 0, TL_ARG_TEXT, &(variable), "time|insns", "what counts (default: " standard ")" \
+    }
+int tl_weight_of(const char *command, const char *text, enum tracelake_weight *weight);
+
 /* TL_ARGS_GO, or the exit status if both are given, which is reported. */
 int tl_span_check(const char *command, const struct tl_span *span);
 /* The range of a stream, for functions that take any unit. It borrows `name`. */

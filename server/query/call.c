@@ -3,6 +3,7 @@
 #include "query/calltree.h"
 #include "query/seek.h"
 #include "query/stacks.h"
+#include "query/timing_answer.h"
 
 #include <stdlib.h>
 
@@ -121,15 +122,19 @@ static int report_others(const struct asking *a, const struct tl_frame *frame,
 
 static int report_times(const struct tl_cut *cut, struct tl_call_info *out, struct tl_fail *fail)
 {
-    struct tl_position from, to;
-    int r = tl_cut_locate(cut, out->from, &from, fail);
-    if (r >= 0)
-        r = tl_cut_locate(cut, out->to, &to, fail);
-    if (r < 0)
-        return r;
-    out->has_time = from.has_time && to.has_time;
-    out->time_from = from.time;
-    out->time_to = to.time;
+    struct tl_moment from = {0}, to = {0};
+    int r = tl_timing_moment(cut, out->from, false, &from, fail);
+    if (r == TL_OK)
+        r = tl_timing_moment(cut, out->to, true, &to, fail);
+    if (r < 0 || r == TL_EOF)
+        return r < 0 ? r : TL_OK;
+    const struct tl_duration bounds = tl_timing_duration(cut->lane, tl_timing_length(&from, &to));
+    out->has_time = true;
+    out->time_unit_ns = tl_lane_is_in_ns(cut->lane);
+    out->time_from = tl_lane_time(cut->lane, from.time);
+    out->time_to = tl_lane_time(cut->lane, to.time);
+    out->time_least = bounds.least;
+    out->time_most = bounds.most;
     return TL_OK;
 }
 

@@ -79,7 +79,7 @@ static struct tl_call_row row_of(const struct calls *c, const struct tl_timing_c
         .self = call->self,
         .time_from = tl_lane_time(lane, call->from.time),
         .time_to = tl_lane_time(lane, call->to.time),
-        .time = tl_timing_duration(lane, tl_timing_length(call)),
+        .time = tl_timing_duration(lane, tl_timing_length(&call->from, &call->to)),
         .self_time = tl_timing_shown(lane, call->self_time),
         .interrupted = tl_timing_shown(lane, call->interrupted),
         .interruptions = call->interruptions,

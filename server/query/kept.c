@@ -90,6 +90,20 @@ int tl_kept_calls_get(const struct tl_cut *cut, size_t i, struct tl_calltree *ou
     return r < 0 && r != TL_NOMEM ? TL_NOTFOUND : r;
 }
 
+int tl_kept_times_get(const struct tl_cut *cut, size_t i, struct tl_shard_calls *out)
+{
+    struct tl_buf bytes = {0};
+    int r = get(cut, i, TL_CALLTREE_KIND, &bytes);
+    if (r >= 0)
+        r = tl_shard_calls_decode(&out->tree, &out->index, (struct tl_bytes){bytes.p, bytes.n});
+    if (r != 1) {
+        tl_shard_calls_fini(out);
+        *out = (struct tl_shard_calls){0};
+    }
+    tl_buf_fini(&bytes);
+    return r == 1 ? TL_OK : r == TL_NOMEM ? r : TL_NOTFOUND;
+}
+
 int tl_kept_calls_add(struct tl_kept *kept, const struct tl_cut *cut, size_t i,
                       const struct tl_calltree *tree)
 {

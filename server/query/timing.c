@@ -21,6 +21,7 @@ struct walker {
     const struct tl_cut *cut;
     const struct tl_timing_sinks *sinks;
     struct tl_fail *fail;
+    const struct tl_timing_part *part;
     uint64_t from, to;
     struct tl_scale scale; /* up to `scale_end` */
     uint64_t scale_end;
@@ -38,9 +39,8 @@ struct walker {
     struct timed_frame frames[TL_CALLSTACK_MAX];
 };
 
-struct tl_moment tl_timing_length(const struct tl_timing_call *call)
+struct tl_moment tl_timing_length(const struct tl_moment *a, const struct tl_moment *b)
 {
-    const struct tl_moment *const a = &call->from, *const b = &call->to;
     return (struct tl_moment){.time = b->time - a->time,
                               .least = b->least > a->most ? b->least - a->most : 0,
                               .most = b->most == UINT64_MAX ? UINT64_MAX : b->most - a->least};
@@ -62,16 +62,45 @@ static struct tl_moment moment_in(const struct tl_scale *scale, uint64_t positio
     return m;
 }
 
-/* Of a position that may be anywhere. */
-static int moment_at(const struct walker *w, uint64_t position, struct tl_moment *out)
+/* Of what ends at a gap. */
+static struct tl_moment before_break(const struct tl_scale_break *b)
+{
+    return (struct tl_moment){b->from, b->from, b->to};
+}
+
+int tl_timing_moment(const struct tl_cut *cut, uint64_t position, bool end, struct tl_moment *out,
+                     struct tl_fail *fail)
 {
     struct tl_scale scale;
-    const int r = tl_scale_open(&scale, w->cut, TL_SCALE_TICKS, false, position, position, w->fail);
+    int r = tl_scale_open(&scale, cut, TL_SCALE_TICKS, false, position, position, fail);
     if (r < 0)
         return r;
     *out = moment_in(&scale, position);
+    for (size_t i = 0; i < scale.n_breaks && end; i++)
+        if (scale.breaks[i].position == position) {
+            *out = before_break(&scale.breaks[i]);
+            break;
+        }
+    r = scale.n > 0 ? TL_OK : TL_EOF;
     tl_scale_close(&scale);
-    return TL_OK;
+    return r;
+}
+
+/* Is the break before what is to be reported? */
+static bool is_passed(const struct walker *w, const struct tl_scale_break *b)
+{
+    const bool first = !w->started && w->part->has_begin;
+    return b->position < w->since ||
+           (b->position == w->since && (!first || b->to <= w->part->begin));
+}
+
+/* The moment before the instruction at a position, within the part. */
+static struct tl_moment moment_of(const struct walker *w, uint64_t position)
+{
+    const struct tl_moment m = moment_in(&w->scale, position);
+    if (position == w->to && w->part->has_end && m.time > w->part->end)
+        return (struct tl_moment){w->part->end, w->part->end, w->part->end};
+    return m;
 }
 
 /* Get the scale of the shard that follows `since`. */
@@ -86,7 +115,7 @@ static int next_scale(struct walker *w)
         tl_scale_open_exact(&w->scale, cut, TL_SCALE_TICKS, w->since, w->scale_end, w->fail);
     w->next_break = 0;
     while (r >= 0 && w->next_break < w->scale.n_breaks &&
-           w->scale.breaks[w->next_break].position <= w->since)
+           is_passed(w, &w->scale.breaks[w->next_break]))
         w->next_break++;
     return r;
 }
@@ -131,9 +160,9 @@ static int pass_break(struct walker *w)
         w->next_break < w->scale.n_breaks && next->position == b->position; /* another one */
     int r = TL_OK;
     if (w->since < b->position)
-        r = run(w, b->position, (struct tl_moment){b->from, b->from, b->to});
-    const struct tl_moment until = again ? (struct tl_moment){next->from, b->from, next->to}
-                                         : moment_in(&w->scale, b->position);
+        r = run(w, b->position, before_break(b));
+    const struct tl_moment until =
+        again ? (struct tl_moment){next->from, b->from, next->to} : moment_of(w, b->position);
     if (r >= 0)
         r = report_span(w, b->position, &until, tl_scale_is_off(b) ? TL_TIMED_OFF : TL_TIMED_LOST);
     if (r >= 0 && w->sinks->gap)
@@ -142,13 +171,20 @@ static int pass_break(struct walker *w)
     return r;
 }
 
+/* Is the break at the end of the part, and not before its time? */
+static bool is_behind(const struct walker *w, const struct tl_scale_break *b)
+{
+    return b->position == w->to && w->part->has_end && b->from >= w->part->end;
+}
+
 static int settle_in(struct walker *w, uint64_t position)
 {
     int r = TL_OK;
     while (r >= 0 && w->next_break < w->scale.n_breaks &&
-           w->scale.breaks[w->next_break].position <= position)
+           w->scale.breaks[w->next_break].position <= position &&
+           !is_behind(w, &w->scale.breaks[w->next_break]))
         r = pass_break(w);
-    return r >= 0 && position > w->since ? run(w, position, moment_in(&w->scale, position)) : r;
+    return r >= 0 && position > w->since ? run(w, position, moment_of(w, position)) : r;
 }
 
 /* Report everything before a position. */
@@ -197,7 +233,8 @@ static int end_call(struct walker *w, uint32_t depth, uint64_t end, bool open)
         interrupt(w, depth, w->before.time - f->begin.time);
     if (!w->sinks->end)
         return TL_OK;
-    const int r = f->known ? TL_OK : moment_at(w, f->frame.insn, &call.from);
+    const int r =
+        f->known ? TL_OK : tl_timing_moment(w->cut, f->frame.insn, false, &call.from, w->fail);
     return r < 0 ? r : w->sinks->end(w->sinks->context, &call);
 }
 
@@ -219,14 +256,21 @@ static void adopt(struct walker *w, uint32_t depth)
         enter(w, &w->calls.frames[i], i, false);
 }
 
-/* The range begins, with the frames that are there. */
+/* The range begins, with the frames that are there. Time at its position belongs to these. */
 static int start(struct walker *w)
 {
     const struct tl_timing_sinks *const sinks = w->sinks;
     int r = TL_OK;
-    for (uint32_t i = 0; i < w->depth && r >= 0 && sinks->begin && !w->started; i++)
-        r = sinks->begin(sinks->context, &w->frames[i].frame, i, &w->now);
+    if (w->started)
+        return TL_OK;
     w->started = true;
+    for (uint32_t i = 0; i < w->depth && r >= 0 && sinks->begin; i++)
+        r = sinks->begin(sinks->context, &w->frames[i].frame, i, &w->now);
+    if (r >= 0 && w->part->has_begin) {
+        r = settle_in(w, w->since);
+        if (r >= 0)
+            r = run(w, w->since, moment_of(w, w->since));
+    }
     return r;
 }
 
@@ -286,6 +330,8 @@ static int walk_range(struct walker *w)
     struct tl_cut_walk walk;
     int r = next_scale(w);
     w->now = w->before = moment_in(&w->scale, w->from);
+    if (w->part->has_begin && w->part->begin < w->now.time)
+        w->now = w->before = (struct tl_moment){w->part->begin, w->part->begin, w->part->begin};
     tl_cut_walk_begin(&walk, w->cut, w->from, w->to);
     if (r >= 0)
         r = tl_cut_walk_follow(&walk, &w->calls, on_frame, on_item, w, w->fail);
@@ -299,19 +345,26 @@ static int walk_range(struct walker *w)
     return r;
 }
 
-int tl_timing_walk(const struct tl_cut *cut, uint64_t from, uint64_t to,
-                   const struct tl_timing_sinks *sinks, struct tl_fail *fail)
+int tl_timing_walk_part(const struct tl_cut *cut, const struct tl_timing_part *part,
+                        const struct tl_timing_sinks *sinks, struct tl_fail *fail)
 {
     struct walker *const w = calloc(1, sizeof *w);
     if (!w)
         return TL_NOMEM;
     w->cut = cut;
     w->sinks = sinks;
+    w->part = part;
     w->fail = fail;
-    w->to = to < cut->end ? to : cut->end;
-    w->from = w->since = from < w->to ? from : w->to;
+    w->to = part->to < cut->end ? part->to : cut->end;
+    w->from = w->since = part->from < w->to ? part->from : w->to;
     const int r = walk_range(w);
     tl_scale_close(&w->scale);
     free(w);
     return r;
+}
+
+int tl_timing_walk(const struct tl_cut *cut, uint64_t from, uint64_t to,
+                   const struct tl_timing_sinks *sinks, struct tl_fail *fail)
+{
+    return tl_timing_walk_part(cut, &(struct tl_timing_part){.from = from, .to = to}, sinks, fail);
 }

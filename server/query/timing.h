@@ -32,8 +32,12 @@ struct tl_timing_call {
     bool open;              /* it goes on after the range */
 };
 
-/* Duration of a call, with bounds. */
-struct tl_moment tl_timing_length(const struct tl_timing_call *call);
+/* From one moment to another, with bounds. */
+struct tl_moment tl_timing_length(const struct tl_moment *from, const struct tl_moment *to);
+/* The moment before the instruction at a position; `end`: for what ends there, which at a gap is
+ * the last known time before it. TL_EOF: the stream has no time. */
+TL_MUST_USE int tl_timing_moment(const struct tl_cut *cut, uint64_t position, bool end,
+                                 struct tl_moment *out, struct tl_fail *fail);
 
 /*
  * What the walk reports; functions may be NULL. A result < 0 ends it and is returned. `span`: the
@@ -52,6 +56,15 @@ struct tl_timing_sinks {
     void *context;
 };
 
+/* A part of a range that is counted in several ways. */
+struct tl_timing_part {
+    uint64_t from, to; /* positions */
+    /* Where several timestamps are at one position: times at the ends, instead of the last ones. */
+    bool has_begin, has_end;
+    uint64_t begin, end; /* ticks */
+};
+TL_MUST_USE int tl_timing_walk_part(const struct tl_cut *cut, const struct tl_timing_part *part,
+                                    const struct tl_timing_sinks *sinks, struct tl_fail *fail);
 /* Walk positions [from, to), at most to the stream's end. Errors as tl_cut_walk_next(). */
 TL_MUST_USE int tl_timing_walk(const struct tl_cut *cut, uint64_t from, uint64_t to,
                                const struct tl_timing_sinks *sinks, struct tl_fail *fail);

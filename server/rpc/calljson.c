@@ -4,8 +4,12 @@
 
 static bool add_time(cJSON *o, const struct tl_call_info *c)
 {
-    return !c->has_time || (tl_webjson_u64(o, "time_from", c->time_from) &&
-                            tl_webjson_u64(o, "time_to", c->time_to));
+    return !c->has_time ||
+           (tl_webjson_u64(o, "time_from", c->time_from) &&
+            tl_webjson_u64(o, "time_to", c->time_to) &&
+            cJSON_AddBoolToObject(o, "time_unit_ns", c->time_unit_ns) &&
+            tl_webjson_u64(o, "time_least", c->time_least) &&
+            (c->time_most == UINT64_MAX || tl_webjson_u64(o, "time_most", c->time_most)));
 }
 
 /* Totals of all calls of the function. */
@@ -70,7 +74,9 @@ static cJSON *function(const struct tl_profile_function *f)
 cJSON *tl_webjson_profile(const struct tl_profile *p)
 {
     cJSON *const o = cJSON_CreateObject();
-    bool ok = tl_webjson_u64(o, "insns", p->insns) &&
+    const bool by_time = p->weight == TL_WEIGHT_TIME;
+    bool ok = (!by_time || tl_webjson_text(o, "weight", "time")) &&
+              tl_webjson_u64(o, by_time ? "ran" : "insns", p->insns) &&
               (!p->has_time || tl_webjson_u64(o, "time", p->time)) &&
               cJSON_AddBoolToObject(o, "truncated", p->truncated) &&
               (!p->sampled ||

@@ -16,7 +16,7 @@
 #include <string.h>
 
 #define COUNT_EVERY_MS 5000
-#define COUNT_FULL_MS  500 /* at the limit; not less: what is pushed must first be durable */
+#define COUNT_FULL_MS  500  /* at the limit; not less: what is pushed must first be durable */
 #define PAUSE_MAX_MS   1000 /* then the push looks again whether it goes on */
 
 struct tl_meter {

@@ -192,13 +192,16 @@ int tl_run_profile(struct tl_call *call, const void *message)
                                                .unit = (enum tl_range_unit)r->unit,
                                                .from = r->begin,
                                                .to = r->to ? r->to : UINT64_MAX,
+                                               .weight = (enum tl_weight)r->weight,
                                                .callers = r->callers,
                                                .nodes = r->nodes};
     struct tl_profile profile = {0};
-    int rc =
-        (unsigned)r->unit >= TL_UNITS
-            ? tl_fail_set(tl_call_fail(call), TL_USAGE, "unit %u is not known", (unsigned)r->unit)
-            : tl_lake_profile(tl_call_rpc(call)->lake, &request, &profile, tl_call_fail(call));
+    int rc = TL_OK;
+    if ((unsigned)r->unit >= TL_UNITS || (unsigned)r->weight >= TL_WEIGHTS)
+        rc = tl_fail_set(tl_call_fail(call), TL_USAGE, "unit %u or weight %u is not known",
+                         (unsigned)r->unit, (unsigned)r->weight);
+    if (rc == TL_OK)
+        rc = tl_lake_profile(tl_call_rpc(call)->lake, &request, &profile, tl_call_fail(call));
     if (rc == TL_OK)
         rc = send_json(call, tl_webjson_profile(&profile));
     tl_profile_fini(&profile);

@@ -97,10 +97,9 @@ static int word_of(const struct tl_http_request *request, const char *name,
 static int weight_of(const struct tl_http_request *request, Tracelake__V1__Weight *out,
                      struct tl_fail *fail)
 {
-    static const char *const words[] = {"insns", "time"};
-    unsigned weight = TRACELAKE__V1__WEIGHT__WEIGHT_TIME;
-    const int rc = word_of(request, "weight", words, 2, &weight, fail);
-    *out = (Tracelake__V1__Weight)weight;
+    enum tl_weight weight = TL_WEIGHT_TIME;
+    const int rc = tl_web_weight(request, &weight, fail);
+    *out = (Tracelake__V1__Weight)weight; /* the enums have the same values */
     return rc;
 }
 

@@ -176,6 +176,16 @@ int tl_web_place(const struct tl_http_request *request, const char *name, enum t
     return TL_OK;
 }
 
+int tl_web_weight(const struct tl_http_request *request, enum tl_weight *out, struct tl_fail *fail)
+{
+    const char *const text = tl_http_query(request, "weight");
+    if (text && strcmp(text, "insns") != 0 && strcmp(text, "time") != 0)
+        return tl_fail_set(fail, TL_USAGE, "weight=%.20s; it is insns or time", text);
+    if (text)
+        *out = *text == 't' ? TL_WEIGHT_TIME : TL_WEIGHT_INSNS;
+    return TL_OK;
+}
+
 int tl_web_insns_span(const struct tl_http_request *request, uint64_t *from, uint64_t *to,
                       struct tl_fail *fail)
 {

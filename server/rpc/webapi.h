@@ -107,6 +107,9 @@ TL_MUST_USE int tl_web_span(const struct tl_http_request *request, enum tl_range
 /* The argument `name` in a unit: likewise; unchanged if it is missing. TL_USAGE. */
 TL_MUST_USE int tl_web_place(const struct tl_http_request *request, const char *name,
                              enum tl_range_unit *unit, uint64_t *at, struct tl_fail *fail);
+/* The argument `weight`, insns or time; unchanged if it is missing. TL_USAGE. */
+TL_MUST_USE int tl_web_weight(const struct tl_http_request *request, enum tl_weight *out,
+                              struct tl_fail *fail);
 /* The same as positions of the path's stream. TL_USAGE, or what tl_lake_locate() returns. */
 TL_MUST_USE int tl_web_insns_span(const struct tl_http_request *request, uint64_t *from,
                                   uint64_t *to, struct tl_fail *fail);

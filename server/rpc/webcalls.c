@@ -35,6 +35,8 @@ int tl_web_profile(struct tl_http_request *request, struct tl_http_response *res
         {"callers", TL_HTTP_FLAG, &wanted.callers}, {"nodes", TL_HTTP_U32, &wanted.nodes}, {0}};
     int rc = tl_web_span(request, &wanted.unit, &wanted.from, &wanted.to, &response->fail);
     if (rc >= 0)
+        rc = tl_web_weight(request, &wanted.weight, &response->fail);
+    if (rc >= 0)
         rc = tl_http_args(request, args, &response->fail);
     if (rc >= 0)
         rc = tl_lake_profile(tl_web_lake(request), &wanted, &profile, &response->fail);

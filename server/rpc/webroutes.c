@@ -82,7 +82,7 @@ static int ready(struct tl_http_request *request, struct tl_http_response *respo
 /* Arguments that several take. */
 #define SPAN    "unit, axis, from, to"
 #define FIND    "pc, symbol, event, call, mnemonic, opcode, text, q, at, skip, backward, count, limit"
-#define PROFILE SPAN ", callers, nodes"
+#define PROFILE SPAN ", weight, callers, nodes"
 
 const struct tl_route tl_http_routes[] = {
     {"/api/v1/traces", TL_ROLE_READ, tl_web_traces, TL_SHORT, TL_REACH_OWN,

@@ -208,7 +208,8 @@ def whose_time(lab):
     told = rows(lab, 'functions', name, '--limit', '1000')
     check(len(told) == len(functions) == web['all'], len(told), len(functions))
     for a, b in zip(told, functions):
-        b['self_time'] = {k: v for k, v in b['self_time'].items() if k != 'unbounded'}
+        unknown = ('unbounded', 'most') if b['self_time']['unbounded'] else ('unbounded',)
+        b['self_time'] = {k: v for k, v in b['self_time'].items() if k not in unknown}
         check(a == b, a, b)
     most = max((f for f in functions if f['ended'] > 5), key=lambda f: f['ended'])
     calls = rows(lab, 'calls', name, most['name'], '--limit', '20000')
@@ -234,6 +235,14 @@ def whose_time(lab):
     inside = ['--time', '%dns:+%dns' % (done[0]['time_from'], max(done[0]['time']['value'], 1000))]
     part = rows(lab, 'functions', name, *inside)
     check(part and part[0]['self_time']['value'] > 0, part)
+    tree = json.loads(lab.run('stats', name, '--tree', '--weight', 'time', '--json').text())
+    check(tree['weight'] == 'time' and abs(tree['ran'] - about['ran']) <= len(tree['nodes']), tree['ran'], about)
+    own = {f['name']: f['self'] for f in tree['functions']}
+    check(all(abs(own.get(f['name'], 0) - f['self_time']['value']) <= 10 * len(tree['nodes']) for f in functions), own)
+    folded = lab.run('profile', name, '--weight', 'time').text().splitlines()
+    check(abs(sum(int(line.rsplit(' ', 1)[1]) for line in folded) - tree['ran']) <= len(folded), 'folded')
+    lab.fails(2, r'--weight time', 'profile', name, '--as', 'bolt', '--weight', 'time')
+    lab.fails(2, r'functions', 'stats', name, '--weight', 'time')
     for command in (('functions', name), ('calls', name, most['name']), ('interrupts', name), ('gaps', name)):
         check(lab.run(*command).text().startswith('# '), command)
     lab.fails(3, r'no symbol', 'calls', name, 'no_such_function_at_all')

@@ -29,7 +29,7 @@ static void expect(const char *outer, const char *inner, const char *line)
         cJSON_AddNumberToObject(node, "self", i ? 7 : 0);
         cJSON_AddItemToArray(nodes, node);
     }
-    assert_true(tl_profile_write_stacks(TL_PROFILE_FOLDED, nodes, out));
+    assert_true(tl_profile_write_stacks(TL_PROFILE_FOLDED, nodes, false, out));
     fclose(out);
     assert_string_equal(got, line);
     cJSON_Delete(nodes);

@@ -3,7 +3,7 @@
  * Whose time it was, compared with what the flow text of the same stream says by the model of
  * docs/time.md, position by position: functions, calls, exceptions, gaps, over random programs.
  */
-#include "query/timing.h"
+#include "query/timed_counts.h"
 #include "sim_capture.h"
 
 #include "query/query.h"
@@ -305,6 +305,37 @@ static void check_functions(uint64_t from, uint64_t to)
     tl_function_table_fini(&table);
 }
 
+/* Whole shards come from what is stored with them, and agree with walking them. */
+static void check_stored(uint64_t from, uint64_t to)
+{
+    struct tl_timed_counts counts = {0};
+    struct tl_fail fail = {0};
+    if (tl_timed_counts_add(&counts, &cut, from, to, &fail) < 0)
+        fail_msg("%s", fail.text);
+    uint64_t insns = 0, time = 0, ran = 0, selfs = 0, times = 0;
+    for (uint64_t x = from; x < to; x++)
+        ran += truth.end[x + 1] - truth.begin[x];
+    for (size_t i = 0; i < counts.tree.n_nodes; i++) {
+        insns += counts.tree.nodes[i].self;
+        time += counts.tree.nodes[i].time;
+    }
+    for (size_t i = 0; i < counts.index.n_functions; i++) {
+        selfs += counts.index.functions[i].by[TL_BY_INSNS].self;
+        times += counts.index.functions[i].by[TL_BY_TIME].self;
+    }
+    assert_int_equal(insns, to - from);
+    assert_int_equal(selfs, to - from);
+    assert_int_equal(time, ran);
+    assert_int_equal(times, ran);
+    assert_int_equal(counts.ran, ran);
+    if (from == 0 && to == truth.n) {
+        assert_true(cut.n_rows < 4 || counts.shards + 2 >= cut.n_rows);
+        assert_int_equal(counts.last - counts.first, truth.last - truth.first);
+        assert_int_equal(counts.lost + counts.off + ran, truth.last - truth.first);
+    }
+    tl_timed_counts_fini(&counts);
+}
+
 /* Each call in the list is what tl_lake_call() says, and lasts from its first instruction's time to
  * its end's. */
 static void check_row(const struct tl_call_row *row)
@@ -315,6 +346,10 @@ static void check_row(const struct tl_call_row *row)
     assert_int_equal(call.from, row->from);
     assert_int_equal(call.to, row->to);
     assert_int_equal(call.self, row->self);
+    assert_int_equal(call.time_from, row->time_from);
+    assert_int_equal(call.time_to, row->time_to);
+    assert_int_equal(call.time_least, row->time.least);
+    assert_int_equal(call.time_most, row->time.most);
     tl_call_info_fini(&call);
     assert_int_equal(row->time_from, truth.begin[row->from] * TICK);
     assert_int_equal(row->time_to, truth.end[row->to] * TICK);
@@ -426,11 +461,13 @@ static void check_all(const struct sim_options *options, uint64_t shard)
     uint64_t random = options->seed;
     begin(options, shard);
     check_spans(0, truth.n);
+    check_stored(0, truth.n);
     check_functions(0, truth.n);
     for (int i = 0; i < 6; i++) {
         random = random * 6364136223846793005u + 1442695040888963407u;
         const uint64_t a = (random >> 33) % truth.n, b = (random >> 13) % truth.n;
         check_spans(a < b ? a : b, a < b ? b : a);
+        check_stored(a < b ? a : b, a < b ? b : a);
         check_functions(a < b ? a : b, a < b ? b : a);
     }
     check_exceptions();

@@ -20,6 +20,8 @@ export interface CallInfo {
   readonly ended: boolean;
   readonly timeFrom: number | undefined;
   readonly timeTo: number | undefined;
+  readonly timeLeast: number; // bounds of its duration
+  readonly timeMost: number; // Infinity: not known
   readonly number: number | undefined;
   readonly all: {
     readonly calls: number; readonly finished: number; readonly total: number; readonly min: number;
@@ -47,7 +49,8 @@ export async function call(
     depth: count(o, "depth"), deepest: count(o, "deepest"), pc: text(o, "pc"),
     caller: text(o, "caller"), callerFrom: maybe(o, "caller_from"), from: count(o, "from"),
     to: count(o, "to"), self: count(o, "self"), ended: o.ended === true,
-    timeFrom: time("time_from"), timeTo: time("time_to"), number: maybe(o, "number"),
+    timeFrom: time("time_from"), timeTo: time("time_to"),
+    timeLeast: count(o, "time_least"), timeMost: Number(o.time_most ?? Infinity), number: maybe(o, "number"),
     all: all && {
       calls: count(all, "calls"), finished: count(all, "finished"), total: count(all, "total"),
       min: count(all, "min"), max: count(all, "max"), longest: maybe(all, "longest"),
@@ -74,8 +77,12 @@ export interface ProfileFunction {
   readonly length: number;
 }
 
+export type Weight = "insns" | "time";
+
 export interface Profile {
-  readonly insns: number;
+  /** Of all numbers: instructions, or time in the trace's unit. */
+  readonly weight: Weight;
+  readonly all: number; // their sum
   readonly truncated: boolean;
   /** A statistic: all numbers are samples instead of instructions. */
   readonly sampled: boolean;
@@ -86,16 +93,16 @@ export interface Profile {
 /** Profile of a stream, or of all. Without a range: everything. */
 export async function profile(
   trace: Ref, stream: string | undefined, axis: Axis, range: readonly [number, number] | undefined,
-  callers: boolean, signal: AbortSignal,
+  callers: boolean, weight: Weight, signal: AbortSignal,
 ): Promise<Profile> {
   const epoch = epochOn(trace, axis);
   const path = stream === undefined ? tracePath(trace.id) : streamPath(trace.id, stream);
   const where = range === undefined ? ""
     : `&unit=${axis}&from=${absolute(epoch, range[0])}&to=${absolute(epoch, range[1])}`;
-  const o = await json(`${path}/profile?callers=${callers ? 1 : 0}${where}`, signal) as Fields;
+  const o = await json(`${path}/profile?callers=${callers ? 1 : 0}&weight=${weight}${where}`, signal) as Fields;
   const list = (key: string): Fields[] => (Array.isArray(o[key]) ? o[key] as Fields[] : []);
   return {
-    insns: count(o, "insns"), truncated: o.truncated === true, sampled: o.sampled === true,
+    weight: o.weight === "time" ? "time" : "insns", all: count(o, o.weight === "time" ? "ran" : "insns"), truncated: o.truncated === true, sampled: o.sampled === true,
     nodes: list("nodes").map((n) => ({
       depth: count(n, "depth"), name: text(n, "name"), total: count(n, "total"),
       self: count(n, "self"), calls: count(n, "calls"),

@@ -46,6 +46,13 @@ export function duration(ns: number): string {
   return `${Math.round(ns)} ns`;
 }
 
+/** A duration of which bounds are known, with no more digits than these allow: the bounds themselves if
+ *  they differ by more than a tenth of it. `text` formats a number of units. */
+export function bounded(value: number, least: number, most: number, text: (n: number) => string): string {
+  if (most - least <= value / 10) return text(value);
+  return most === Infinity ? `more than ${text(least)}` : `${text(least)} … ${text(most)}`;
+}
+
 /** Format a position in ns exactly, in the unit with a non-zero integer part: "1.802 347 ms". */
 export function exactTime(ns: number | bigint): string {
   const n = typeof ns === "bigint" ? ns : BigInt(Math.floor(ns));

@@ -456,10 +456,11 @@ class Lake:
             out.truncated.extend([True] if reply.truncated else [])
         return out._replace(truncated=bool(out.truncated))
 
-    def profile(self, trace, stream='', begin=0, end=0, unit='insn', nodes=20000):
-        """Call stacks: a dict {(outermost, …, innermost): instructions run in the innermost}."""
+    def profile(self, trace, stream='', begin=0, end=0, unit='insn', nodes=20000, weight='insns'):
+        """Call stacks: a dict {(outermost, …, innermost): instructions run in the innermost}, or with
+        weight='time' its own time."""
         reply = self.call('Ranges', 'Profile', trace=trace, stream=stream, begin=begin, to=end,
-                          unit=_UNITS[unit], nodes=nodes)
+                          unit=_UNITS[unit], nodes=nodes, weight=_WEIGHTS[weight])
         stacks, path = collections.Counter(), []
         for node in json.loads(reply.json)['nodes']:
             path[int(node['depth']):] = [node.get('name', '')]

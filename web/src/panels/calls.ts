@@ -4,9 +4,9 @@
 import { html, nothing, type TemplateResult } from "lit-html";
 import type { App } from "../app.ts";
 import { ask, type Asked } from "../asking.ts";
-import { call, profile, type CallInfo, type Profile } from "../calls.ts";
+import { call, profile, type CallInfo, type Profile, type Weight } from "../calls.ts";
 import { timeText } from "../describe.ts";
-import { duration, grouped, percent, short } from "../format.ts";
+import { bounded, duration, grouped, percent, short } from "../format.ts";
 import type { Session } from "../session.ts";
 import { Flame } from "./flame.ts";
 
@@ -16,6 +16,7 @@ export class CallsPanel {
   private whole: Asked<Profile> | undefined;
   private callers = false;
   private all = false;
+  private byInsns = false; // on the time axis
   private most = 100; // number of functions listed
   private range: readonly [number, number] | undefined; // of the tree, in units of the axis
   private readonly flame: Flame;
@@ -65,7 +66,7 @@ export class CallsPanel {
       ["Self", `${grouped(c.self)} (${percent(c.self, length)})`],
     ];
     if (wide !== undefined) {
-      fields.push(["Took", ns ? duration(wide) : `${grouped(wide)} ticks`],
+      fields.push(["Took", bounded(wide, c.timeLeast, c.timeMost, (n) => (ns ? duration(n) : `${grouped(n)} ticks`))],
         ["Begins", timeText(s.trace, c.timeFrom!, ns)]);
     }
     const { all } = c;
@@ -106,6 +107,8 @@ export class CallsPanel {
     const bar = html`<p class="buttons"><button class="action" @click=${() => this.show(s)}>Call tree of ${what}</button>
       ${this.range ? html`<button class="action" aria-pressed=${this.callers} title="Under each function, its callers"
           @click=${() => { this.callers = !this.callers; this.flame.reset(); this.app.changed(); }}>Bottom-up</button>
+        ${s.view.axis === "time" ? html`<button class="action" aria-pressed=${this.byInsns} title="Count instructions, not time"
+          @click=${() => { this.byInsns = !this.byInsns; this.flame.reset(); this.app.changed(); }}>By instructions</button>` : nothing}
         ${s.trace.streams.length > 1 && s.view.axis === "time" ? html`<button class="action" aria-pressed=${this.all}
           @click=${() => { this.all = !this.all; this.flame.reset(); this.app.changed(); }}>All lanes</button>` : nothing}` : nothing}</p>`;
     const { range } = this;
@@ -113,26 +116,29 @@ export class CallsPanel {
     if (!range || (name === undefined && !this.all)) return bar;
     const { axis } = s.view;
     const base = [s.trace.id, s.trace.generation, s.trace.state === "sealed" ? 0 : s.trace.revision, name].join("/");
-    this.tree = this.ask(this.tree, [base, axis, ...range, this.callers].join("/"), (signal) =>
-      profile(s.trace, name, axis, range, this.callers, signal));
+    const weight: Weight = axis === "time" && !this.byInsns ? "time" : "insns";
+    this.tree = this.ask(this.tree, [base, axis, ...range, this.callers, weight].join("/"), (signal) =>
+      profile(s.trace, name, axis, range, this.callers, weight, signal));
     const tree = this.tree.answer;
     if (this.tree.error !== "") return html`${bar}<p class="trouble" role="alert">${this.tree.error}</p>`;
     if (!tree) return html`${bar}<p class="muted hint">Counting…</p>`;
     // Its share of the whole is loaded afterwards: that may take a while.
-    this.whole = this.ask(this.whole, base, (signal) => profile(s.trace, name, axis, undefined, false, signal));
+    this.whole = this.ask(this.whole, [base, weight].join("/"), (signal) =>
+      profile(s.trace, name, axis, undefined, false, weight, signal));
     return html`${bar}${this.flame.view(tree, this.callers)}${this.functions(tree, this.whole.answer)}`;
   }
 
   private functions(p: Profile, whole: Profile | undefined): TemplateResult {
     const of = new Map(whole?.functions.map((f) => [f.name || f.pc, f.self]));
-    return html`<table class="figures wide"><caption>${p.sampled ? "Functions by samples of the program counter: a statistic" : "Functions by self instructions"}</caption>
+    return html`<table class="figures wide"><caption>${p.sampled ? "Functions by samples of the program counter: a statistic"
+      : p.weight === "time" ? "Functions by self time" : "Functions by self instructions"}</caption>
       <thead><tr><th scope="col">Function</th><th scope="col" class="n">Self</th><th scope="col" class="n">Total</th>
-        <th scope="col" class="n">Calls</th><th scope="col" class="n" title="Self instructions as a share of the whole trace">Of trace</th></tr></thead>
+        <th scope="col" class="n">Calls</th><th scope="col" class="n" title="Self as a share of the whole trace">Of trace</th></tr></thead>
       <tbody>${p.functions.slice(0, this.most).map((f) => html`<tr><th scope="row" title=${f.name}>${f.name || f.pc}</th>
-        <td class="n" title=${grouped(f.self)}>${percent(f.self, p.insns)}</td>
-        <td class="n" title=${grouped(f.total)}>${percent(f.total, p.insns)}</td>
-        <td class="n" title=${f.finished > 0 ? `${grouped(Math.round(f.length / f.finished))} insns on average` : ""}>${short(f.calls)}</td>
-        <td class="n">${whole ? percent(of.get(f.name || f.pc) ?? 0, whole.insns) : "…"}</td></tr>`)}</tbody></table>
+        <td class="n" title=${this.flame.amount(p, f.self)}>${percent(f.self, p.all)}</td>
+        <td class="n" title=${this.flame.amount(p, f.total)}>${percent(f.total, p.all)}</td>
+        <td class="n" title=${f.finished > 0 ? `${this.flame.amount(p, Math.round(f.length / f.finished))} on average` : ""}>${short(f.calls)}</td>
+        <td class="n">${whole ? percent(of.get(f.name || f.pc) ?? 0, whole.all) : "…"}</td></tr>`)}</tbody></table>
       ${p.functions.length > this.most ? html`<p class="buttons"><span class="muted">${grouped(this.most)} of ${grouped(p.functions.length)}</span>
         <button class="action" @click=${() => { this.most = Infinity; this.app.changed(); }}>Show all</button></p>` : nothing}`;
   }

@@ -4,7 +4,8 @@
 import { html, nothing, type TemplateResult } from "lit-html";
 import type { App } from "../app.ts";
 import { layout, type Box, type Profile, type TreeNode } from "../calls.ts";
-import { grouped, percent, short } from "../format.ts";
+import { timeIsNs } from "../model.ts";
+import { duration, grouped, percent, short } from "../format.ts";
 import { INK } from "../palette.ts";
 
 const ROW = 18;
@@ -19,13 +20,19 @@ export class Flame {
 
   constructor(private readonly app: App) {}
 
+  /** A number of the profile with its unit. */
+  amount(p: Profile, n: number): string {
+    if (p.weight === "insns") return `${grouped(n)} ${p.sampled ? "samples" : "instructions"}`;
+    return this.app.session && timeIsNs(this.app.session.trace) ? duration(n) : `${grouped(n)} ticks`;
+  }
+
   reset(): void {
     this.zoom = -1;
     this.open.clear();
   }
 
   view(profile: Profile, callers: boolean): TemplateResult {
-    if (this.drawn?.profile !== profile) this.drawn = { profile, boxes: layout(profile.nodes, profile.insns) };
+    if (this.drawn?.profile !== profile) this.drawn = { profile, boxes: layout(profile.nodes, profile.all) };
     const { boxes } = this.drawn;
     if (profile.nodes.length === 0) return html`<p class="muted hint">There are no instructions in this range.</p>`;
     return html`${this.picture(profile, boxes)}${this.list(profile, boxes, callers)}
@@ -56,7 +63,7 @@ export class Flame {
     const style = `left:${(100 * left).toFixed(3)}%;width:${(100 * width).toFixed(3)}%;top:${node.depth * ROW}px;`
       + `background:${this.app.swatch(node.name).css};color:${INK[theme]}`;
     return html`<div class=${faint ? "faint" : ""} .style=${style} title=${`${node.name || "unnamed code"}
-${grouped(node.total)} instructions (${percent(node.total, p.insns)}), ${grouped(node.self)} self, ${grouped(node.calls)} calls`}
+${this.amount(p, node.total)} (${percent(node.total, p.all)}), ${this.amount(p, node.self)} self, ${grouped(node.calls)} calls`}
       @click=${() => { this.zoom = this.zoom === i ? -1 : i; this.app.changed(); }}>${width > 0.06 ? node.name || "–" : ""}</div>`;
   }
 
@@ -79,8 +86,8 @@ ${grouped(node.total)} instructions (${percent(node.total, p.insns)}), ${grouped
       return html`<tr><th scope="row" .style=${`padding-left:${14 + 12 * node.depth}px`}>${inner
         ? html`<button class="plain" aria-expanded=${this.open.has(i)} @click=${toggle}><span class="twist" aria-hidden="true">${this.open.has(i) ? "▾" : "▸"}</span>${name}</button>`
         : html`<span class="twist"></span>${name}`}</th>
-        <td class="n" title=${grouped(node.total)}>${percent(node.total, p.insns)}</td>
-        <td class="n" title=${grouped(node.self)}>${percent(node.self, p.insns)}</td>
+        <td class="n" title=${this.amount(p, node.total)}>${percent(node.total, p.all)}</td>
+        <td class="n" title=${this.amount(p, node.self)}>${percent(node.self, p.all)}</td>
         <td class="n">${short(node.calls)}</td></tr>`;
     };
     return html`<table class="figures tree"><caption>${callers ? "Callers" : "Call tree"}</caption>

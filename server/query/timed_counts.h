@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Counts of a range by instructions and by time: who called whom, and what the calls of each
+ * function took. Whole shards have them stored (shard/shardcalls.h); what is around these, shards
+ * without them, and the open edge are walked (timing.h). Both are by docs/time.md, so that any
+ * range is counted exactly, however it is divided.
+ */
+#ifndef TL_QUERY_TIMED_COUNTS_H
+#define TL_QUERY_TIMED_COUNTS_H
+
+#include "query/timing.h"
+#include "shard/shardcalls.h"
+
+struct tl_timed_counts {
+    struct tl_calltree tree; /* own instructions and own time of paths; not its functions */
+    struct tl_call_index index;
+    uint64_t ran, lost, off; /* ticks */
+    uint64_t first, last;    /* ticks at the ends of the range, if `any` */
+    bool any;
+    size_t shards; /* number of those that were not walked */
+    bool walks;    /* set to have shards walked, too */
+    /* If set: receives the spans that are walked, with the moments of their ends. */
+    int (*span)(void *context, const struct tl_timed_span *span, const struct tl_moment *from,
+                const struct tl_moment *to);
+    void *context;
+};
+
+/* Count positions [from, to) into zeroed counts. TL_NOMEM, TL_IO, TL_BAD, TL_CANCELLED. */
+TL_MUST_USE int tl_timed_counts_add(struct tl_timed_counts *counts, const struct tl_cut *cut,
+                                    uint64_t from, uint64_t to, struct tl_fail *fail);
+void tl_timed_counts_fini(struct tl_timed_counts *counts);
+
+#endif
