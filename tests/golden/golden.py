@@ -98,8 +98,10 @@ class Case:
         for s in self.sections:
             word, _, rest = s.title.partition(' ')
             if word == 'decode':
-                args = ['decode'] + self.inputs + shlex.split(rest)
-                yield s, [self.run(args + more + [self.trace], env) for more, env in WAYS]
+                ours, *tools = rest.split(' -- ')
+                args, tail = ['decode'] + self.inputs + shlex.split(ours), [self.trace]
+                tail += ['--'] + shlex.split(tools[0]) if tools else []
+                yield s, [self.run(args + more + tail, env) for more, env in WAYS]
             elif word == 'then':
                 yield s, [self.run(shlex.split(rest), {})]
 
