@@ -360,11 +360,11 @@ static int decode_capture(const struct tl_bundle_capture *capture, bool alone,
     if (rc == TL_OK)
         rc = tl_decode_new(&decode, setup, image, &sink, &fail);
     if (rc == TL_OK && !o->packets && (digests || o->out_dir)) {
-        tl_decode_paths(decode);
-        tl_decode_code(decode, o->out_dir ? tl_stf_block_code : tl_item_text_insn);
+        tl_decode_allow_paths(decode);
+        tl_decode_set_code(decode, o->out_dir ? tl_stf_block_code : tl_item_text_insn);
     }
     if (rc == TL_OK)
-        rc = tl_decode_crew(decode, crew);
+        rc = tl_decode_set_crew(decode, crew);
     if (rc == TL_OK) {
         where = path;
         rc = push_capture(push_decode, decode, capture, o->chunk,

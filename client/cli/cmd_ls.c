@@ -12,8 +12,8 @@
 #include <string.h>
 
 /* Parse, connect, and require at least `min` positional arguments. */
-static int begin(int argc, char **argv, const struct tl_option *args, int min,
-                 const struct tl_remote *remote, int *first, struct tracelake **lake)
+static int begin_command(int argc, char **argv, const struct tl_option *args, int min,
+                         const struct tl_remote *remote, int *first, struct tracelake **lake)
 {
     const int status = tl_args_parse(argc, argv, args, first);
     if (status != TL_ARGS_GO)
@@ -110,7 +110,7 @@ static int list(int argc, char **argv, int min, bool full)
                                      {0}};
     struct tracelake *lake;
     int first;
-    int status = begin(argc, argv, args, min, &remote, &first, &lake);
+    int status = begin_command(argc, argv, args, min, &remote, &first, &lake);
     if (status != TL_ARGS_GO)
         return status;
     status = first == argc ? list_all(lake, &labels, json)
@@ -141,7 +141,7 @@ int tl_cmd_rm(int argc, char **argv)
                                      {0}};
     struct tracelake *lake;
     int first;
-    int status = begin(argc, argv, args, 1, &remote, &first, &lake);
+    int status = begin_command(argc, argv, args, 1, &remote, &first, &lake);
     if (status != TL_ARGS_GO)
         return status;
     const size_t n = (size_t)(argc - first);
@@ -309,7 +309,7 @@ int tl_cmd_redecode(int argc, char **argv)
     };
     struct tracelake *lake;
     int first;
-    int status = begin(argc, argv, args, 1, &remote, &first, &lake);
+    int status = begin_command(argc, argv, args, 1, &remote, &first, &lake);
     if (status != TL_ARGS_GO)
         return status;
     tl_setup_init(&r.setup);

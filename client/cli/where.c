@@ -15,7 +15,7 @@ bool tl_where_given(const struct tl_where *where)
            where->to_pc || where->to_event || where->count || where->warm_up;
 }
 
-/* Parse one of the three ways to name a place; kind -1: none. USAGE is reported. */
+/* Parse one of the three ways to name a place; `*given`: there is one. USAGE is reported. */
 static int name_place(const char *symbol, const char *pc, const char *event,
                       struct tracelake_query *query, bool *given)
 {

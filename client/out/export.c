@@ -47,7 +47,8 @@ static int add_vector(void *context, const struct tl_vector *vector)
     return tl_vector_text(&e->out, vector);
 }
 
-static int begin(struct tl_exporter **out, const struct tl_export_options *options, FILE *file)
+static int begin_export(struct tl_exporter **out, const struct tl_export_options *options,
+                        FILE *file)
 {
     struct tl_exporter *const e = calloc(1, sizeof *e);
     if (!e)
@@ -66,7 +67,7 @@ static int begin(struct tl_exporter **out, const struct tl_export_options *optio
 
 int tl_exporter_new(struct tl_exporter **out, const struct tl_export_options *options, FILE *file)
 {
-    int r = begin(out, options, file);
+    int r = begin_export(out, options, file);
     if (r >= 0 && (r = tl_stf_insns_new(&(*out)->insns)) < 0)
         tl_exporter_free(*out);
     return r;
@@ -170,7 +171,7 @@ int tl_export_source(const struct tl_stf_source *source, const struct tl_export_
                      FILE *file, struct tl_fail *fail)
 {
     struct tl_exporter *e;
-    int r = begin(&e, options, file);
+    int r = begin_export(&e, options, file);
     if (r < 0)
         return tl_fail_set(fail, (enum tl_err)r, "%s", tl_err_name(r));
     r = tl_stf_insns_open(&e->insns, source);

@@ -14,7 +14,7 @@
 
 /* ---- elements ----------------------------------------------------------------------------- */
 
-static void begin(struct tl_json *o, const char *buffer, const char *stream)
+static void begin_object(struct tl_json *o, const char *buffer, const char *stream)
 {
     if (buffer)
         tl_json_put_text(o, "buffer", buffer);
@@ -37,7 +37,7 @@ static int add_line(const struct tl_itemjson *j, uint64_t at, struct tl_bytes li
 {
     struct tl_line_field fields[TL_LINE_FIELDS];
     struct tl_json o = tl_json_begin();
-    begin(&o, j->buffer, j->stream);
+    begin_object(&o, j->buffer, j->stream);
     tl_json_put_u64(&o, "at", at);
     tl_json_put_bytes(&o, "kind", (struct tl_bytes){line.p, 1});
     if (line.n > 2)
@@ -154,7 +154,7 @@ int tl_itemjson_packet(const char *buffer, const char *stream, const char *line,
         return TL_NOMEM;
     char *rest; /* after the offset, which some containers write as "@16" */
     struct tl_json o = tl_json_begin(), fields = tl_json_begin();
-    begin(&o, buffer, stream);
+    begin_object(&o, buffer, stream);
     tl_json_put_u64(&o, "offset", strtoull(copy + (*copy == '@'), &rest, 10));
     tl_json_put_text(&o, "text", *rest ? rest + 1 : rest);
     const size_t n = put_words(&fields, rest, bare, 2), name = stream != NULL;

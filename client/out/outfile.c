@@ -100,7 +100,8 @@ static bool is_same(const struct stat *there, const char *input)
            st.st_ino == there->st_ino;
 }
 
-static int begin(struct tl_outfile *out, const char *path, const char *input, struct tl_fail *fail)
+static int begin_outfile(struct tl_outfile *out, const char *path, const char *input,
+                         struct tl_fail *fail)
 {
     struct stat st;
     const bool there = stat(path, &st) == 0;
@@ -124,7 +125,7 @@ int tl_outfile_begin(struct tl_outfile *out, const char *path, const char *input
     *out = (struct tl_outfile){0};
     if (strcmp(path, "-") == 0)
         return begin_stdout(out, fail);
-    const int rc = begin(out, path, input, fail);
+    const int rc = begin_outfile(out, path, input, fail);
     if (rc < 0)
         tl_outfile_drop(out);
     return rc;

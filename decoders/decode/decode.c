@@ -22,7 +22,7 @@ int tl_decode_new(struct tl_decode **out, const struct tl_setup *setup,
     return ops->create(out, setup, image, sink, fail);
 }
 
-int tl_decode_crew(struct tl_decode *decode, struct tl_crew *crew)
+int tl_decode_set_crew(struct tl_decode *decode, struct tl_crew *crew)
 {
     decode->share.crew = crew;
     if (crew)
@@ -37,17 +37,17 @@ int tl_decode_flush(struct tl_decode *decode)
     return decode->ops->flush ? decode->ops->flush(decode) : TL_OK;
 }
 
-void tl_decode_paths(struct tl_decode *decode)
+void tl_decode_allow_paths(struct tl_decode *decode)
 {
     decode->paths = true;
 }
 
-void tl_decode_code(struct tl_decode *decode, tl_block_code *code)
+void tl_decode_set_code(struct tl_decode *decode, tl_block_code *code)
 {
     decode->code = code;
 }
 
-void tl_decode_again(struct tl_decode *decode, tl_decode_read *read, void *context)
+void tl_decode_set_reader(struct tl_decode *decode, tl_decode_read *read, void *context)
 {
     decode->read = read;
     decode->read_context = context;
@@ -79,7 +79,7 @@ void tl_decode_free(struct tl_decode *decode)
     decode->ops->destroy(decode);
 }
 
-void tl_decode_arrival(struct tl_decode *decode, uint64_t ns)
+void tl_decode_set_arrival(struct tl_decode *decode, uint64_t ns)
 {
     if (ns > decode->arrival)
         decode->arrival = ns;
@@ -95,7 +95,7 @@ int tl_decode_finish(struct tl_decode *decode)
     return decode->ops->finish(decode);
 }
 
-int tl_decode_lost(struct tl_decode *decode, uint64_t n)
+int tl_decode_skip(struct tl_decode *decode, uint64_t n)
 {
     if (!decode->ops->lost)
         return TL_UNSUPPORTED;

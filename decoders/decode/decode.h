@@ -5,7 +5,7 @@
  *
  * The same bytes give the same items for any chunking and any number of helper threads. Not
  * thread-safe: an object is used by one thread at a time; objects are independent of each other. No
- * I/O, no global state, no threads other than those of the crew set by tl_decode_crew().
+ * I/O, no global state, no threads other than those of the crew set by tl_decode_set_crew().
  */
 #ifndef TL_DECODE_DECODE_H
 #define TL_DECODE_DECODE_H
@@ -52,9 +52,9 @@ struct tl_decode_sink {
     int (*bytes)(void *context, const struct tl_decode_stream *stream, const struct tl_run *run);
     int (*loss)(void *context, const struct tl_decode_loss *loss);
     /*
-     * Optional two-step replacement for `items`, used only with a crew (tl_decode_crew()); set both
-     * or neither. `digest` processes a batch and appends the result to `out`; it may be called by
-     * any thread, and by several at once. `out` is empty before the first batch, and consecutive
+     * Optional two-step replacement for `items`, used only with a crew (tl_decode_set_crew()); set
+     * both or neither. `digest` processes a batch and appends the result to `out`; it may be called
+     * by any thread, and by several at once. `out` is empty before the first batch, and consecutive
      * calls with the same `out` get consecutive batches of the stream. `digested` receives the
      * result in stream order, instead of the items.
      */
@@ -77,10 +77,10 @@ void tl_decode_free(struct tl_decode *decode);
  * The sink's `items` accepts PATH items: many blocks in one item, for speed. Call before the first
  * push.
  */
-void tl_decode_paths(struct tl_decode *decode);
+void tl_decode_allow_paths(struct tl_decode *decode);
 /* Set the encoder for `coded` of blocks (flow/block.h), if the format supports it. Call before the
  * first push. */
-void tl_decode_code(struct tl_decode *decode, tl_block_code *code);
+void tl_decode_set_code(struct tl_decode *decode, tl_block_code *code);
 
 /*
  * Use the crew's threads (base/crew.h; borrowed) for data pushed from now on; NULL, the default:
@@ -90,7 +90,7 @@ void tl_decode_code(struct tl_decode *decode, tl_block_code *code);
  * TL_DECODE_PUSH bytes of a stream are pending: larger batches parallelise better; the result is
  * the same. Returns TL_NOMEM, or what the sink returned.
  */
-TL_MUST_USE int tl_decode_crew(struct tl_decode *decode, struct tl_crew *crew);
+TL_MUST_USE int tl_decode_set_crew(struct tl_decode *decode, struct tl_crew *crew);
 
 /* Incremented when any input decodes differently than before, or saved states have other members.
  * Results of different versions are not mixed: data decoded by another version is decoded again
@@ -106,7 +106,7 @@ TL_MUST_USE int tl_decode_flush(struct tl_decode *decode);
  * Set the arrival time of data pushed from now on: `ns` in any epoch, never decreasing; 0, the
  * default: unknown. Used to resolve wraps of a format's own timestamps.
  */
-void tl_decode_arrival(struct tl_decode *decode, uint64_t ns);
+void tl_decode_set_arrival(struct tl_decode *decode, uint64_t ns);
 
 /* Decode the next bytes; consumes all of them. Bad input is reported to the sink and is never an
  * error. */
@@ -117,7 +117,7 @@ TL_MUST_USE int tl_decode_push(struct tl_decode *decode, const uint8_t *p, size_
  * after the gap; offsets include it. Returns TL_UNSUPPORTED if the format cannot resume in the
  * middle: the decode can then only be finished.
  */
-TL_MUST_USE int tl_decode_lost(struct tl_decode *decode, uint64_t n);
+TL_MUST_USE int tl_decode_skip(struct tl_decode *decode, uint64_t n);
 
 /*
  * Reread bytes that were pushed: exactly `n` bytes from capture offset `offset` into `out`. With
@@ -126,7 +126,7 @@ TL_MUST_USE int tl_decode_lost(struct tl_decode *decode, uint64_t n);
  * error that tl_decode_load() returns.
  */
 typedef int tl_decode_read(void *context, uint64_t offset, uint8_t *out, size_t n);
-void tl_decode_again(struct tl_decode *decode, tl_decode_read *read, void *context);
+void tl_decode_set_reader(struct tl_decode *decode, tl_decode_read *read, void *context);
 
 /*
  * Save the decoder's state: append it to `out`, for tl_decode_load() by the same program with the

@@ -102,7 +102,7 @@ int tl_feeds_restart(struct tl_feeds *l, uint64_t offset)
     return rc;
 }
 
-int tl_feeds_gap(struct tl_feeds *l, uint64_t offset)
+int tl_feeds_report_gap(struct tl_feeds *l, uint64_t offset)
 {
     const struct tl_item gap = {.kind = TL_ITEM_GAP, .sub = TL_GAP_TRANSPORT, .offset = offset};
     int rc = TL_OK;

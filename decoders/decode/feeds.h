@@ -69,7 +69,7 @@ TL_MUST_USE int tl_feeds_flush(struct tl_feeds *feeds);
  * differences go on. */
 TL_MUST_USE int tl_feeds_restart(struct tl_feeds *feeds, uint64_t offset);
 /* Report in all streams that bytes of the capture are missing. */
-TL_MUST_USE int tl_feeds_gap(struct tl_feeds *feeds, uint64_t offset);
+TL_MUST_USE int tl_feeds_report_gap(struct tl_feeds *feeds, uint64_t offset);
 /* At the end of the capture: end all streams, and report the bytes of the other sources. */
 TL_MUST_USE int tl_feeds_finish(struct tl_feeds *feeds);
 void tl_feeds_fini(struct tl_feeds *feeds);

@@ -28,7 +28,7 @@ struct tl_decode_ops {
     void (*destroy)(struct tl_decode *decode); /* accepts NULL */
     /* See tl_decode_save(); NULL: state cannot be saved. */
     void (*state)(struct tl_decode *decode, struct tl_state *state);
-    /* See tl_decode_lost(), `n` > 0; NULL: cannot resume in the middle. */
+    /* See tl_decode_skip(), `n` > 0; NULL: cannot resume in the middle. */
     int (*lost)(struct tl_decode *decode, uint64_t n);
     size_t (*bytes)(struct tl_decode *decode); /* See tl_decode_bytes(). */
 };
@@ -43,10 +43,10 @@ struct tl_share {
 struct tl_decode {
     const struct tl_decode_ops *ops;
     struct tl_share share;
-    uint64_t arrival;     /* arrival time of the data being pushed, see tl_decode_arrival() */
-    bool paths;           /* see tl_decode_paths() */
-    tl_block_code *code;  /* see tl_decode_code() */
-    tl_decode_read *read; /* see tl_decode_again(); NULL: not available */
+    uint64_t arrival;     /* arrival time of the data being pushed, see tl_decode_set_arrival() */
+    bool paths;           /* see tl_decode_allow_paths() */
+    tl_block_code *code;  /* see tl_decode_set_code() */
+    tl_decode_read *read; /* see tl_decode_set_reader(); NULL: not available */
     void *read_context;
 };
 

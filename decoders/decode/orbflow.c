@@ -88,7 +88,7 @@ static int drop_frame(struct orbflow *o)
     int rc = report_loss(o, o->begun ? BAD_FRAME : TL_LOSS_NOT_SYNC, o->start, o->n);
     if (rc >= 0)
         rc = tl_feeds_restart(&o->feeds, o->start + o->n);
-    return rc < 0 ? rc : tl_feeds_gap(&o->feeds, o->start);
+    return rc < 0 ? rc : tl_feeds_report_gap(&o->feeds, o->start);
 }
 
 static int end_frame(struct orbflow *o)
@@ -166,7 +166,7 @@ static int lost(struct tl_decode *decode, uint64_t n)
     if (rc >= 0)
         rc = report_loss(o, TL_LOSS_STORED, offset, n);
     if (rc >= 0)
-        rc = tl_feeds_gap(&o->feeds, offset);
+        rc = tl_feeds_report_gap(&o->feeds, offset);
     o->start = offset + n;
     o->n = 0;
     o->begun = false;

@@ -184,7 +184,7 @@ static void report_held(struct tl_etm3_flow *f, struct tl_block *b, uint64_t off
 {
     struct tl_walker *const w = &f->walker;
     if (f->held < b->n) {
-        (void)tl_walker_part(w, b, tl_block_bytes(b, f->held), f->held_offset);
+        (void)tl_walker_execute_part(w, b, tl_block_bytes(b, f->held), f->held_offset);
         return;
     }
     const bool impossible = !f->passed && tl_block_turns_always(b);
@@ -258,7 +258,7 @@ void tl_etm3_execute_one(struct tl_etm3_flow *f, uint64_t offset)
     if (b->n == 1)
         tl_walker_pass(&f->walker, b, true, offset);
     else
-        (void)tl_walker_part(&f->walker, b, tl_block_bytes(b, 1), offset);
+        (void)tl_walker_execute_part(&f->walker, b, tl_block_bytes(b, 1), offset);
 }
 
 /* ---- exceptions

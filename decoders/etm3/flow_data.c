@@ -73,7 +73,7 @@ struct tl_block *tl_etm3_place_data(struct tl_etm3_flow *f, struct tl_block *b, 
     const uint32_t up_to = tl_etm3_note_access(f, b, f->held);
     if (!waits || up_to == 0 || up_to >= f->held || up_to >= b->n)
         return b;
-    (void)tl_walker_part(&f->walker, b, tl_block_bytes(b, up_to), f->held_offset);
+    (void)tl_walker_execute_part(&f->walker, b, tl_block_bytes(b, up_to), f->held_offset);
     f->held -= up_to;
     f->apart = false;
     tell_waiting(f);

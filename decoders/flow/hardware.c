@@ -137,7 +137,7 @@ char *tl_hardware_text(const struct tl_hardware *event, char out[static TL_HARDW
 
 void tl_hardware_item(const struct tl_hardware *event, struct tl_item *item)
 {
-    item->sub = (uint16_t)(event->kind | event->action << TL_HARDWARE_ACTION);
+    item->sub = (uint16_t)(event->kind | event->action << TL_HARDWARE_KIND_BITS);
     item->flags = event->has_pc ? TL_ITEM_HAS_PC : 0;
     item->pc = event->has_pc ? event->pc : 0;
     if (event->kind == TL_HARDWARE_EXCEPTION) {

@@ -3,9 +3,9 @@
  * Events that hardware reports beside a program: HARDWARE items. Their text is made here, from one
  * table: a row for each kind of event, which flow text, STF, JSON and searches follow.
  *
- * In an item `sub` is the kind and, from TL_HARDWARE_ACTION on, the action; `value` is the number
- * of an exception (HAS_VALUE), `pc` the address of the instruction that the event tells (HAS_PC),
- * `text` everything, as behind "H " in flow text.
+ * In an item `sub` is the kind in the low TL_HARDWARE_KIND_BITS, and the action above; `value` is
+ * the number of an exception (HAS_VALUE), `pc` the address of the instruction that the event tells
+ * (HAS_PC), `text` everything, as behind "H " in flow text.
  *
  * Pure functions.
  */
@@ -31,8 +31,8 @@ enum tl_hardware_kind {
 enum tl_exception_action { TL_ACTION_ENTER = 1, TL_ACTION_EXIT, TL_ACTION_RETURN };
 enum tl_access { TL_ACCESS_UNKNOWN, TL_ACCESS_READ, TL_ACCESS_WRITE };
 
-#define TL_HARDWARE_ACTION 8   /* bits of the kind in `sub` */
-#define TL_HARDWARE_TEXT   256 /* bytes of a text, with its NUL */
+#define TL_HARDWARE_KIND_BITS 8
+#define TL_HARDWARE_TEXT      256 /* bytes of a text, with its NUL */
 
 struct tl_hardware {
     uint8_t kind;       /* enum tl_hardware_kind */
@@ -63,12 +63,13 @@ size_t tl_hardware_fields(struct tl_bytes text, struct tl_line_field out[static 
 /* Is it an event of this kind? */
 static inline bool tl_is_hardware(const struct tl_item *item, enum tl_hardware_kind kind)
 {
-    return item->kind == TL_ITEM_HARDWARE && (item->sub & ((1u << TL_HARDWARE_ACTION) - 1)) == kind;
+    return item->kind == TL_ITEM_HARDWARE &&
+           (item->sub & ((1u << TL_HARDWARE_KIND_BITS) - 1)) == kind;
 }
 
 static inline unsigned tl_hardware_action(const struct tl_item *item)
 {
-    return item->sub >> TL_HARDWARE_ACTION;
+    return item->sub >> TL_HARDWARE_KIND_BITS;
 }
 
 #endif

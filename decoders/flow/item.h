@@ -249,8 +249,8 @@ bool tl_item_restarts_time(const struct tl_item *item);
  */
 TL_MUST_USE int tl_item_text(struct tl_buf *out, const struct tl_item *items, size_t n);
 
-/* A tl_block_code (tl_decode_code()) that writes an instruction's line of flow text. With it in the
- * blocks, tl_item_text_coded() appends the same text as tl_item_text(), many times faster. */
+/* A tl_block_code (tl_decode_set_code()) that writes an instruction's line of flow text. With it in
+ * the blocks, tl_item_text_coded() appends the same text as tl_item_text(), many times faster. */
 #define TL_ITEM_INSN_TEXT 20 /* bytes of such a line, plus two per byte of code */
 uint32_t tl_item_text_insn(uint8_t *out, uint64_t pc, const uint8_t *code, uint32_t size,
                            uint32_t encoding, enum tl_isa isa);

@@ -330,8 +330,8 @@ void tl_walker_pass(struct tl_walker *walker, struct tl_block *block, bool taken
 
 /* Execute its first `bytes` bytes (less than its size). Returns false, without executing anything,
  * if that is inside an instruction. */
-bool tl_walker_part(struct tl_walker *walker, struct tl_block *block, uint32_t bytes,
-                    uint64_t offset);
+bool tl_walker_execute_part(struct tl_walker *walker, struct tl_block *block, uint32_t bytes,
+                            uint64_t offset);
 
 /* The awaited address, which the format inferred from the program; the trace did not give it. */
 void tl_walker_infer(struct tl_walker *walker, uint64_t pc);

@@ -26,7 +26,8 @@ void tl_walker_pass(struct tl_walker *w, struct tl_block *b, bool taken, uint64_
     }
 }
 
-bool tl_walker_part(struct tl_walker *w, struct tl_block *b, uint32_t bytes, uint64_t offset)
+bool tl_walker_execute_part(struct tl_walker *w, struct tl_block *b, uint32_t bytes,
+                            uint64_t offset)
 {
     const int64_t n = tl_block_count_to(b, b->pc + bytes);
     if (n < 0)

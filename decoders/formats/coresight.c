@@ -79,12 +79,12 @@ static int on_run(void *context, uint8_t byte, const struct tl_run *run)
 {
     struct coresight *const cs = context;
     const uint8_t id = byte & (IDS - 1);
-    if (cs->framed && tl_align_muted(&cs->align))
+    if (cs->framed && tl_align_is_muted(&cs->align))
         return TL_OK;
     struct tl_feed *feed = tl_feeds_find(&cs->feeds, id);
     int rc = feed ? TL_OK : add_feed(&cs->base, id, tl_run_offset(run, 0), &feed);
     if (rc == TL_OK && cs->framed && !feed->out.stream.source)
-        rc = tl_align_unknown(&cs->align, run);
+        rc = tl_align_report_unknown(&cs->align, run);
     if (rc < 0)
         return rc;
     ((struct feed *)feed)->given += run->n;
@@ -105,7 +105,7 @@ static int on_frame_loss(void *context, const char *reason, uint64_t offset, uin
 static int on_tpiu_loss(void *context, const char *reason, uint64_t offset, uint64_t bytes)
 {
     struct coresight *const cs = context;
-    if (tl_align_muted(&cs->align))
+    if (tl_align_is_muted(&cs->align))
         return TL_OK;
     return on_frame_loss(cs, reason, offset, bytes);
 }
@@ -114,7 +114,7 @@ static int on_tpiu_reset(void *context, uint64_t offset)
 {
     struct coresight *const cs = context;
     /* Concatenated captures: end each stream and start it again. */
-    return tl_align_muted(&cs->align) ? TL_OK : tl_feeds_restart(&cs->feeds, offset);
+    return tl_align_is_muted(&cs->align) ? TL_OK : tl_feeds_restart(&cs->feeds, offset);
 }
 
 /* Have the known streams lost most of the bytes since the last checkpoint? */
@@ -242,7 +242,7 @@ static int lost(struct tl_decode *decode, uint64_t n)
     if (rc == TL_OK)
         rc = on_frame_loss(cs, TL_LOSS_STORED, offset, n);
     if (rc == TL_OK)
-        rc = tl_feeds_gap(&cs->feeds, offset);
+        rc = tl_feeds_report_gap(&cs->feeds, offset);
     cs->position = offset + n;
     if (rc < 0 || !cs->framed)
         return rc;

@@ -51,7 +51,7 @@ void tl_align_fini(struct tl_align *a)
     a->window = NULL;
 }
 
-bool tl_align_muted(struct tl_align *a)
+bool tl_align_is_muted(struct tl_align *a)
 {
     return a->calls++ < a->mute;
 }
@@ -67,7 +67,7 @@ static bool is_alarm(struct tl_align *a, uint64_t frame)
     return ++a->trouble >= ALARM_FRAMES;
 }
 
-int tl_align_unknown(struct tl_align *a, const struct tl_run *run)
+int tl_align_report_unknown(struct tl_align *a, const struct tl_run *run)
 {
     if (!is_watched(a) || a->fed_again)
         return TL_OK;

@@ -58,7 +58,7 @@ struct tl_align {
 };
 
 /*
- * `tpiu` is already initialised; its sink must call tl_align_muted() first, and report unknown
+ * `tpiu` is already initialised; its sink must call tl_align_is_muted() first, and report unknown
  * sources. `watch` is copied. If frames are marked, all bytes are passed through.
  */
 void tl_align_init(struct tl_align *a, struct tl_tpiu *tpiu, const struct tl_align_watch *watch);
@@ -72,9 +72,9 @@ TL_MUST_USE int tl_align_finish(struct tl_align *a);
 void tl_align_state(struct tl_align *a, struct tl_state *state);
 
 /* To be called first in each call of the sink: does it repeat an earlier call? */
-bool tl_align_muted(struct tl_align *a);
+bool tl_align_is_muted(struct tl_align *a);
 
 /* Report a run of an unknown source. The sink returns what this returns. */
-TL_MUST_USE int tl_align_unknown(struct tl_align *a, const struct tl_run *run);
+TL_MUST_USE int tl_align_report_unknown(struct tl_align *a, const struct tl_run *run);
 
 #endif

@@ -64,7 +64,7 @@ int tl_image_new(struct tl_image **out)
         tl_image_free(image);
         return TL_NOMEM;
     }
-    tl_image_during(image, (struct tl_image_span){0});
+    tl_image_set_period(image, (struct tl_image_span){0});
     *out = image;
     return TL_OK;
 }
@@ -109,7 +109,7 @@ int tl_image_own(struct tl_image *image, void *memory, size_t n)
     return TL_OK;
 }
 
-void tl_image_during(struct tl_image *image, struct tl_image_span span)
+void tl_image_set_period(struct tl_image *image, struct tl_image_span span)
 {
     image->span = (struct tl_image_span){span.from, span.until ? span.until : UINT64_MAX};
 }

@@ -81,7 +81,7 @@ void tl_image_free(struct tl_image *image);
 TL_MUST_USE int tl_image_bind(struct tl_image *image, const struct tl_image_context *context);
 
 /* Set the validity period of everything added from here on; {0}: always, as in a new image. */
-void tl_image_during(struct tl_image *image, struct tl_image_span span);
+void tl_image_set_period(struct tl_image *image, struct tl_image_span span);
 
 /*
  * Map `bytes` (copied) at `address`. `space` is a set of tl_space bits. `name` (copied, may be

@@ -39,7 +39,7 @@ static int put_record(struct making *m, uint32_t type, const uint8_t *body, size
 }
 
 /* Write the beginning: trailers contain thread and CPU; Intel PT without perf's time. */
-static int begin(struct making *m)
+static int begin_sources(struct making *m)
 {
     uint8_t header[16], attr[ATTR] = {0}, info[8 + 8 * PT_WORDS] = {0};
     tl_put_le64(header, TL_PERF_MAGIC);
@@ -134,7 +134,7 @@ int tl_sources_read(struct tl_bundle_capture *capture, struct tl_fail *fail)
 {
     const struct tl_setup *const setup = &capture->setup;
     struct making m = {.capture = capture};
-    int rc = begin(&m) < 0 ? tl_fail_set(fail, TL_NOMEM, "out of memory") : TL_OK;
+    int rc = begin_sources(&m) < 0 ? tl_fail_set(fail, TL_NOMEM, "out of memory") : TL_OK;
     for (size_t i = 0; rc == TL_OK && i < setup->n_sources; i++) {
         uint64_t offset = 0; /* files of a source are consecutive */
         for (size_t k = 0; rc == TL_OK && k < setup->n_files; k++)

@@ -108,7 +108,7 @@ static void run_through(struct tl_mtb_flow *f, uint32_t source, uint64_t offset)
 static void run_up_to(struct tl_mtb_flow *f, uint32_t next, uint64_t offset)
 {
     struct tl_block *const b = go_near(f, next, offset);
-    if (b && next > b->pc && !tl_walker_part(&f->walker, b, next - (uint32_t)b->pc, offset))
+    if (b && next > b->pc && !tl_walker_execute_part(&f->walker, b, next - (uint32_t)b->pc, offset))
         lose(f, offset);
 }
 
@@ -240,5 +240,5 @@ void tl_mtb_flow_finish(struct tl_mtb_flow *f, uint64_t offset)
     struct tl_block *const b = tl_walker_here(w, offset);
     const uint32_t bytes = f->config.pc - (uint32_t)w->pc;
     if (b && bytes < b->size) /* no branch on the way: else nobody knows which way it went */
-        (void)tl_walker_part(w, b, bytes, offset);
+        (void)tl_walker_execute_part(w, b, bytes, offset);
 }

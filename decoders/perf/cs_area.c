@@ -288,9 +288,9 @@ static int decode_enabling(struct tl_perf_area_state *a, const struct tl_perf_fi
         rc = tl_decode_new(&decode, &setup, d->image, &sink, &fail);
     if (rc == TL_OK && decode) {
         if (d->base.paths)
-            tl_decode_paths(decode);
-        tl_decode_code(decode, d->base.code);
-        rc = tl_decode_crew(decode, d->base.share.crew);
+            tl_decode_allow_paths(decode);
+        tl_decode_set_code(decode, d->base.code);
+        rc = tl_decode_set_crew(decode, d->base.share.crew);
         if (rc == TL_OK)
             rc = tl_decode_push(decode, bytes.p, bytes.n);
         if (rc == TL_OK)

@@ -12,8 +12,9 @@
 
 enum {
     INFO_HEADER = 8, /* kind, 0 */
-    PT_MIN = 10,     /* minimum words for Intel PT */
-    MAX_UNITS = 4096
+    MAX_UNITS = 4096,
+    ETM3_REGS_0 = 4, /* registers of a unit in version 0, which does not tell their number */
+    ETM4_REGS_0 = 7,
 };
 
 #define MAGIC_ETM3 0x3030303030303030
@@ -117,22 +118,44 @@ static uint64_t word(bool swap, struct tl_bytes words, size_t i)
     return i < words.n / 8 ? tl_perf_u64(swap, words.p + 8 * i) : 0;
 }
 
+/* Words of Intel PT's record, by their names in perf's intel-pt.h. */
+enum pt_word {
+    PT_PMU_TYPE,
+    PT_TIME_SHIFT,
+    PT_TIME_MULT,
+    PT_TIME_ZERO,
+    PT_CAP_USER_TIME_ZERO,
+    PT_TSC_BIT,
+    PT_NORETCOMP_BIT,
+    PT_HAVE_SCHED_SWITCH,
+    PT_SNAPSHOT_MODE,
+    PT_PER_CPU_MMAPS,
+    PT_MTC_BIT,
+    PT_MTC_FREQ_BITS,
+    PT_TSC_CTC_N,
+    PT_TSC_CTC_D,
+    PT_CYC_BIT,
+    PT_MAX_NONTURBO_RATIO,
+    PT_WORDS_MIN = PT_MTC_BIT /* the first version had these */
+};
+
 static int read_pt(struct tl_perf_info *info, bool swap, struct tl_bytes w)
 {
-    if (w.n / 8 < PT_MIN)
+    if (w.n / 8 < PT_WORDS_MIN)
         return TL_BAD;
-    info->pmu = (uint32_t)word(swap, w, 0);
-    if (word(swap, w, 4))
-        (void)tl_clock_set(&info->clock, word(swap, w, 1), word(swap, w, 2), word(swap, w, 3));
-    info->tsc_bit = word(swap, w, 5);
-    info->switches = (uint8_t)word(swap, w, 7);
-    info->snapshot = word(swap, w, 8) != 0;
-    info->per_cpu = word(swap, w, 9) != 0;
-    info->mtc_bits = word(swap, w, 11);
+    info->pmu = (uint32_t)word(swap, w, PT_PMU_TYPE);
+    if (word(swap, w, PT_CAP_USER_TIME_ZERO))
+        (void)tl_clock_set(&info->clock, word(swap, w, PT_TIME_SHIFT), word(swap, w, PT_TIME_MULT),
+                           word(swap, w, PT_TIME_ZERO));
+    info->tsc_bit = word(swap, w, PT_TSC_BIT);
+    info->switches = (uint8_t)word(swap, w, PT_HAVE_SCHED_SWITCH);
+    info->snapshot = word(swap, w, PT_SNAPSHOT_MODE) != 0;
+    info->per_cpu = word(swap, w, PT_PER_CPU_MMAPS) != 0;
+    info->mtc_bits = word(swap, w, PT_MTC_FREQ_BITS);
     info->mtc_shift = info->mtc_bits ? (unsigned)__builtin_ctzll(info->mtc_bits) : 0;
-    info->ratio_n = word(swap, w, 12);
-    info->ratio_d = word(swap, w, 13);
-    info->max_ratio = word(swap, w, 15);
+    info->ratio_n = word(swap, w, PT_TSC_CTC_N);
+    info->ratio_d = word(swap, w, PT_TSC_CTC_D);
+    info->max_ratio = word(swap, w, PT_MAX_NONTURBO_RATIO);
     return TL_OK;
 }
 
@@ -173,8 +196,8 @@ static int read_units(struct tl_perf_info *info, bool swap, struct tl_bytes w)
             return TL_BAD;
         const uint64_t magic = word(swap, w, at);
         const uint64_t reported = version >= 1          ? word(swap, w, at + 2)
-                                  : magic == MAGIC_ETM3 ? 4
-                                                        : 7;
+                                  : magic == MAGIC_ETM3 ? ETM3_REGS_0
+                                                        : ETM4_REGS_0;
         struct tl_perf_unit unit = {.cpu = (uint32_t)word(swap, w, at + 1)};
         at += header;
         if (reported > there - at)

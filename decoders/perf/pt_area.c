@@ -30,7 +30,7 @@ static struct tl_perf_stream *make_stream(struct tl_perf_area_state *a)
     return tl_perf_stream_of(d, name);
 }
 
-static int begin(struct tl_perf_area_state *a)
+static int begin_area(struct tl_perf_area_state *a)
 {
     struct tl_perf_decode *const d = a->owner;
     const struct tl_perf_attr *const attr =
@@ -325,7 +325,7 @@ static int report_truncated(struct tl_perf_area_state *a)
 
 int tl_perf_pt_look(struct tl_perf_area_state *a, bool last)
 {
-    int rc = a->stream ? TL_OK : begin(a);
+    int rc = a->stream ? TL_OK : begin_area(a);
     if (rc == TL_OK)
         rc = scan(a);
     if (rc == TL_OK && last && a->scouting)

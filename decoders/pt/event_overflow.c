@@ -46,8 +46,8 @@ static enum tl_pt_error find_header_fup(struct tl_pt_events *d, struct tl_pt_ahe
     }
 }
 
-/* Find a FUP that is not preceded by a packet showing that tracing is disabled. `*behind`: offset
- * after it, or 0. */
+/* Find a FUP that is not preceded by a packet showing that tracing is disabled. `*after`: offset
+ * of the packet behind it, 0: there is none. */
 static enum tl_pt_error find_fup(struct tl_pt_events *d, size_t *after)
 {
     struct tl_pt_ahead ahead = {.at = d->next};

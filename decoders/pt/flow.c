@@ -18,7 +18,7 @@ static const struct tl_pt_event_options options = {.anew_at_psb = true, .skip_em
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-static void begin(struct tl_pt_flow *f)
+static void begin_flow(struct tl_pt_flow *f)
 {
     tl_pt_events_init(&f->events, f->config, (struct tl_bytes){0}, &options);
     f->base = f->anchor = f->lost_at = f->reported_tsc = f->beside = 0;
@@ -48,7 +48,7 @@ int tl_pt_flow_new(struct tl_pt_flow **out, const struct tl_pt_config *config,
     f->context = context;
     tl_item_batch_init(&f->out, items, context);
     f->out.paths = paths;
-    begin(f);
+    begin_flow(f);
     if (tl_walker_init(&f->walker, &walker, &f->out) < 0) {
         free(f);
         return TL_NOMEM;
@@ -68,7 +68,7 @@ void tl_pt_flow_free(struct tl_pt_flow *f)
 
 void tl_pt_flow_reset(struct tl_pt_flow *f)
 {
-    begin(f);
+    begin_flow(f);
     tl_walker_begin(&f->walker);
     tl_item_batch_reset(&f->out);
 }

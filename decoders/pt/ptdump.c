@@ -424,7 +424,7 @@ static void print_packet(struct dump *d, const struct tl_pt_packet *p)
     print_line(d, p, &line);
 }
 
-static void begin(struct dump *d)
+static void begin_dump(struct dump *d)
 {
     d->last_ip = (struct tl_pt_last_ip){0};
     tl_pt_clock_init(&d->clock);
@@ -455,7 +455,7 @@ int tl_pt_dump(struct tl_buf *out, const struct tl_pt_dump_options *options,
                const struct tl_pt_config *config, struct tl_bytes trace)
 {
     struct dump d = {.out = out, .options = options, .config = config, .trace = trace};
-    begin(&d);
+    begin_dump(&d);
     if (!tl_pt_config_cpu_known(config))
         diagnose(&d, 0, "failed to determine errata", TL_PT_BAD_CPU);
     size_t at = options->no_sync ? 0 : tl_pt_find_psb(trace);
@@ -463,7 +463,7 @@ int tl_pt_dump(struct tl_buf *out, const struct tl_pt_dump_options *options,
         at = print_packets(&d, at);
         if (at < trace.n)
             at = tl_pt_resync(trace, at);
-        begin(&d);
+        begin_dump(&d);
     }
     return d.rc;
 }

@@ -201,8 +201,8 @@ static void follow_again(struct tl_etrace_flow *f, uint64_t offset)
 /* ---- packets of format 3 ---------------------------------------------------------------- */
 
 /* Begin at the reported address; `continues`: the walk is there. */
-static void begin(struct tl_etrace_flow *f, const struct tl_etrace_packet *k, bool continues,
-                  uint64_t offset)
+static void begin_flow(struct tl_etrace_flow *f, const struct tl_etrace_packet *k, bool continues,
+                       uint64_t offset)
 {
     struct tl_etrace_walk *const w = &f->walk;
     f->end = TL_ETRACE_END_REACHED;
@@ -261,7 +261,7 @@ static void on_start(struct tl_etrace_flow *f, const struct tl_etrace_packet *k,
     if (continues) /* what holds from the address on comes in front of its instruction */
         tl_etrace_walk_split(w);
     take_mode(f, k, offset);
-    begin(f, k, continues, offset);
+    begin_flow(f, k, continues, offset);
     w->before_lost = before_lost && w->placed;
 }
 
@@ -313,10 +313,10 @@ static void on_trap(struct tl_etrace_flow *f, const struct tl_etrace_packet *k, 
     if (k->thaddr)
         take_mode(f, k, offset);
     if (k->thaddr && k->has_address)
-        begin(f, k, false, offset);
+        begin_flow(f, k, false, offset);
     else if (k->thaddr && take_vector(f, k))
-        begin(f, &(struct tl_etrace_packet){.address = f->address, .branch = k->branch}, false,
-              offset);
+        begin_flow(f, &(struct tl_etrace_packet){.address = f->address, .branch = k->branch}, false,
+                   offset);
 }
 
 /* ---- support packets ------------------------------------------------------------------- */

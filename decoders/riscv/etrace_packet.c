@@ -15,7 +15,7 @@ struct reader {
     size_t at; /* bits */
 };
 
-static void begin(struct reader *r, struct tl_bytes payload)
+static void begin_payload(struct reader *r, struct tl_bytes payload)
 {
     const size_t n = payload.n < PACKET_BYTES ? payload.n : PACKET_BYTES;
     memset(r->bytes, payload.p[n - 1] & 0x80 ? 0xff : 0, sizeof r->bytes);
@@ -215,7 +215,7 @@ int tl_etrace_parse(struct tl_etrace_packet *out, const struct tl_etrace_params 
                     unsigned options, struct tl_bytes payload)
 {
     struct reader r;
-    begin(&r, payload);
+    begin_payload(&r, payload);
     *out = (struct tl_etrace_packet){0};
     const int rc = parse(&r, params, options, out);
     out->bits = (uint16_t)r.at;

@@ -234,7 +234,7 @@ static int lost(struct tl_decode *decode, uint64_t n)
         rc = report_loss(x, TL_LOSS_STORED, offset, n);
     if (rc == TL_OK)
         rc = tl_feeds_restart(&x->feeds, x->position);
-    return rc < 0 ? rc : tl_feeds_gap(&x->feeds, offset);
+    return rc < 0 ? rc : tl_feeds_report_gap(&x->feeds, offset);
 }
 
 static int finish(struct tl_decode *decode)

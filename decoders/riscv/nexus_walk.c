@@ -141,7 +141,7 @@ static bool is_custom(const struct tl_block *b, uint32_t bytes)
 static void pass_part(struct state *s, struct tl_block *b, uint32_t bytes)
 {
     s->ended = s->count.last == TL_NEXUS_LAST_ADDRESS && is_custom(b, bytes);
-    s->wrong = !tl_walker_part(&s->walk->walker, b, bytes, s->offset);
+    s->wrong = !tl_walker_execute_part(&s->walk->walker, b, bytes, s->offset);
 }
 
 static void pass(struct state *s, struct tl_block *b)

@@ -118,7 +118,7 @@ int tl_setup_load_images(const struct tl_setup *setup, struct tl_image *image,
                              rc == TL_LIMIT ? "too many contexts with images" : "out of memory");
             break;
         }
-        tl_image_during(image, m->span);
+        tl_image_set_period(image, m->span);
         rc = tl_image_add_again(image, m->address, m->space, m->file, m->offset, m->length, fail);
         if (rc != TL_NOTFOUND)
             continue;
@@ -133,7 +133,7 @@ int tl_setup_load_images(const struct tl_setup *setup, struct tl_image *image,
         else if (rc == TL_NOTFOUND && m->path)
             rc = TL_OK;
     }
-    tl_image_during(image, (struct tl_image_span){0});
+    tl_image_set_period(image, (struct tl_image_span){0});
     if (rc == TL_OK)
         rc = tl_image_bind(image, NULL);
     tl_buf_fini(&file.content);

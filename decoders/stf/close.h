@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Closing records of an instruction's group, for every instruction length. Decoders can prepare
- * them in blocks (tl_decode_code()). Header only, pure, thread-safe.
+ * them in blocks (tl_decode_set_code()). Header only, pure, thread-safe.
  *
  * 4 bytes: INST_32. 2 bytes: INST_16. Other lengths (x86, long RISC-V encodings) have no closing
  * record in STF:

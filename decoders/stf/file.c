@@ -241,7 +241,7 @@ static int begin_chunks(struct tl_stf_file *file, struct tl_fail *fail)
 }
 
 /* Examine the first bytes and set up the reader for the format. */
-static int begin(struct tl_stf_file *file, struct tl_fail *fail)
+static int begin_file(struct tl_stf_file *file, struct tl_fail *fail)
 {
     int result = file->fd < 0 ? TL_OK : read_raw(file, TL_ZSTF_HEAD, fail);
     if (file->fd < 0)
@@ -276,7 +276,7 @@ static int open_file(struct tl_stf_file **out, int fd, struct tl_bytes memory, s
         return tl_fail_set(fail, TL_NOMEM, "out of memory");
     file->fd = fd;
     file->memory = memory;
-    const int result = begin(file, fail);
+    const int result = begin_file(file, fail);
     if (result < 0) {
         file->fd = -1;
         tl_stf_file_close(file);

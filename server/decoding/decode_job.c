@@ -159,9 +159,9 @@ static int start(struct tl_gen *gen, struct tl_fail *fail)
     if (gen->is_virtual)
         tl_mark_begin(gen);
     atomic_store(&gen->ours, true);
-    tl_decode_again(gen->decode, tl_spool_read_again, gen->reader);
-    tl_decode_paths(gen->decode);
-    tl_decode_code(gen->decode, tl_stf_block_code);
+    tl_decode_set_reader(gen->decode, tl_spool_read_again, gen->reader);
+    tl_decode_allow_paths(gen->decode);
+    tl_decode_set_code(gen->decode, tl_stf_block_code);
     return TL_OK;
 }
 
@@ -401,7 +401,7 @@ static int pass_damage(struct tl_gen *gen, uint64_t end, struct tl_fail *fail)
         return gen->stuck ? TL_OK : tl_fail_set(fail, TL_IO, "raw bytes cannot be read reliably");
     }
     gen->stuck = false;
-    r = tl_decode_lost(gen->decode, next - offset);
+    r = tl_decode_skip(gen->decode, next - offset);
     if (r == TL_UNSUPPORTED)
         return tl_fail_at(fail, TL_BAD, offset,
                           "raw bytes 0x%llx to 0x%llx are damaged, and this format cannot be taken "
@@ -435,14 +435,14 @@ static int decode_some(struct tl_gen *gen, uint64_t end, bool last, struct tl_fa
         r = tl_store_shards_all(gen, fail);
     const uint64_t begin = atomic_load(&gen->decoded);
     if (r >= 0 && begin < end && end - begin >= SHARED_BYTES)
-        r = tl_decode_crew(gen->decode, gen->lake->crew);
+        r = tl_decode_set_crew(gen->decode, gen->lake->crew);
     while (r >= 0 && atomic_load(&gen->decoded) < end &&
            atomic_load(&gen->decoded) - begin < JOB_BYTES) {
         tl_buf_reset(&bytes);
         r = tl_spool_read(gen->reader, atomic_load(&gen->decoded), end, &bytes, fail);
         if (r >= 0) {
             gen->arrival_ns = tl_spool_reader_arrival(gen->reader);
-            tl_decode_arrival(gen->decode, gen->arrival_ns);
+            tl_decode_set_arrival(gen->decode, gen->arrival_ns);
             r = push(gen, &bytes, fail);
             if (r >= 0 && wants_times(gen))
                 r = flush(gen, fail);
@@ -458,7 +458,7 @@ static int decode_some(struct tl_gen *gen, uint64_t end, bool last, struct tl_fa
         r = flush(gen, fail);
     if (r >= 0)
         relate_clocks(gen);
-    if (r >= 0 && tl_decode_crew(gen->decode, NULL) < 0)
+    if (r >= 0 && tl_decode_set_crew(gen->decode, NULL) < 0)
         r = TL_NOMEM; /* nothing was left to flush */
     if (r >= 0)
         r = tl_store_shards_wait(gen, fail);

@@ -19,7 +19,7 @@
 #define FAR      (UINT64_C(64) << 20) /* raw bytes by which it may lag behind */
 
 /* Begin one, in addition to the served generation. */
-static struct tl_gen *begin(struct tl_trace *trace)
+static struct tl_gen *begin_edge(struct tl_trace *trace)
 {
     struct tl_gen *gen = NULL;
     pthread_mutex_lock(&trace->lock);
@@ -122,7 +122,7 @@ int64_t tl_edge_run(struct tl_trace *trace)
     struct tl_gen *gen = trace->edge ? tl_gen_get(trace->edge) : NULL;
     const uint64_t end = trace->raw_bytes;
     pthread_mutex_unlock(&trace->lock);
-    if (!gen && !(gen = begin(trace)))
+    if (!gen && !(gen = begin_edge(trace)))
         return -1;
     struct tl_fail fail = {0};
     int64_t again = -1;

@@ -101,7 +101,7 @@ static void on_connection(uv_poll_t *poll, int status, int events)
     }
 }
 
-static void begin(struct tl_task *task)
+static void begin_connection(struct tl_task *task)
 {
     struct tl_listener *const l =
         (struct tl_listener *)((char *)task - offsetof(struct tl_listener, task));
@@ -135,7 +135,7 @@ int tl_listeners_open(struct tl_net *net, struct tl_fail *fail)
             return rc;
         net->guard_host = net->guard_host && tl_address_loopback(&address);
         *l = (struct tl_listener){
-            .net = net, .task.run = begin, .fd = rc, .tls = net->options.listen[i].tls};
+            .net = net, .task.run = begin_connection, .fd = rc, .tls = net->options.listen[i].tls};
         net->n_listeners++;
         snprintf(l->url, sizeof l->url, "%s://%s", l->tls ? "https" : "http",
                  tl_address_text(&address, text, sizeof text));

@@ -297,7 +297,7 @@ static int malformed(struct tl_osd_ctl *ctl, const char *what)
 }
 
 static int take_management(struct tl_osd_ctl *ctl, struct tl_bytes id, int64_t connection,
-                           const struct tl_osd_frame *payload, int64_t now)
+                           const struct tl_bytes *payload, int64_t now)
 {
     static const char reg[] = "GW_REGISTER", unreg[] = "GW_UNREGISTER";
     char text[TEXT_MAX + 1];
@@ -373,7 +373,7 @@ static void route(struct tl_osd_ctl *ctl, const struct tl_osd_link *from, struct
 }
 
 static int take_data(struct tl_osd_ctl *ctl, struct tl_bytes id, int64_t connection,
-                     const struct tl_osd_frame *payload, int64_t now)
+                     const struct tl_bytes *payload, int64_t now)
 {
     uint16_t words[MAX_WORDS];
     const size_t n = payload->n / 2;
@@ -407,7 +407,7 @@ static int take_data(struct tl_osd_ctl *ctl, struct tl_bytes id, int64_t connect
 }
 
 int tl_osd_ctl_message(struct tl_osd_ctl *ctl, struct tl_bytes id, int64_t connection,
-                       const struct tl_osd_frame *frames, size_t n_frames, int64_t now)
+                       const struct tl_bytes *frames, size_t n_frames, int64_t now)
 {
     ctl->counters.messages++;
     if (id.n == 0 || id.n > ID_MAX || n_frames == 0 || frames[0].n == 0)

@@ -88,17 +88,12 @@ TL_MUST_USE int tl_osd_ctl_new(struct tl_osd_ctl **out, const struct tl_osd_ctl_
 /* Closes all links. Accepts NULL. */
 void tl_osd_ctl_free(struct tl_osd_ctl *ctl);
 
-struct tl_osd_frame {
-    const uint8_t *p;
-    size_t n;
-};
-
 /*
  * Process a message of `n_frames` from the peer with this `id` (1 to 255 bytes), received over the
  * connection `connection`, a number that is unique among the existing ones. TL_NOMEM.
  */
 TL_MUST_USE int tl_osd_ctl_message(struct tl_osd_ctl *ctl, struct tl_bytes id, int64_t connection,
-                                   const struct tl_osd_frame *frames, size_t n_frames, int64_t now);
+                                   const struct tl_bytes *frames, size_t n_frames, int64_t now);
 /*
  * A connection has ended. Messages received over it before may still follow, until
  * tl_osd_ctl_settle() is called.

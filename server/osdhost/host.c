@@ -181,17 +181,16 @@ static size_t receive(struct tl_osd_host *host)
     return n < 3 ? n : 3;
 }
 
-static struct tl_osd_frame frame_of(zmq_msg_t *message)
+static struct tl_bytes frame_of(zmq_msg_t *message)
 {
-    return (struct tl_osd_frame){tl_libzmq.msg_data(message), tl_libzmq.msg_size(message)};
+    return (struct tl_bytes){tl_libzmq.msg_data(message), tl_libzmq.msg_size(message)};
 }
 
 static void take_message(struct tl_osd_host *host, size_t n)
 {
-    const struct tl_osd_frame id = frame_of(&host->frames[0]);
-    const struct tl_osd_frame frames[2] = {
-        n > 1 ? frame_of(&host->frames[1]) : (struct tl_osd_frame){0},
-        n > 2 ? frame_of(&host->frames[2]) : (struct tl_osd_frame){0}};
+    const struct tl_bytes id = frame_of(&host->frames[0]);
+    const struct tl_bytes frames[2] = {n > 1 ? frame_of(&host->frames[1]) : (struct tl_bytes){0},
+                                       n > 2 ? frame_of(&host->frames[2]) : (struct tl_bytes){0}};
     /* A connection's number may have been reused: first process ended connections. */
     if (frames[0].n && frames[0].p[0] == 'M')
         drain_monitor(host);

@@ -128,7 +128,7 @@ static int add_hunk(struct sides *s, struct tl_compare_hunk hunk)
 }
 
 /* The streams differ at these places; continue where they rejoin. TL_EOF: nowhere. */
-static int part(struct sides *s, uint64_t a, uint64_t b, struct tl_fail *fail)
+static int take_difference(struct sides *s, uint64_t a, uint64_t b, struct tl_fail *fail)
 {
     size_t x = 0, y = 0;
     int r = meet(s, &x, &y, fail);
@@ -150,7 +150,7 @@ static int part(struct sides *s, uint64_t a, uint64_t b, struct tl_fail *fail)
 }
 
 /* Both are at an equal step: advance over all equal steps. TL_EOF: to the end. */
-static int go_along(struct sides *s, uint64_t *a, uint64_t *b, struct tl_fail *fail)
+static int skip_equal(struct sides *s, uint64_t *a, uint64_t *b, struct tl_fail *fail)
 {
     struct tl_steps *const p = &s->a, *const q = &s->b;
     for (;;) {
@@ -188,11 +188,11 @@ static int compare_steps(struct sides *s, struct tl_fail *fail)
     if (!begun && left(&s->a) == 0 && left(&s->b) == 0)
         return TL_OK;
     if (!begun || step(&s->a, 0)->key != step(&s->b, 0)->key)
-        r = part(s, a, b, fail);
+        r = take_difference(s, a, b, fail);
     while (r >= 0) {
-        r = go_along(s, &a, &b, fail);
+        r = skip_equal(s, &a, &b, fail);
         if (r >= 0)
-            r = part(s, a, b, fail);
+            r = take_difference(s, a, b, fail);
     }
     return r == TL_EOF ? TL_OK : r;
 }

@@ -182,8 +182,8 @@ int tl_rows_by_age(struct tl_rados *r, const char *prefix, tl_row_age *age, tl_i
 /* ---- streams -------------------------------------------------------------------------------- */
 
 /* Begin a change of rows of an existing trace, commit it. */
-static int begin(struct tl_change *change, struct tl_catalog *catalog, const char *trace,
-                 struct tl_fail *fail)
+static int begin_rows(struct tl_change *change, struct tl_catalog *catalog, const char *trace,
+                      struct tl_fail *fail)
 {
     char key[TL_ROW_KEY];
     const int r = tl_change_begin_trace(change, tl_rados_backing(catalog), tl_text(trace), fail);
@@ -215,7 +215,7 @@ int tl_rados_put_stream(struct tl_catalog *catalog, const char *trace, uint64_t 
     tl_row_bytes(&row, (struct tl_bytes){clock, stream->clock.pairs > 0 ? sizeof clock : 0});
     int r = tl_row_end(&row, fail);
     if (r >= 0)
-        r = begin(&change, catalog, trace, fail);
+        r = begin_rows(&change, catalog, trace, fail);
     if (r >= 0) {
         tl_change_set(&change, tl_row_key_of(key, 'R', trace, place, 2), tl_row_value(&row));
         r = commit(&change, trace, fail);
@@ -333,7 +333,7 @@ int tl_rados_add_shards(struct tl_catalog *catalog, const char *trace, uint64_t 
                         const struct tl_catalog_shard *shards, size_t n, struct tl_fail *fail)
 {
     struct tl_change change;
-    int r = begin(&change, catalog, trace, fail);
+    int r = begin_rows(&change, catalog, trace, fail);
     if (r < 0)
         return r;
     for (size_t i = 0; r >= 0 && i < n; i++)

@@ -70,7 +70,8 @@ static int take(struct tl_call *call, struct upload *u, const Tracelake__V1__Put
     return tl_buf_add(&u->content, r->data.data, n);
 }
 
-static int begin(struct tl_call *call, struct upload *u, const Tracelake__V1__PutImageRequest *r)
+static int begin_upload(struct tl_call *call, struct upload *u,
+                        const Tracelake__V1__PutImageRequest *r)
 {
     struct tl_fail *const fail = tl_call_fail(call);
     if (strlen(r->name) >= sizeof u->name)
@@ -99,7 +100,7 @@ static int receive(struct tl_call *call, struct upload *u)
         const Tracelake__V1__PutImageRequest *const r = (Tracelake__V1__PutImageRequest *)message;
         if (first) {
             first = false;
-            rc = begin(call, u, r);
+            rc = begin_upload(call, u, r);
             if (rc == TL_OK && send_stored(call, u->hash) == TL_OK) {
                 tl_call_free_request(message);
                 return TL_OK;

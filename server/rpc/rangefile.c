@@ -51,7 +51,7 @@ void tl_rangefile_close(struct tl_rangefile *file)
 /* ---- JSON ------------------------------------------------------------------------------- */
 
 /* Write {"trace":…,"stream":…,"first":…,"count":…,"items":[; the rows follow. */
-static int begin(const struct tl_rangefile *file, struct tl_buf *out)
+static int begin_file(const struct tl_rangefile *file, struct tl_buf *out)
 {
     uint64_t first, count;
     tl_rangefile_extent(file, &first, &count);
@@ -81,7 +81,7 @@ static int next_json(struct tl_rangefile *file, struct tl_buf *out, struct tl_fa
     if (file->ended)
         return TL_EOF;
     if (!file->begun)
-        rc = begin(file, out);
+        rc = begin_file(file, out);
     file->begun = true;
     file->out = out;
     while (rc >= 0 && out->n - before < PIECE)

@@ -66,7 +66,7 @@ static bool retry_unread(struct tl_lake *lake)
     return any;
 }
 
-static int begin(struct tl_lake *lake, struct tl_trace *trace)
+static int begin_contents(struct tl_lake *lake, struct tl_trace *trace)
 {
     struct tl_contents *const c = calloc(1, sizeof *c);
     if (!c)
@@ -135,7 +135,7 @@ bool tl_contents_hash(struct tl_lake *lake, bool *soon)
     if (lake->contents && strcmp(lake->contents->id, trace->id) != 0)
         tl_contents_free(lake); /* replaced by a newer one, or deleted */
     if (!lake->contents)
-        r = begin(lake, trace);
+        r = begin_contents(lake, trace);
     if (r >= 0)
         r = hash_some(lake, lake->contents);
     if (r == TL_EOF || r == TL_BAD)

@@ -198,9 +198,9 @@ static int remaker_new(struct tl_remaker **out, struct job *job, struct tl_fail 
         remaker_free(m);
         return r;
     }
-    tl_decode_again(m->decode, read_again, m);
-    tl_decode_paths(m->decode);
-    tl_decode_code(m->decode, tl_stf_block_code);
+    tl_decode_set_reader(m->decode, read_again, m);
+    tl_decode_allow_paths(m->decode);
+    tl_decode_set_code(m->decode, tl_stf_block_code);
     *out = m;
     return TL_OK;
 }
@@ -238,7 +238,7 @@ static int load(struct job *job, struct tl_remaker *m, struct tl_bytes bytes)
 }
 
 /* Begin at the last suitable mark, or at the first byte. */
-static int begin(struct job *job, struct tl_remaker **out, struct tl_fail *fail)
+static int begin_remaker(struct job *job, struct tl_remaker **out, struct tl_fail *fail)
 {
     const struct tl_shard_index *const index = &job->base->index;
     struct tl_marks marks;
@@ -466,7 +466,7 @@ static int step(struct tl_remaker *m, uint64_t end, size_t most, struct tl_fail 
         if (r == TL_BAD)
             return at_damage(m, end, fail);
         if (r >= 0)
-            tl_decode_arrival(m->decode, tl_spool_reader_arrival(m->reader));
+            tl_decode_set_arrival(m->decode, tl_spool_reader_arrival(m->reader));
     }
     if (r < 0)
         return r;
@@ -565,7 +565,7 @@ static int make(struct job *job, struct tl_fail *fail)
     remaker_free(job->remaker);
     job->remaker = NULL;
     if (r >= 0)
-        r = begin(job, &job->remaker, fail);
+        r = begin_remaker(job, &job->remaker, fail);
     return r < 0 ? r : decode(job, fail);
 }
 
@@ -682,7 +682,7 @@ static int regenerate_each(struct job *job, struct tl_fail *fail)
     int r = start(job);
     for (size_t f = job->from; f < job->to && r >= 0; f++) {
         struct tl_view *part = NULL;
-        r = tl_remake(job->lane, job->base, f, f + 1, false, &part, fail);
+        r = tl_remake_shard(job->lane, job->base, f, f + 1, false, &part, fail);
         if (r < 0)
             break;
         if (f < index->n_frames && part->frames[f]) {
@@ -737,8 +737,8 @@ int tl_remake_check(struct tl_lane *lane, const struct tl_view *view, size_t chu
 
 /* ---- a request, with its result ------------------------------------------------------------- */
 
-int tl_remake(struct tl_lane *lane, struct tl_view *view, size_t from, size_t to, bool packed,
-              struct tl_view **out, struct tl_fail *fail)
+int tl_remake_shard(struct tl_lane *lane, struct tl_view *view, size_t from, size_t to, bool packed,
+                    struct tl_view **out, struct tl_fail *fail)
 {
     struct tl_gen *const gen = lane->gen;
     struct job job = {.gen = gen, .lane = lane, .base = view, .from = from, .to = to};

@@ -36,8 +36,8 @@ struct tl_view;
  * decodes differently wrote this one; the trace is being decoded again; TL_NOTFOUND: the raw bytes
  * were removed; TL_CANCELLED, TL_IO, TL_NOMEM. One thread at a time for each lane.
  */
-TL_MUST_USE int tl_remake(struct tl_lane *lane, struct tl_view *view, size_t from, size_t to,
-                          bool packed, struct tl_view **out, struct tl_fail *fail);
+TL_MUST_USE int tl_remake_shard(struct tl_lane *lane, struct tl_view *view, size_t from, size_t to,
+                                bool packed, struct tl_view **out, struct tl_fail *fail);
 
 /* Are the raw bytes intact of which positions from this chunk of a virtual view on are regenerated,
  * and others up to raw offset `byte_last`? TL_BAD: they are damaged. Errors as above. */

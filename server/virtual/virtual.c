@@ -59,7 +59,7 @@ int tl_lane_make(void *context, struct tl_view *view, size_t from, size_t to, bo
     pthread_mutex_lock(&lane->make_lock);
     *out = find_made(lane, view, from, to);
     if (!*out) {
-        r = tl_remake(lane, view, from, to, packed, out, fail);
+        r = tl_remake_shard(lane, view, from, to, packed, out, fail);
         atomic_fetch_add(&lake->shards_made, 1);
         if (r >= 0) {
             if ((*out)->incomplete)

@@ -54,7 +54,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     (void)!tl_image_add_elf(image, file, 0, TL_SPACE_ANY, "file", &fail);
     require(tl_image_bind(image, &context) == 0);
     const struct tl_image_span span = {data[1] >> 4, data[0] >> 4};
-    tl_image_during(image, span);
+    tl_image_set_period(image, span);
     (void)!tl_image_add_elf(image, file, (uint64_t)data[3] << 4, TL_SPACE_N, "file", &fail);
     (void)!tl_image_add_bytes(image, UINT64_MAX - size + (data[3] & 15), file, TL_SPACE_ANY, "end",
                               &fail);

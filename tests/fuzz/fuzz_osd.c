@@ -99,10 +99,10 @@ static void decode(const uint8_t *data, size_t size, size_t piece, uint8_t choic
     if (tl_decode_new(&d, &setup, choice & 32 ? image : NULL, &sink, NULL) < 0)
         abort();
     for (size_t i = 0; i < size; i += piece) {
-        tl_decode_arrival(d, 1 + (uint64_t)data[i] * data[i] * 10000000 * i);
+        tl_decode_set_arrival(d, 1 + (uint64_t)data[i] * data[i] * 10000000 * i);
         if (tl_decode_push(d, data + i, size - i < piece ? size - i : piece) < 0)
             abort();
-        if (data[i] == 0xfe && tl_decode_lost(d, data[i / 2]) < 0)
+        if (data[i] == 0xfe && tl_decode_skip(d, data[i / 2]) < 0)
             abort();
     }
     if (tl_decode_finish(d) < 0 || tl_callstack_finish(&s->calls) < 0 ||

@@ -91,21 +91,21 @@ static void answer(struct world *w, uint8_t peer, uint8_t subnet, uint8_t module
     static const uint16_t flags[] = {0x2000, 0x3000, 0x3800, 0x3c00};
     const uint16_t words[] = {TL_OSD_HOST_SELF, (uint16_t)(subnet << 10 | module), flags[kind % 4],
                               value};
-    const struct tl_osd_frame frames[] = {{(const uint8_t *)"D", 1},
-                                          {(const uint8_t *)words, kind % 4 ? 6 : 8}};
+    const struct tl_bytes frames[] = {{(const uint8_t *)"D", 1},
+                                      {(const uint8_t *)words, kind % 4 ? 6 : 8}};
     check(tl_osd_ctl_message(w->ctl, (struct tl_bytes){&peer, 1}, peer, frames, 2, w->now) ==
           TL_OK);
 }
 
 static void message(struct world *w, uint8_t peer, const uint8_t *p, size_t n, bool more)
 {
-    struct tl_osd_frame frames[3];
+    struct tl_bytes frames[3];
     size_t k = 0;
     const size_t first = n ? 1 : 0;
-    frames[k++] = (struct tl_osd_frame){p, first};
-    frames[k++] = (struct tl_osd_frame){p + first, n - first};
+    frames[k++] = (struct tl_bytes){p, first};
+    frames[k++] = (struct tl_bytes){p + first, n - first};
     if (more)
-        frames[k++] = (struct tl_osd_frame){p, n};
+        frames[k++] = (struct tl_bytes){p, n};
     check(tl_osd_ctl_message(w->ctl, (struct tl_bytes){&peer, 1}, peer, frames, n ? k : 0,
                              w->now) == TL_OK);
 }

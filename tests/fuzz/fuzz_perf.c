@@ -52,7 +52,7 @@ static struct tl_image *make_image(void)
     struct tl_image *image;
     require(tl_image_new(&image) == TL_OK);
     for (size_t i = 0; i < 2; i++) {
-        tl_image_during(image, spans[i]);
+        tl_image_set_period(image, spans[i]);
         require(tl_image_add_bytes(image, 0x1000, (struct tl_bytes){code, 32 << i}, TL_SPACE_ANY,
                                    NULL, NULL) == TL_OK);
     }

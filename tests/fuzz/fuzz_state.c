@@ -49,7 +49,7 @@ static struct tl_decode *begin(const struct tl_setup *setup, struct tl_buf *text
     struct tl_fail fail = {0};
     struct tl_decode *d;
     require(tl_decode_new(&d, setup, image(), &sink, &fail) == 0);
-    tl_decode_paths(d);
+    tl_decode_allow_paths(d);
     return d;
 }
 
@@ -76,7 +76,7 @@ static void go_on(const struct tl_setup *setup, const uint8_t *p, size_t n, stru
     struct tl_buf text = {0};
     struct tl_bytes capture = {p, n};
     struct tl_decode *d = begin(setup, &text);
-    tl_decode_again(d, read_again, &capture);
+    tl_decode_set_reader(d, read_again, &capture);
     const int r = tl_decode_load(d, saved);
     require(r == TL_OK || (changed && (r == TL_BAD || r == TL_UNSUPPORTED)));
     if (r == TL_OK) {

@@ -34,9 +34,9 @@ static inline struct tl_decode *begin(const struct run *run, struct log *log)
     log->paths = run->paths;
     assert_int_equal(tl_decode_new(&d, run->setup, run->image, &sink, &fail), TL_OK);
     if (run->paths)
-        tl_decode_paths(d);
-    tl_decode_again(d, read_again, (void *)(uintptr_t)run);
-    assert_int_equal(tl_decode_crew(d, run->crew), TL_OK);
+        tl_decode_allow_paths(d);
+    tl_decode_set_reader(d, read_again, (void *)(uintptr_t)run);
+    assert_int_equal(tl_decode_set_crew(d, run->crew), TL_OK);
     return d;
 }
 
@@ -49,7 +49,7 @@ static inline size_t piece(struct tl_sim_rng *rng, const struct run *run, size_t
 
 static inline void push_piece(struct tl_decode *d, const struct run *run, size_t at, size_t n)
 {
-    tl_decode_arrival(d, run->ns ? 1 + run->ns * (at + n) : 0);
+    tl_decode_set_arrival(d, run->ns ? 1 + run->ns * (at + n) : 0);
     assert_int_equal(tl_decode_push(d, run->in.p + at, n), TL_OK);
     assert_int_equal(tl_decode_flush(d), TL_OK);
 }

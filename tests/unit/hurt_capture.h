@@ -189,7 +189,7 @@ static inline void decode_by(unsigned threads, const struct capture *c, const ui
     if (tl_decode_new(&d, &c->setup, c->image, &sink, &fail) < 0)
         fail_msg("%s", fail.text);
     assert_int_equal(tl_crew_new(&crew, threads), TL_OK);
-    assert_int_equal(tl_decode_crew(d, crew), TL_OK);
+    assert_int_equal(tl_decode_set_crew(d, crew), TL_OK);
     for (size_t at = 0; at < n; at += chunk)
         assert_int_equal(tl_decode_push(d, p + at, n - at < chunk ? n - at : chunk), TL_OK);
     assert_int_equal(tl_decode_finish(d), TL_OK);

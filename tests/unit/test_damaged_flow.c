@@ -92,7 +92,7 @@ static void decode(const struct hurt *h, const struct tl_image *image, bool pack
     if (tl_decode_new(&d, &h->setup, image, &sink, &fail) < 0)
         fail_msg("%s: %s", h->format, fail.text);
     if (paths)
-        tl_decode_paths(d);
+        tl_decode_allow_paths(d);
     int rc = tl_decode_push(d, h->trace.p, h->trace.n);
     if (rc == TL_OK)
         rc = tl_decode_finish(d);

@@ -68,7 +68,7 @@ static struct heard decode(const struct hurt *h, const struct tl_image *image, s
     const struct tl_decode_sink sink = {.context = &heard, .items = on_items, .loss = on_loss};
     struct tl_decode *d;
     assert_int_equal(tl_decode_new(&d, &h->setup, image, &sink, NULL), TL_OK);
-    tl_decode_paths(d);
+    tl_decode_allow_paths(d);
     for (size_t at = 0; at < h->trace.n; at += piece)
         assert_int_equal(
             tl_decode_push(d, h->trace.p + at, h->trace.n - at < piece ? h->trace.n - at : piece),

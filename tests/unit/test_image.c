@@ -195,7 +195,7 @@ static void changes_as_plain_arrays_do(void **state)
             for (size_t t = span.from; t < (span.until ? span.until : TIMES) && t < TIMES; t++)
                 memcpy(plain[whose][t] + at, bytes, n);
             assert_int_equal(tl_image_bind(image, &contexts[whose]), TL_OK);
-            tl_image_during(image, span);
+            tl_image_set_period(image, span);
             assert_int_equal(tl_image_add_bytes(image, 1000 + at, (struct tl_bytes){bytes, n},
                                                 TL_SPACE_ANY, NULL, NULL),
                              TL_OK);
@@ -238,7 +238,7 @@ static void parts_are_kept_once(void **state)
     assert_int_equal(tl_image_add_again(image, 100, TL_SPACE_ANY, "f", 8, 4, &fail), TL_NOTFOUND);
     assert_int_equal(tl_image_add_part(image, 100, bytes, TL_SPACE_ANY, "f", 8, 4, &fail), TL_OK);
     assert_int_equal(tl_image_bind(image, &p1), TL_OK);
-    tl_image_during(image, (struct tl_image_span){50, 0});
+    tl_image_set_period(image, (struct tl_image_span){50, 0});
     assert_int_equal(tl_image_add_again(image, 200, TL_SPACE_ANY, "f", 8, 4, &fail), TL_OK);
     assert_int_equal(tl_image_add_again(image, 300, TL_SPACE_ANY, "f", 7, 4, &fail), TL_NOTFOUND);
     assert_int_equal(tl_image_add_again(image, 300, TL_SPACE_ANY, "f", 8, 3, &fail), TL_NOTFOUND);
@@ -477,7 +477,7 @@ static void symbols_have_their_time(void **state)
     size_t n;
     assert_int_equal(tl_image_new(&image), TL_OK);
     for (size_t i = 0; i < 3; i++) {
-        tl_image_during(image, files[i].span);
+        tl_image_set_period(image, files[i].span);
         add_elf(image, files[i].letter, TL_SPACE_ANY);
     }
     assert_int_equal(tl_image_freeze(image), TL_OK);

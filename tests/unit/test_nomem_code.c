@@ -138,7 +138,7 @@ static int begin_perf(struct recording *c, const struct tl_setup *setup, struct 
     struct tl_fail fail = {0};
     const int rc = tl_decode_new(d, setup, NULL, &sink, &fail);
     if (rc == TL_OK)
-        tl_decode_again(*d, read_again, c);
+        tl_decode_set_reader(*d, read_again, c);
     return rc;
 }
 

@@ -117,7 +117,7 @@ static int fill_over_time(struct tl_image *image)
         const struct tl_image_context process = {.has_context_id = true, .context_id = i % 2};
         const struct tl_image_span span = {10 * (uint64_t)i, 10 * (uint64_t)i + 25};
         rc = tl_image_bind(image, &process);
-        tl_image_during(image, span);
+        tl_image_set_period(image, span);
         if (rc == TL_OK)
             rc =
                 tl_image_add_bytes(image, 0x1000 + 16 * (i % 9),
@@ -298,10 +298,10 @@ static int begin(const struct capture *c, struct tl_decode **d, struct sink *s,
     if (rc < 0)
         return rc;
     if (c->paths)
-        tl_decode_paths(*d);
+        tl_decode_allow_paths(*d);
     if (c->coded)
-        tl_decode_code(*d, tl_item_text_insn);
-    return crew ? tl_decode_crew(*d, crew) : TL_OK;
+        tl_decode_set_code(*d, tl_item_text_insn);
+    return crew ? tl_decode_set_crew(*d, crew) : TL_OK;
 }
 
 /* Save the decode, and continue with another one. */

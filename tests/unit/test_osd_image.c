@@ -321,7 +321,7 @@ static void test_code_that_changes(void **state)
     fill_code(code);
     assert_int_equal(tl_image_new(&image), TL_OK);
     for (unsigned i = 0; i < 2; i++) {
-        tl_image_during(image, spans[i]);
+        tl_image_set_period(image, spans[i]);
         tl_put_le16(code, i ? 0x9502 : 0x00ef);
         tl_put_le16(code + 2, i ? 0x0001 : 0x0400);
         assert_int_equal(tl_image_add_bytes(image, BASE, (struct tl_bytes){code, sizeof code},

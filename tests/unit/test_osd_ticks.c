@@ -117,7 +117,7 @@ static void decode(uint64_t hz, bool arrives, unsigned chunk, struct times *out)
     const uint64_t start = UINT64_C(1700000000) * 1000000000;
     for (size_t at = 0; at < e.out.n; at += chunk) {
         if (arrives)
-            tl_decode_arrival(d, start + (at < pause ? 0 : 5 * WRAP * 10)); /* 100 MHz: 10 ns */
+            tl_decode_set_arrival(d, start + (at < pause ? 0 : 5 * WRAP * 10)); /* 100 MHz: 10 ns */
         assert_int_equal(
             tl_decode_push(d, e.out.p + at, e.out.n - at < chunk ? e.out.n - at : chunk), TL_OK);
     }

@@ -428,7 +428,7 @@ static void open_world(struct world *w)
 static void exchange(struct world *w, const char *who, int connection, const char *type,
                      const void *payload, size_t n, const char *expected)
 {
-    const struct tl_osd_frame frames[] = {{(const uint8_t *)type, strlen(type)}, {payload, n}};
+    const struct tl_bytes frames[] = {{(const uint8_t *)type, strlen(type)}, {payload, n}};
     w->sent[0] = 0;
     assert_int_equal(tl_osd_ctl_message(w->ctl, (struct tl_bytes){(const uint8_t *)who, 1},
                                         connection, frames, 2, 0),

@@ -199,9 +199,9 @@ static int decode(const struct world *w, unsigned threads, uint64_t room, struct
     struct tl_crew_work work = {.piece = help_pack, .context = o.pool};
     assert_int_equal(tl_crew_new(&crew, threads), TL_OK);
     assert_int_equal(tl_decode_new(&d, &w->setup, w->image, &sink, NULL), TL_OK);
-    tl_decode_paths(d);
-    tl_decode_code(d, tl_stf_block_code);
-    assert_int_equal(tl_decode_crew(d, crew), TL_OK);
+    tl_decode_allow_paths(d);
+    tl_decode_set_code(d, tl_stf_block_code);
+    assert_int_equal(tl_decode_set_crew(d, crew), TL_OK);
     if (threads > 1)
         assert_int_equal(tl_crew_offer(crew, &work), TL_OK);
     int rc = TL_OK;

@@ -166,7 +166,7 @@ static void program_that_changes_in_time(void **state)
     struct tl_image *image;
     struct made m;
     assert_int_equal(tl_image_new(&image), TL_OK);
-    tl_image_during(image, (struct tl_image_span){.from = CHANGES});
+    tl_image_set_period(image, (struct tl_image_span){.from = CHANGES});
     assert_int_equal(tl_image_add_bytes(image, 0x1000, (struct tl_bytes){code, sizeof code},
                                         TL_SPACE_ANY, NULL, NULL),
                      TL_OK);

@@ -140,9 +140,9 @@ static uint64_t write_and_check(const struct tl_setup *setup, const struct tl_im
     assert_int_equal(tl_stf_flow_new(&w.flow, &options, NULL), TL_OK);
     assert_int_equal(tl_decode_new(&d, setup, image, &sink, &fail), TL_OK);
     if (round % 4 < 2)
-        tl_decode_code(d, tl_stf_block_code);
+        tl_decode_set_code(d, tl_stf_block_code);
     if (round % 3 > 0)
-        tl_decode_paths(d);
+        tl_decode_allow_paths(d);
     assert_int_equal(tl_decode_push(d, trace.p, trace.n), TL_OK);
     assert_int_equal(tl_decode_finish(d), TL_OK);
     tl_decode_free(d);

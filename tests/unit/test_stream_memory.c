@@ -80,10 +80,10 @@ static int decode_pipe(const struct world *w, int fd, unsigned threads, bool ima
     uint8_t *const piece = malloc(TL_DECODE_PUSH);
     if (!piece || (image && tl_stf_flow_new(&r.flow, &options, NULL) < 0) ||
         tl_decode_new(&d, &w->setup, image ? w->image : NULL, &sink, &fail) < 0 ||
-        tl_crew_new(&crew, threads) < 0 || tl_decode_crew(d, crew) < 0)
+        tl_crew_new(&crew, threads) < 0 || tl_decode_set_crew(d, crew) < 0)
         return 1;
-    tl_decode_paths(d);
-    tl_decode_code(d, tl_stf_block_code);
+    tl_decode_allow_paths(d);
+    tl_decode_set_code(d, tl_stf_block_code);
     for (size_t n = 0;;) {
         const ssize_t got = read(fd, piece + n, TL_DECODE_PUSH - n);
         if (got < 0)

@@ -473,7 +473,7 @@ static void code_changes_at_its_time(void **state)
         uint8_t bytes[16];
         for (unsigned k = 0; k < 4; k++)
             tl_put_le32(bytes + 4 * k, codes[i][k]);
-        tl_image_during(w.image, spans[i]);
+        tl_image_set_period(w.image, spans[i]);
         assert_int_equal(tl_image_add_bytes(w.image, BASE, (struct tl_bytes){bytes, 16},
                                             TL_SPACE_ANY, NULL, NULL),
                          TL_OK);

@@ -6,7 +6,7 @@
  * The records of the last instruction are held back until it is known where the flow continues
  * (INST_PC_TARGET and EVENT precede the instruction's closing record); all others are final
  * immediately. Blocks are copied: block->coded holds the output of tl_stf_close_insn() for each
- * instruction (tl_decode_code()); for blocks without it, it is computed each time. Blocks with
+ * instruction (tl_decode_set_code()); for blocks without it, it is computed each time. Blocks with
  * `whole` include all records of their groups (stf/flow/flow_groups.h), which also contain what
  * other items report: those items then only affect the next header.
  *

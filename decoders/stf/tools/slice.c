@@ -194,7 +194,7 @@ static int remember_group(struct tl_stf_slicer *s, bool all)
 }
 
 /* The first group is complete: write the header, then its records with the state inserted. */
-static int begin(struct tl_stf_slicer *s, uint64_t pc, struct tl_fail *fail)
+static int begin_slice(struct tl_stf_slicer *s, uint64_t pc, struct tl_fail *fail)
 {
     int result = remember_group(s, false);
     if (tl_stf_regstate_any(s->known->regs))
@@ -244,7 +244,7 @@ static int close_group(struct tl_stf_slicer *s, const struct tl_stf_record *reco
     if (!s->begun) {
         if (tl_stf_record_encode(&s->layout, record, &s->group) < 0)
             return tl_fail_set(fail, TL_NOMEM, "out of memory");
-        result = begin(s, tl_stf_pc_add(&before, record), fail);
+        result = begin_slice(s, tl_stf_pc_add(&before, record), fail);
     } else {
         result = put(s, record, fail);
     }
