@@ -11,7 +11,7 @@
 
 #define COUNT(a) ((int)(sizeof(a) / sizeof *(a)))
 
-#define NAMED    1024 /* addresses whose function is remembered */
+#define NAMED 1024 /* addresses whose function is remembered */
 
 /* ---- instructions ---------------------------------------------------------------------------- */
 
