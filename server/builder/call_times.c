@@ -70,16 +70,27 @@ static uint32_t function_of(const struct tl_call_times *t, uint32_t path)
     return t->counts->tree.nodes[path].function;
 }
 
-void tl_call_times_report(struct tl_call_times *t)
+/* Report the paths that took time, or those that took none. */
+static void report_paths(struct tl_call_times *t, bool took)
 {
     for (size_t i = 0; i < t->n_ran && t->sink; i++) {
         const struct tl_ran_path *const ran = &t->ran[i];
         struct tl_call_path *const known = &t->counts->known[ran->path];
         const uint64_t time = known->time - known->reported;
+        if ((time > 0) != took)
+            continue;
         known->reported = known->time;
         (void)report(t, TL_TIMED_RUN, function_of(t, ran->path), ran->depth, t->position,
                      t->reported_time + time);
     }
+}
+
+/* All joined spans begin before the limit: those without time come first, so that none is told at
+ * the limit itself. So it does not matter when they are reported. */
+void tl_call_times_report(struct tl_call_times *t)
+{
+    report_paths(t, false);
+    report_paths(t, true);
     t->n_ran = 0;
     t->round++;
     t->reported = t->position;
@@ -98,10 +109,11 @@ static __attribute__((noinline)) void note_path(struct tl_call_times *t, uint32_
     known->round = t->round;
 }
 
-/* Are spans that end at this time not to be joined to those before? */
-static inline bool is_apart(const struct tl_call_times *t, uint64_t time)
+/* Is a span not to be joined to those before? What begins at the limit is behind it, even if it
+ * takes no time. */
+static inline bool is_apart(const struct tl_call_times *t, uint64_t begin, uint64_t end)
 {
-    return t->sink && (!t->limit || time > *t->limit);
+    return t->sink && (!t->limit || begin >= *t->limit || end > *t->limit);
 }
 
 /* The innermost frame ran until here, and is reported by itself. */
@@ -124,7 +136,7 @@ static inline void run_until(struct tl_call_times *t, uint64_t position, uint64_
     struct tl_call_path *const known = &t->counts->known[t->path];
     if (position == t->position && time == t->time)
         return;
-    if (is_apart(t, time)) {
+    if (is_apart(t, t->time, time)) {
         run_apart(t, position, time);
         return;
     }
@@ -191,7 +203,7 @@ static inline int pass_leaf(struct tl_call_times *t, const struct tl_call_event 
     const uint64_t position = event->at >> 2, end = position + event->detail;
     const uint64_t time = tl_time_in(segment, position), end_time = tl_time_in(segment, end);
     struct tl_call_path *const known = &t->counts->known[event->path];
-    if (is_apart(t, end_time))
+    if (is_apart(t, time, end_time))
         return TL_AGAIN;
     run_until(t, position, time);
     if (known->round != t->round)

@@ -386,9 +386,10 @@ static int pass_gap(struct tl_indexer *ix, const struct tl_item *item, uint64_t 
                     struct window *w)
 {
     const struct tl_block *const left = w->last ? tl_path_block(w->last) : NULL;
-    if (left && tl_path_taken(w->last) && tl_code_is_direct(left))
+    const bool counts = !ix->shard->replayed; /* otherwise no block has a count to be corrected */
+    if (counts && left && tl_path_taken(w->last) && tl_code_is_direct(left))
         ix->blocks[left->number % TL_INDEXER_BLOCKS].ran -= 1u << 16; /* to where is unknown */
-    else if (w->insns == 0)
+    else if (counts && w->insns == 0)
         tl_code_counter_stop(&ix->shard->coder);
     w->last = 0;
     ix->now.offset = item->offset;
