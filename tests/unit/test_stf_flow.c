@@ -96,6 +96,10 @@ static uint64_t some_pc(const struct world *w, uint64_t *seed)
 
 static const char *const names[] = {"irq", "data-fault", "a-name-of-more-than-eight-bytes", "x"};
 
+/* Of all decoders that tell software trace. */
+static const char *const sources[] = {"itm", "stm", "osd-stm", "uart", "uart-in", "ite", "ptwrite"};
+static const uint8_t payload[] = {1, 2, 3, 4, 5, 6, 7, 8};
+
 /* Add an item that may occur between two blocks. Returns whether it interrupts the flow. */
 static bool add_between(struct script *s, const struct world *w, uint64_t next, bool comments,
                         uint64_t *seed)
@@ -137,6 +141,14 @@ static bool add_between(struct script *s, const struct world *w, uint64_t next, 
     case 6:
         if (comments)
             add(s, TL_ITEM_TIME)->value = rng_next(seed);
+        break;
+    case 7:
+        if (comments) {
+            struct tl_item *const software = add(s, TL_ITEM_SOFTWARE);
+            software->name = sources[rng_next(seed) % (sizeof sources / sizeof *sources)];
+            software->data = payload;
+            software->n = 1 + rng_next(seed) % sizeof payload;
+        }
         break;
     default:
         break;

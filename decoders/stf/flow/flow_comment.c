@@ -68,7 +68,8 @@ static bool parse_gap(struct tl_bytes line, struct tl_item *out)
 /* Source names for items, in static storage. */
 static const char *source_name(struct tl_bytes w)
 {
-    static const char *const names[] = {"itm", "stm", "osd-stm", "uart", "ite", "pt", "stf"};
+    static const char *const names[] = {"itm", "stm",     "osd-stm", "uart", "uart-in",
+                                        "ite", "ptwrite", "pt",      "stf"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         if (is(w, names[i]))
             return names[i];
