@@ -627,13 +627,12 @@ struct tracelake_table {
     const struct tracelake_column *columns;
     bool last, truncated; /* truncated, in the last batch: there are more rows */
 };
-/* Receives the rows in batches, at least one, which is borrowed. A result < 0 ends the question and
- * is returned. */
-typedef int tracelake_take_table(void *context, const struct tracelake_table *table);
-TRACELAKE_MUST_USE TRACELAKE_API int tracelake_sql(struct tracelake *lake,
-                                                   const struct tracelake_question *question,
-                                                   tracelake_take_table *take, void *context,
-                                                   struct tracelake_error *error);
+/* `take` receives the rows in batches, at least one, which is borrowed. A result < 0 of it ends the
+ * question and is returned. */
+TRACELAKE_MUST_USE TRACELAKE_API int
+tracelake_sql(struct tracelake *lake, const struct tracelake_question *question,
+              int (*take)(void *context, const struct tracelake_table *table), void *context,
+              struct tracelake_error *error);
 
 /* A range as a file: the pieces, concatenated, are one complete file of the format. */
 

@@ -11,7 +11,7 @@
 #include <string.h>
 
 struct taker {
-    tracelake_take_table *take;
+    int (*take)(void *context, const struct tracelake_table *table);
     void *context;
     struct tracelake_error *error;
 };
@@ -111,7 +111,8 @@ static int take(void *context, const void *message)
 }
 
 int tracelake_sql(struct tracelake *lake, const struct tracelake_question *question,
-                  tracelake_take_table *take_table, void *context, struct tracelake_error *error)
+                  int (*take_table)(void *context, const struct tracelake_table *table),
+                  void *context, struct tracelake_error *error)
 {
     Tracelake__V1__SqlRequest request = TRACELAKE__V1__SQL_REQUEST__INIT;
     struct taker taker = {take_table, context, error};

@@ -218,22 +218,24 @@ static int drop_finest(struct tl_time_buckets *tb)
     return r;
 }
 
-/* Is there no room for buckets up to the one of this time? */
-static bool is_full(const struct tl_time_buckets *tb, uint64_t shown)
+/* Is there no room for the buckets from `begin`, or the open one, up to that of `shown`? */
+static bool is_full(const struct tl_time_buckets *tb, uint64_t begin, uint64_t shown)
 {
     const struct tl_time_open *const o = &tb->open[tb->finest];
     const uint64_t most = FIRST + (tb->position - tb->first) / TL_TIME_POSITIONS,
-                   number = shown >> 2 * tb->finest;
-    const uint64_t more = o->any && number > o->sums.number ? number - o->sums.number : 0;
+                   number = shown >> 2 * tb->finest,
+                   open = o->any ? o->sums.number : begin >> 2 * tb->finest;
+    const uint64_t more = number > open ? number - open : 0;
     return !tb->alone && tb->finest + 1 < TL_TIME_LEVELS &&
            (more > most || tb->closed[tb->finest].n + more > most);
 }
 
-static int make_room(struct tl_time_buckets *tb, uint64_t time)
+static int make_room(struct tl_time_buckets *tb, uint64_t time, uint64_t end_time)
 {
-    const uint64_t shown = tl_axis_shown(&tb->axis, time);
+    const uint64_t begin = tl_axis_shown(&tb->axis, time),
+                   shown = tl_axis_shown(&tb->axis, end_time);
     int r = TL_OK;
-    while (r >= 0 && is_full(tb, shown))
+    while (r >= 0 && is_full(tb, begin, shown))
         r = drop_finest(tb);
     return r;
 }
@@ -324,7 +326,7 @@ static void skip_to(struct tl_time_buckets *tb, uint64_t position)
 static int add_parts(struct tl_time_buckets *tb, const struct tl_timed_span *span, uint64_t time,
                      uint64_t end_time)
 {
-    int r = make_room(tb, end_time);
+    int r = make_room(tb, time, end_time);
     tb->missing = 0;
     do {
         if (r >= 0 && (!tb->open[tb->finest].any || time >= tb->limit))

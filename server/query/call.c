@@ -126,8 +126,8 @@ static int report_times(const struct tl_cut *cut, struct tl_call_info *out, stru
     int r = tl_timing_moment(cut, out->from, false, &from, fail);
     if (r == TL_OK)
         r = tl_timing_moment(cut, out->to, true, &to, fail);
-    if (r < 0 || r == TL_EOF)
-        return r < 0 ? r : TL_OK;
+    if (r != TL_OK)
+        return r == TL_EOF ? TL_OK : r; /* it has no times */
     const struct tl_duration bounds = tl_timing_duration(cut->lane, tl_timing_length(&from, &to));
     out->has_time = true;
     out->time_unit_ns = tl_lane_is_in_ns(cut->lane);

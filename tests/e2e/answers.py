@@ -218,7 +218,8 @@ def offered(lab):
         'token': ['list', '--tokens', lab.path('tokens')],
         'dump': [lab.path('a.zstf')], 'check': [lab.path('a.zstf')],
         'slice': [lab.path('a.zstf'), '--insn', '0:10', '-o', lab.path('b.zstf')],
-        'simpoints': ['sim/cs.10', '--interval', '1000'], 'sql': ['sim', 'SELECT 1 AS one'], 'rm': ['more'],
+        'simpoints': ['sim/cs.10', '--interval', '1000'], 'sql': ['sim', 'SELECT 1 AS one'],
+        'functions': ['sim/cs.10'], 'calls': ['sim/cs.10', 'mac_block'], 'interrupts': ['sim/cs.10'], 'gaps': ['sim/cs.10'], 'rm': ['more'],
         'store': ['copy', lab.data, lab.path('other')],
     }
     lab.run('token', 'add', '--tokens', lab.path('tokens'), '--role', 'push', '--name', 'bench3')

@@ -321,12 +321,36 @@ static void too_many_functions_lose_little(void **state)
     tl_time_bucket_fini(&all);
 }
 
+/* A shard's first span may be longer than anything else in it. */
+static void long_spans_have_few_buckets(void **state)
+{
+    const struct tl_axis axis = {0};
+    struct tl_time_buckets *const tb = calloc(1, sizeof *tb);
+    struct tl_time_pyramid out = {0};
+    (void)state;
+    assert_non_null(tb);
+    tl_time_buckets_init(tb, &axis);
+    tl_time_buckets_span(tb, &(struct tl_timed_span){.time = 100,
+                                                     .end_time = UINT64_C(1) << 50,
+                                                     .end = 2,
+                                                     .function = TL_NO_FUNCTION,
+                                                     .kind = TL_TIMED_RUN});
+    tl_time_buckets_take(tb, &out);
+    assert_true(out.n > 0 && out.levels[0].n <= 32);
+    uint64_t ticks = 0;
+    for (size_t i = 0; i < out.levels[0].n; i++)
+        ticks += out.levels[0].p[i].ticks[TL_TIMED_RUN];
+    assert_true(ticks == (UINT64_C(1) << 50) - 100);
+    tl_time_pyramid_fini(&out);
+    tl_time_buckets_fini(tb);
+    free(tb);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_levels_are_right),
-        cmocka_unit_test(snapshots_make_no_difference),
-        cmocka_unit_test(items_are_counted_once),
+        cmocka_unit_test(long_spans_have_few_buckets),    cmocka_unit_test(all_levels_are_right),
+        cmocka_unit_test(snapshots_make_no_difference),   cmocka_unit_test(items_are_counted_once),
         cmocka_unit_test(too_many_functions_lose_little),
     };
     begin_random();
