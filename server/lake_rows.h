@@ -21,6 +21,13 @@ enum tl_trace_state {
     TL_TRACE_FAILED    /* decoding stopped for the reason in `message`. The raw bytes are kept */
 };
 
+/* "live", "decoding" …: as users see a state. */
+static inline const char *tl_trace_state_name(unsigned state)
+{
+    static const char *const names[] = {"live", "decoding", "sealed", "failed"};
+    return state <= TL_TRACE_FAILED ? names[state] : "failed";
+}
+
 /* A place in the list of all traces (newest first, those of the same time by name): right after the
  * trace with this name and creation time. */
 struct tl_trace_place {

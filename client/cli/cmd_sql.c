@@ -3,6 +3,7 @@
  * `tracelake sql`: a question in SQL. Rows are printed as they come: aligned by the batch that they
  * are in, or as CSV, or as a JSON object in each line.
  */
+#include "base/csv.h"
 #include "cli/cli.h"
 #include "terminal/plain.h"
 #include "terminal/progress.h"
@@ -84,51 +85,25 @@ static void print_aligned(const struct tracelake_table *t, bool head)
 
 /* ---- CSV and JSON ---------------------------------------------------------------------------- */
 
-static void print_quoted(const char *text)
+static char end_of(const struct tracelake_table *t, size_t column)
 {
-    if (!strpbrk(text, ",\"\r\n")) {
-        fputs(text, stdout);
-        return;
-    }
-    putchar('"');
-    for (; *text; text++) {
-        if (*text == '"')
-            putchar('"');
-        putchar(*text);
-    }
-    putchar('"');
+    return column + 1 < t->n_columns ? ',' : '\n';
 }
 
-static void print_csv(const struct tracelake_table *t, bool head)
+static int print_csv(const struct tracelake_table *t, bool head)
 {
     char number[CELL];
-    for (size_t i = 0; head && i < t->n_columns; i++) {
-        fputs(i ? "," : "", stdout);
-        print_quoted(t->columns[i].name);
-    }
-    fputs(head ? "\r\n" : "", stdout);
-    for (size_t row = 0; row < t->n_rows; row++) {
-        for (size_t i = 0; i < t->n_columns; i++) {
-            fputs(i ? "," : "", stdout);
-            print_quoted(text_of(&t->columns[i], row, number));
-        }
-        fputs("\r\n", stdout);
-    }
-}
-
-static void print_json_text(const char *text)
-{
-    putchar('"');
-    for (; *text; text++) {
-        const unsigned char c = (unsigned char)*text;
-        if (c == '"' || c == '\\')
-            printf("\\%c", c);
-        else if (c < 0x20)
-            printf("\\u%04x", c);
-        else
-            putchar(c);
-    }
-    putchar('"');
+    struct tl_buf out = {0};
+    int r = TL_OK;
+    for (size_t i = 0; head && i < t->n_columns && r >= 0; i++)
+        r = tl_csv_field(&out, t->columns[i].name, end_of(t, i));
+    for (size_t row = 0; row < t->n_rows; row++)
+        for (size_t i = 0; i < t->n_columns && r >= 0; i++)
+            r = tl_csv_field(&out, text_of(&t->columns[i], row, number), end_of(t, i));
+    if (r >= 0 && out.n > 0)
+        fwrite(out.p, 1, out.n, stdout);
+    tl_buf_fini(&out);
+    return r < 0 ? TRACELAKE_NOMEM : TRACELAKE_OK;
 }
 
 static void print_json(const struct tracelake_table *t)
@@ -138,12 +113,12 @@ static void print_json(const struct tracelake_table *t)
         for (size_t i = 0; i < t->n_columns; i++) {
             const struct tracelake_column *const c = &t->columns[i];
             fputs(i ? "," : "{", stdout);
-            print_json_text(c->name);
+            tl_print_json_text(c->name);
             putchar(':');
             if (c->nulls[row])
                 fputs("null", stdout);
             else if (c->kind == TRACELAKE_TEXTS)
-                print_json_text(c->texts[row]);
+                tl_print_json_text(c->texts[row]);
             else
                 fputs(text_of(c, row, number), stdout);
         }
@@ -160,14 +135,15 @@ static int print_table(void *context, const struct tracelake_table *t)
     if (head)
         tl_progress_end();
     out->begun = true;
+    int r = TRACELAKE_OK;
     if (out->options->csv)
-        print_csv(t, head);
+        r = print_csv(t, head);
     else if (out->options->json)
         print_json(t);
     else
         print_aligned(t, head);
     out->truncated = t->truncated;
-    return ferror(stdout) ? TRACELAKE_IO : TRACELAKE_OK;
+    return ferror(stdout) ? TRACELAKE_IO : r;
 }
 
 static int ask(const struct options *o, const char *trace, const char *text)

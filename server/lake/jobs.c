@@ -53,12 +53,12 @@ static bool is_live(struct tl_trace *trace)
 /* The queue has the live ones first. */
 static void enqueue_locked(struct tl_lake *lake, struct tl_trace *trace)
 {
-    struct tl_trace **p = lake->last_job;
     trace->queued = true;
     if (trace->running)
         return; /* its thread checks `queued` when it is done */
     trace->live = is_live(trace);
-    for (p = trace->live ? &lake->jobs : p; *p && (*p)->live;)
+    struct tl_trace **p = trace->live ? &lake->jobs : lake->last_job;
+    while (*p && (*p)->live)
         p = &(*p)->next_job;
     trace->next_job = *p;
     *p = tl_trace_get(trace);

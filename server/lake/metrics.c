@@ -159,12 +159,12 @@ int tl_lake_metrics(struct tl_lake *lake, struct tl_buf *out)
         {"min_free_bytes", "Free bytes below which no more trace is taken.",
          atomic_load(&lake->min_free)},
     };
-    static const char *const names[] = {"live", "decoding", "sealed", "failed"};
     r = tl_metrics_add(out, metrics, sizeof(metrics) / sizeof(*metrics));
     if (r >= 0)
         r = tl_metric_begin(out, "traces", "Traces by state.");
-    for (size_t i = 0; i < 4 && r >= 0; i++)
-        r = tl_metric_sample(out, "traces", at_least_0(all.states[i]), "state=\"%s\"", names[i]);
+    for (unsigned i = 0; i <= TL_TRACE_FAILED && r >= 0; i++)
+        r = tl_metric_sample(out, "traces", at_least_0(all.states[i]), "state=\"%s\"",
+                             tl_trace_state_name(i));
     if (r >= 0)
         r = tl_histogram_begin(out, "spool_commit_seconds",
                                "Writing and syncing what pushes had brought.");

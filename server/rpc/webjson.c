@@ -152,16 +152,10 @@ static bool add_tile_base(cJSON *trace)
     return o && tl_webjson_u64(o, "insn", 0) && tl_webjson_u64(o, "time", 0);
 }
 
-static const char *state_name(uint8_t state)
-{
-    static const char *const names[] = {"live", "decoding", "sealed", "failed"};
-    return state < sizeof names / sizeof *names ? names[state] : "failed";
-}
-
 static bool fill_trace(cJSON *o, const struct tl_trace_row *row)
 {
     if (!(tl_webjson_text(o, "id", row->id) && tl_webjson_text(o, "rig", row->rig) &&
-          tl_webjson_text(o, "state", state_name(row->state)) &&
+          tl_webjson_text(o, "state", tl_trace_state_name(row->state)) &&
           tl_webjson_text(o, "format", row->format) &&
           tl_webjson_i64(o, "created_ns", row->created_ns) &&
           tl_webjson_i64(o, "updated_ns", row->updated_ns) &&

@@ -15,12 +15,6 @@ static void go_to(struct tl_cursor *c, size_t n)
     c->end = (uint64_t)c->row >= n;
 }
 
-static const char *state_name(uint8_t state)
-{
-    static const char *const names[] = {"live", "decoding", "sealed", "failed"};
-    return names[state];
-}
-
 /* ---- traces and streams ---------------------------------------------------------------------- */
 
 struct rows {
@@ -90,7 +84,7 @@ static void trace_column(struct tl_cursor *c, sqlite3_context *context, int colu
         tl_column_text(context, row->format);
         break;
     case 3:
-        tl_column_text(context, state_name(row->state));
+        tl_column_text(context, tl_trace_state_name(row->state));
         break;
     case 4:
         sqlite3_result_int64(context, row->created_ns);

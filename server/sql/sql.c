@@ -82,12 +82,10 @@ static int look_at_limits(void *context)
 /* A table is connected when it is first used, which the authorizer would refuse. */
 static int connect_tables(sqlite3 *db)
 {
-    static const char *const tables[TL_TABLES] = {"trace", "stream", "function", "note", "insn",
-                                                  "event", "gap",    "log",      "call"};
     for (size_t i = 0; i < TL_TABLES; i++) {
         sqlite3_stmt *s = NULL;
         char sql[64] = "SELECT 1 FROM ";
-        const int r = sqlite3_prepare_v2(db, strcat(sql, tables[i]), -1, &s, NULL);
+        const int r = sqlite3_prepare_v2(db, strcat(sql, tl_tables[i]->name), -1, &s, NULL);
         sqlite3_finalize(s);
         if (r != SQLITE_OK)
             return TL_NOMEM;

@@ -316,18 +316,19 @@ static const sqlite3_module functions = {
     .xRowid = get_row,
 };
 
+const struct tl_table *const tl_tables[TL_TABLES] = {
+    &tl_trace_table, &tl_stream_table, &tl_function_table, &tl_note_table, &tl_insn_table,
+    &tl_event_table, &tl_gap_table,    &tl_log_table,      &tl_call_table};
+
 int tl_tables_add(sqlite3 *db, struct tl_asking *asking)
 {
-    static const struct tl_table *const tables[TL_TABLES] = {
-        &tl_trace_table, &tl_stream_table, &tl_function_table, &tl_note_table, &tl_insn_table,
-        &tl_event_table, &tl_gap_table,    &tl_log_table,      &tl_call_table};
     for (size_t i = 0; i < TL_TABLES; i++) {
         struct offer *const offer = malloc(sizeof *offer);
         if (!offer)
             return TL_NOMEM;
-        *offer = (struct offer){tables[i], asking};
+        *offer = (struct offer){tl_tables[i], asking};
         /* It frees the offer, also if it fails. */
-        if (sqlite3_create_module_v2(db, tables[i]->name, &functions, offer, free) != SQLITE_OK)
+        if (sqlite3_create_module_v2(db, tl_tables[i]->name, &functions, offer, free) != SQLITE_OK)
             return TL_NOMEM;
     }
     return TL_OK;

@@ -71,6 +71,7 @@ struct tl_table {
 };
 
 #define TL_TABLES 9
+extern const struct tl_table *const tl_tables[TL_TABLES];
 extern const struct tl_table tl_trace_table, tl_stream_table, tl_function_table, tl_note_table,
     tl_insn_table, tl_event_table, tl_gap_table, tl_log_table, tl_call_table;
 
