@@ -28,6 +28,7 @@ static struct tl_item quick[ITEMS], slow[ITEMS], paths[ITEMS];
 static uintptr_t steps[ITEMS];
 static bool marks;
 static bool apart;      /* blocks are given one by one, around all that copies */
+static bool resumed;    /* after each batch another writer goes on, from the state of the last one */
 static uint64_t marked; /* bytes */
 static bool holes;      /* a gap at every third block */
 static bool comments;   /* if false, an item without a record writes nothing, and a run of blocks
@@ -181,6 +182,22 @@ static int write_some(struct tl_stf_flow *flow, const struct tl_item *items, siz
     return apart ? rc : tl_stf_flow_items(flow, items, n, stop, at);
 }
 
+/* Replace the writer by another one that goes on where it stands. */
+static void hand_over(struct tl_stf_flow **flow, const struct tl_stf_flow_options *options)
+{
+    struct tl_buf saved = {0};
+    struct tl_state save = {.out = &saved};
+    tl_stf_flow_resume(*flow, &save);
+    assert_int_equal(save.rc, TL_OK);
+    tl_stf_flow_free(*flow);
+    assert_int_equal(tl_stf_flow_new(flow, options, NULL), TL_OK);
+    struct tl_state load = {.in = {saved.p, saved.n}};
+    tl_stf_flow_resume(*flow, &load);
+    assert_int_equal(load.rc, TL_OK);
+    assert_int_equal(load.in.n, 0);
+    tl_buf_fini(&saved);
+}
+
 /* Write all, in batches of up to `batch` items and chunks of `chunk` markers (0: no chunks). */
 static void write_all(const struct tl_item *items, size_t total, size_t batch, uint64_t chunk,
                       struct tl_buf *out)
@@ -210,6 +227,8 @@ static void write_all(const struct tl_item *items, size_t total, size_t batch, u
         tl_stf_flow_state(flow, &state);
         assert_int_equal(tl_buf_add(out, &state.pc, sizeof state.pc), TL_OK);
         assert_int_equal(tl_buf_add(out, &state.has_pc, sizeof state.has_pc), TL_OK);
+        if (resumed)
+            hand_over(&flow, &options);
         i += n;
     }
     assert_int_equal(tl_stf_flow_finish(flow), TL_OK);
@@ -280,6 +299,32 @@ static void same_marks(void **state)
     }
     marks = false;
     assert_true(marked > 100000);
+}
+
+/* Records and repeats are the same for a writer that goes on from the state of another one. */
+static void same_marks_resumed(void **state)
+{
+    (void)state;
+    marks = true;
+    for (unsigned round = 0; round < test_rounds(120); round++) {
+        struct tl_buf a = {0}, b = {0};
+        srand(3000 + round);
+        comments = round % 2;
+        holes = round / 2 % 2;
+        make_items();
+        const size_t n = make_paths(true), batch = 20 + (size_t)rand() % 300;
+        const uint64_t chunk = round % 4 ? 1 + (uint64_t)rand() % 50000 : 0;
+        const struct tl_item *const items = round % 3 ? paths : quick;
+        write_all(items, round % 3 ? n : ITEMS, batch, chunk, &a);
+        resumed = true;
+        write_all(items, round % 3 ? n : ITEMS, batch, chunk, &b);
+        resumed = false;
+        assert_int_equal(a.n, b.n);
+        assert_memory_equal(a.p, b.p, a.n);
+        tl_buf_fini(&a);
+        tl_buf_fini(&b);
+    }
+    marks = false;
 }
 
 static void unwanted_records(void **state)
@@ -407,6 +452,7 @@ static void unmapped_code_comes_back(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(same_records), cmocka_unit_test(same_marks),
+                                       cmocka_unit_test(same_marks_resumed),
                                        cmocka_unit_test(unwanted_records),
                                        cmocka_unit_test(points_together),
                                        cmocka_unit_test(unmapped_code_comes_back)};

@@ -175,6 +175,16 @@ static INLINE void add_mark(struct tl_stf_repeats *r, uint32_t at, uint32_t n, u
     r->marks[r->n_marks++] = (struct tl_stf_mark){at, n, back};
 }
 
+/*
+ * Does the last mark begin where these records do? It does if it was made for a step without a
+ * block's head, and has no bytes yet. Its first step with bytes is looked up like the first step of
+ * any mark, so that a loaded state, in which both look alike, finds the same from then on.
+ */
+static INLINE bool begins_mark(const struct tl_stf_repeats *r, uint32_t begin)
+{
+    return r->marks[r->n_marks - 1].at == begin;
+}
+
 /* The records of a step, `head` bytes of them of its own block, end at `end`; there is space. */
 static INLINE void add(struct tl_stf_repeats *r, uint64_t key, uint32_t end, uint32_t head)
 {
@@ -183,9 +193,12 @@ static INLINE void add(struct tl_stf_repeats *r, uint64_t key, uint32_t end, uin
     r->keys[i] = key;
     r->at[i + 1] = end;
     if (from && same(r->keys[from], key)) {
+        if (begins_mark(r, begin))
+            (void)pass(r, i, key, last);
+        else
+            r->turn = pass_by(r, i, key, last, r->turn);
         r->marks[r->n_marks - 1].n += end - begin;
         r->from = after(r, from, key);
-        r->turn = pass_by(r, i, key, last, r->turn);
         return;
     }
     const struct before before = pass(r, i, key, last);
@@ -284,7 +297,7 @@ const uintptr_t *tl_stf_repeats_copy(struct tl_stf_repeats *r, struct tl_stf_cur
         const bool noted = tl_stf_repeats_wanted(r);
         if (noted && from != r->at[r->n])
             add_others(r, begin, from, here.tail, here.tail_n, here.taken, here.odd);
-        if (noted && r->from) {
+        if (noted && r->from && !begins_mark(r, from)) {
             const uintptr_t *const first = step;
             step = follow(r, step, end);
             if (step > first) {
