@@ -1,16 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Questions in SQL, over RPC: batches of rows become Table messages, whose columns are sent as they
- * are.
+ * Questions in SQL. Over RPC batches of rows become Table messages, whose columns are sent as they
+ * are; over HTTP one object of bounded size, so that an error at the last row still has its status.
  */
+#include "base/bytes.h"
+#include "base/jsonout.h"
 #include "lake_sql.h"
 #include "rpc/rangejson.h"
 #include "rpc/scoped.h"
+#include "rpc/webapi.h"
+#include "rpc/webjson.h"
 
 #include "tracelake/v1/ranges.pb-c.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+static bool sees(void *viewer, const struct tl_trace_row *trace)
+{
+    const struct tl_scope *const scope = viewer;
+    return !scope || tl_scope_covers(scope, trace->rig, trace->labels);
+}
+
+/* ---- gRPC ------------------------------------------------------------------------------------ */
 
 struct answer {
     struct tl_call *call;
@@ -66,12 +78,6 @@ static int send_batch(void *context, const struct tl_sql_batch *batch)
     return tl_call_send(a->call, &table.base);
 }
 
-static bool sees(void *viewer, const struct tl_trace_row *trace)
-{
-    const struct tl_scope *const scope = viewer;
-    return !scope || tl_scope_covers(scope, trace->rig, trace->labels);
-}
-
 int tl_run_sql(struct tl_call *call, const void *message)
 {
     const Tracelake__V1__SqlRequest *const r = message;
@@ -86,5 +92,143 @@ int tl_run_sql(struct tl_call *call, const void *message)
         tl_lake_sql(tl_call_rpc(call)->lake, &request, send_batch, &answer, tl_call_fail(call));
     free(answer.columns);
     free(answer.places);
+    return rc;
+}
+
+/* ---- HTTP ------------------------------------------------------------------------------------ */
+
+#define MOST_BYTES (16u << 20) /* of rows in an answer */
+
+struct document {
+    struct tl_buf rows;
+    struct tl_jsonout json; /* of these */
+    size_t n_rows, n_columns;
+    char **names;
+    enum tl_sql_kind *kinds; /* the widest of all batches */
+    bool truncated;
+};
+
+/* Names and kinds of the columns, with each batch. */
+static int take_columns(struct document *d, const struct tl_sql_batch *batch)
+{
+    if (!d->names) {
+        d->n_columns = batch->n_columns;
+        d->names = calloc(d->n_columns + 1, sizeof *d->names);
+        d->kinds = calloc(d->n_columns + 1, sizeof *d->kinds);
+        if (!d->names || !d->kinds)
+            return TL_NOMEM;
+    }
+    for (size_t i = 0; i < d->n_columns; i++) {
+        if (!d->names[i] && !(d->names[i] = strdup(batch->columns[i].name)))
+            return TL_NOMEM;
+        if (batch->columns[i].kind > d->kinds[i])
+            d->kinds[i] = batch->columns[i].kind;
+    }
+    return TL_OK;
+}
+
+static void write_value(struct tl_jsonout *json, const struct tl_sql_column *c, size_t row)
+{
+    double real;
+    if (c->nulls && c->nulls[row / 8] >> row % 8 & 1) {
+        tl_jsonout_null(json);
+        return;
+    }
+    if (c->kind == TL_SQL_TEXT) {
+        tl_jsonout_text(json, c->texts[tl_le32(c->values + 4 * row)]);
+        return;
+    }
+    const uint64_t bits = tl_le64(c->values + 8 * row);
+    memcpy(&real, &bits, sizeof real);
+    if (c->kind == TL_SQL_REAL)
+        tl_jsonout_double(json, real);
+    else
+        tl_jsonout_i64(json, (int64_t)bits);
+}
+
+static int write_batch(void *context, const struct tl_sql_batch *batch)
+{
+    struct document *const d = context;
+    int rc = take_columns(d, batch);
+    for (size_t row = 0; row < batch->n_rows && rc >= 0; row++) {
+        if (d->rows.n > MOST_BYTES) {
+            d->truncated = true;
+            return TL_EOF;
+        }
+        tl_jsonout_line(&d->json);
+        tl_jsonout_open(&d->json, '[');
+        for (size_t i = 0; i < batch->n_columns; i++)
+            write_value(&d->json, &batch->columns[i], row);
+        tl_jsonout_close(&d->json, ']');
+        rc = d->json.rc;
+    }
+    d->truncated |= batch->truncated;
+    return rc;
+}
+
+/* {"columns":[{"name","kind"}…],"truncated":…,"rows":[[…]…]} */
+static int write_document(const struct document *d, struct tl_buf *out)
+{
+    static const char *const kinds[] = {"integer", "real", "text"};
+    struct tl_jsonout json = {.out = out};
+    tl_jsonout_open(&json, '{');
+    tl_jsonout_name(&json, "columns");
+    tl_jsonout_open(&json, '[');
+    for (size_t i = 0; i < d->n_columns; i++) {
+        tl_jsonout_open(&json, '{');
+        tl_jsonout_name(&json, "name");
+        tl_jsonout_text(&json, d->names[i]);
+        tl_jsonout_name(&json, "kind");
+        tl_jsonout_text(&json, kinds[d->kinds[i]]);
+        tl_jsonout_close(&json, '}');
+    }
+    tl_jsonout_close(&json, ']');
+    tl_jsonout_name(&json, "truncated");
+    tl_jsonout_bool(&json, d->truncated);
+    tl_jsonout_name(&json, "rows");
+    tl_jsonout_open(&json, '[');
+    tl_jsonout_raw(&json, (const char *)d->rows.p, d->rows.n);
+    tl_jsonout_close(&json, ']');
+    tl_jsonout_close(&json, '}');
+    return json.rc < 0 ? json.rc : tl_buf_add(out, "\n", 1);
+}
+
+static void document_fini(struct document *d)
+{
+    tl_buf_fini(&d->rows);
+    for (size_t i = 0; d->names && i < d->n_columns; i++)
+        free(d->names[i]);
+    free(d->names);
+    free(d->kinds);
+}
+
+/* The argument `q`, else the body; the caller frees it. */
+static char *question_of(const struct tl_http_request *request)
+{
+    const char *const q = tl_http_query(request, "q");
+    const struct tl_bytes body = request->body;
+    return q ? strdup(q) : strndup(body.p ? (const char *)body.p : "", body.n);
+}
+
+int tl_web_sql(struct tl_http_request *request, struct tl_http_response *response)
+{
+    struct tl_sql_request asked = {
+        .trace = request->part[0], .sees = sees, .viewer = request->scope};
+    const struct tl_http_arg args[] = {
+        {"rows", TL_HTTP_U64, &asked.rows}, {"seconds", TL_HTTP_U32, &asked.seconds}, {0}};
+    struct document d = {.json = {.out = &d.rows}};
+    struct tl_buf body = {0};
+    char *const text = question_of(request);
+    asked.text = text;
+    int rc = text ? tl_http_args(request, args, &response->fail) : TL_NOMEM;
+    if (rc >= 0)
+        rc = tl_lake_sql(tl_web_lake(request), &asked, write_batch, &d, &response->fail);
+    if (rc >= 0 || (rc == TL_EOF && d.truncated))
+        rc = write_document(&d, &body);
+    rc = rc < 0 ? tl_explain(&response->fail, rc, request->part[0], NULL)
+                : tl_webjson_respond_text(response, &body);
+    tl_buf_fini(&body);
+    document_fini(&d);
+    free(text);
     return rc;
 }

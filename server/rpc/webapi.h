@@ -37,6 +37,9 @@ int tl_web_calls_of(struct tl_http_request *request, struct tl_http_response *re
 int tl_web_interrupts(struct tl_http_request *request, struct tl_http_response *response);
 int tl_web_gaps(struct tl_http_request *request, struct tl_http_response *response);
 
+/* sql.c */
+int tl_web_sql(struct tl_http_request *request, struct tl_http_response *response);
+
 /* webimages.c */
 int tl_web_images(struct tl_http_request *request, struct tl_http_response *response);
 int tl_web_put_image(struct tl_http_request *request, struct tl_http_response *response);

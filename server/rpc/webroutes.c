@@ -5,6 +5,7 @@
 #include "rpc/tilecache.h"
 #include "rpc/webapi.h"
 
+#include "lake_sql.h"
 #include "web/assets.h"
 
 #include <string.h>
@@ -114,6 +115,9 @@ const struct tl_route tl_http_routes[] = {
     {TRACE "/at", TL_ROLE_READ, tl_web_at, TL_LONG, .query = "streams, time"},
     {TRACE "/log", TL_ROLE_READ, tl_web_log, TL_LONG,
      .query = "streams, " SPAN ", limit, last, port, format"},
+    {TRACE "/sql", TL_ROLE_READ, tl_web_sql, TL_LONG, .query = "q, rows, seconds"},
+    {TRACE "/sql", TL_ROLE_READ, tl_web_sql, TL_LONG, TL_REACH_TRACE, TL_POST, TL_SQL_BYTES,
+     .query = "rows, seconds"},
     {TRACE "/states", TL_ROLE_READ, tl_web_states, TL_LONG, .query = "streams, " SPAN ", columns"},
     {TRACE "/counters", TL_ROLE_READ, tl_web_counters, TL_LONG,
      .query = "streams, " SPAN ", columns"},

@@ -7,6 +7,8 @@ import json
 import os
 import re
 import sys
+import urllib.error
+import urllib.parse
 import urllib.request
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -132,6 +134,43 @@ def sql_forms(lab):
     check([r['v'] for r in mixed] == ['a', '2.5', '7', None], mixed)
 
 
+def by_http(lab, text, post=False, token=None, **args):
+    """The status and answer to a question over HTTP."""
+    address = '%s/api/v1/traces/sim/sql?' % lab.url
+    if not post:
+        args['q'] = text
+    request = urllib.request.Request(address + urllib.parse.urlencode(args), text.encode() if post else None,
+                                     {'Authorization': 'Bearer ' + token} if token else {})
+    try:
+        with urllib.request.urlopen(request, timeout=60) as reply:
+            return reply.status, json.load(reply)
+    except urllib.error.HTTPError as e:
+        return e.code, json.load(e)
+
+
+@test
+def sql_over_http(lab):
+    """HTTP gives what the command gives, refuses what it refuses, and bounds an answer's size."""
+    prepare(lab)
+    for text in ("SELECT position, time, address(pc) AS pc, function, insns * 0.5 AS half, NULL AS n FROM call LIMIT 50",
+                 'SELECT stream, count(*) AS n FROM insn GROUP BY stream', 'SELECT 1 AS x WHERE 0'):
+        for post in (False, True):
+            status, told = by_http(lab, text, post)
+            names = [c['name'] for c in told['columns']]
+            check(status == 200 and [dict(zip(names, row)) for row in told['rows']] == ask(lab, text), text, told)
+            check(told['truncated'] is False, told)
+    status, few = by_http(lab, 'SELECT position FROM insn', rows=7)
+    check(len(few['rows']) == 7 and few['truncated'] and few['columns'] == [{'name': 'position', 'kind': 'integer'}], few)
+    endless = 'WITH RECURSIVE x(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM x) SELECT %s FROM x'
+    for text, wanted, args in (('SELEC 1', 400, {}), ('DELETE FROM trace', 400, {}), ('', 400, {}),
+                               ('SELECT 1', 400, {'rows': 'x'}), (endless % 'count(*)', 413, {'seconds': 1})):
+        status, told = by_http(lab, text, **args)
+        check(status == wanted and told['error'], text, status, told)
+    status, large = by_http(lab, endless % ("i || '%s'" % ('x' * 5000)), True)
+    size = sum(len(row[0]) for row in large['rows'])
+    check(status == 200 and large['truncated'] and 15 << 20 < size < 18 << 20, status, size)
+
+
 @test
 def sql_refuses(lab):
     """What is no question is refused with a reason; what costs too much ends; others go on."""
@@ -175,6 +214,10 @@ def sql_sees(lab):
     told = lab.run('sql', 'sim', count, '--json', '--token', files['some']).text()
     check(json.loads(told)['n'] == 1, told)
     lab.fails(3, 'no such trace', 'sql', 'sim', count, '--token', files['none'])
+    for name, wanted in (('some', 200), ('none', 404)):
+        with open(files[name]) as f:
+            status, told = by_http(lab, count, token=f.read().strip())
+        check(status == wanted and (status != 200 or told['rows'] == [[1]]), name, status, told)
 
 
 if __name__ == '__main__':

@@ -416,9 +416,18 @@ int tl_lake_simpoints(struct tl_lake *lake, const struct tl_simpoints_request *r
 int tl_lake_sql(struct tl_lake *lake, const struct tl_sql_request *request, tl_sql_sink *sink,
                 void *context, struct tl_fail *fail)
 {
-    static const uint8_t one[8] = {1};
-    const struct tl_sql_column column = {.name = "1", .kind = TL_SQL_INTEGER, .values = one};
-    const struct tl_sql_batch batch = {&column, 1, 1, true, false};
+    static const uint8_t ints[16] = {1, [14] = 0x20, [15] = 0};             /* 1, 2^53 */
+    static const uint8_t reals[16] = {[6] = 0xe0, 0x3f, [14] = 0xf0, 0xff}; /* 0.5, -infinity */
+    static const uint8_t indexes[8] = {1}, second = 2;
+    static const char *const texts[] = {"gr\xf6\xdf", "a\"\n"};
+    const struct tl_sql_column columns[] = {
+        {.name = "i", .kind = TL_SQL_INTEGER, .values = ints},
+        {.name = "r", .kind = TL_SQL_REAL, .values = reals},
+        {.name = "t", .kind = TL_SQL_TEXT, .values = indexes, .texts = texts, .n_texts = 2},
+        {.name = "n", .kind = TL_SQL_INTEGER, .values = ints, .nulls = &second}};
+    const struct tl_sql_batch batch = {columns, 4, 2, true, request->rows == 2};
+    if (strcmp(request->text, "SELECT 1"))
+        return tl_fail_set(fail, TL_USAGE, "near \"%.20s\"", request->text);
     const int rc = check(lake, request->trace, STREAM, fail);
     return rc < 0 ? rc : sink(context, &batch);
 }

@@ -227,6 +227,44 @@ static void test_times(void **state)
     answer_fini(&a);
 }
 
+static void expect_sql(const struct answer *a, const char *truncated)
+{
+    char text[256];
+    assert_int_equal(a->status, 200);
+    snprintf(
+        text, sizeof text,
+        "{\"columns\":[{\"name\":\"i\",\"kind\":\"integer\"},{\"name\":\"r\",\"kind\":\"real\"},"
+        "{\"name\":\"t\",\"kind\":\"text\"},{\"name\":\"n\",\"kind\":\"integer\"}],"
+        "\"truncated\":%s,\"rows\":[\n[1,0.5,\"a\\\"\\n\",1],\n"
+        "[\"9007199254740992\",\"-Infinity\",\"gr??\",null]]}\n",
+        truncated);
+    assert_string_equal((const char *)a->body.p, text);
+}
+
+/* A question in the address, or as a body; what is wrong with it has a status. */
+static void test_sql(void **state)
+{
+    static const char path[] = "/api/v1/traces/t/sql";
+    struct fixture *const f = *state;
+    for (int way = 0; way < WAYS; way++) {
+        struct answer a = ask(f, way, "/api/v1/traces/t/sql?q=SELECT%201&rows=2", NULL);
+        expect_sql(&a, "true");
+        answer_fini(&a);
+        a = ask_with(f, way, "POST", path, NULL, (struct tl_bytes){(const uint8_t *)"SELECT 1", 8});
+        expect_sql(&a, "false");
+        answer_fini(&a);
+        a = ask(f, way, path, NULL);
+        assert_int_equal(a.status, 400);
+        answer_fini(&a);
+        a = ask(f, way, "/api/v1/traces/none/sql?q=SELECT%201", NULL);
+        assert_int_equal(a.status, 404);
+        answer_fini(&a);
+        a = ask(f, way, "/api/v1/traces/t/sql?q=SELECT%201&limit=2", NULL);
+        assert_int_equal(a.status, 400);
+        answer_fini(&a);
+    }
+}
+
 /* 2^53 + 1 survives both forms. */
 static void test_exact_numbers(void **state)
 {
@@ -253,6 +291,7 @@ int main(void)
         TEST(test_slices),
         TEST(test_texts_and_numbers),
         TEST(test_times),
+        TEST(test_sql),
         TEST(test_exact_numbers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
