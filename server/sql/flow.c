@@ -7,6 +7,7 @@
 #include "sql/flow.h"
 
 #include "base/cancel.h"
+#include "query/query.h"
 #include "shard/stackmark.h"
 
 #include <string.h>
@@ -146,10 +147,8 @@ void tl_flow_rows_close(struct tl_flow_rows *f)
     tl_trace_list_free(&f->list);
 }
 
-void tl_flow_rows_time(struct tl_cursor *c, struct tl_flow_rows *f, sqlite3_context *context,
-                       uint64_t position)
+const struct tl_scale *tl_flow_rows_scale(struct tl_cursor *c, struct tl_flow_rows *f)
 {
-    uint64_t time;
     struct tl_fail why;
     if (!f->timed) {
         const int r = tl_scale_open(&f->time, &f->cut, TL_SCALE_TIME, false, f->from, f->to, &why);
@@ -157,6 +156,61 @@ void tl_flow_rows_time(struct tl_cursor *c, struct tl_flow_rows *f, sqlite3_cont
         if (r < 0)
             c->asking->error = r;
     }
-    if (tl_scale_value(&f->time, position, &time))
+    return &f->time;
+}
+
+void tl_flow_rows_time(struct tl_cursor *c, struct tl_flow_rows *f, sqlite3_context *context,
+                       uint64_t position)
+{
+    uint64_t time;
+    if (tl_scale_value(tl_flow_rows_scale(c, f), position, &time))
         tl_column_u64(context, time);
+}
+
+/* ---- items ----------------------------------------------------------------------------------- */
+
+static void tell_number(const struct tl_item *item, sqlite3_context *context)
+{
+    if (item->kind == TL_ITEM_EXCEPTION) {
+        if (tl_exception_number(item->sub) >= 0)
+            sqlite3_result_int(context, tl_exception_number(item->sub));
+    } else if (item->kind == TL_ITEM_CONTEXT) {
+        if (item->flags & TL_ITEM_HAS_PC)
+            tl_column_u64(context, item->pc);
+    } else if (item->kind == TL_ITEM_EVENT || item->flags & TL_ITEM_HAS_VALUE) {
+        tl_column_u64(context, item->value);
+    }
+}
+
+static bool has_pc(const struct tl_item *item)
+{
+    return item->kind != TL_ITEM_CONTEXT && item->flags & TL_ITEM_HAS_PC;
+}
+
+void tl_flow_rows_item(struct tl_flow_rows *f, enum tl_item_part part, struct tl_buf *line,
+                       sqlite3_context *context)
+{
+    const struct tl_item *const item = f->item;
+    char function[256];
+    switch (part) {
+    case TL_ITEM_PART_KIND:
+        tl_column_text(context, item->kind == TL_ITEM_GAP ? tl_gap_name((enum tl_gap)item->sub)
+                                                          : tl_item_kind_name(item->kind));
+        break;
+    case TL_ITEM_PART_NUMBER:
+        tell_number(item, context);
+        break;
+    case TL_ITEM_PART_PC:
+        if (has_pc(item))
+            tl_column_u64(context, item->pc);
+        break;
+    case TL_ITEM_PART_FUNCTION:
+        if (has_pc(item))
+            tl_column_text(context, tl_function_text(tl_flow_rows_image(f), &f->now, item->pc,
+                                                     function, sizeof function));
+        break;
+    case TL_ITEM_PART_TEXT:
+        if (tl_item_words(item, line) >= 0)
+            tl_column_text(context, (const char *)line->p);
+    }
 }

@@ -42,8 +42,26 @@ static inline const struct tl_image *tl_flow_rows_image(const struct tl_flow_row
 {
     return tl_gen_image(f->cut.gen);
 }
+/* The times of the stream's positions. */
+const struct tl_scale *tl_flow_rows_scale(struct tl_cursor *c, struct tl_flow_rows *f);
 /* Tell the time of a position, if the stream has times. */
 void tl_flow_rows_time(struct tl_cursor *c, struct tl_flow_rows *f, sqlite3_context *context,
                        uint64_t position);
+
+/* The kinds of items that are events, as a bit set; gaps are none. */
+#define TL_EVENT_KINDS                                                                             \
+    (1u << TL_ITEM_EXCEPTION | 1u << TL_ITEM_ERET | 1u << TL_ITEM_MODE | 1u << TL_ITEM_CONTEXT |   \
+     1u << TL_ITEM_EVENT | 1u << TL_ITEM_TRACE_ON | 1u << TL_ITEM_NOTE | 1u << TL_ITEM_HARDWARE)
+
+enum tl_item_part {
+    TL_ITEM_PART_KIND, /* of a gap: its reason */
+    TL_ITEM_PART_NUMBER,
+    TL_ITEM_PART_PC,
+    TL_ITEM_PART_FUNCTION,
+    TL_ITEM_PART_TEXT
+};
+/* Tell a part of the present item, an event or a gap. `line` is reused. */
+void tl_flow_rows_item(struct tl_flow_rows *f, enum tl_item_part part, struct tl_buf *line,
+                       sqlite3_context *context);
 
 #endif

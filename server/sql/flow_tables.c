@@ -239,9 +239,7 @@ static int first_of(struct tl_cursor *c, uint32_t kinds)
 
 static int first_event(struct tl_cursor *c)
 {
-    return first_of(c, 1u << TL_ITEM_EXCEPTION | 1u << TL_ITEM_ERET | 1u << TL_ITEM_MODE |
-                           1u << TL_ITEM_CONTEXT | 1u << TL_ITEM_EVENT | 1u << TL_ITEM_TRACE_ON |
-                           1u << TL_ITEM_NOTE | 1u << TL_ITEM_HARDWARE);
+    return first_of(c, TL_EVENT_KINDS);
 }
 
 static int first_gap(struct tl_cursor *c)
@@ -256,29 +254,9 @@ static void close_event(struct tl_cursor *c)
     tl_flow_rows_close(&s->flow);
 }
 
-static void tell_number(const struct tl_item *item, sqlite3_context *context)
-{
-    if (item->kind == TL_ITEM_EXCEPTION) {
-        if (tl_exception_number(item->sub) >= 0)
-            sqlite3_result_int(context, tl_exception_number(item->sub));
-    } else if (item->kind == TL_ITEM_CONTEXT) {
-        if (item->flags & TL_ITEM_HAS_PC)
-            tl_column_u64(context, item->pc);
-    } else if (item->kind == TL_ITEM_EVENT || item->flags & TL_ITEM_HAS_VALUE) {
-        tl_column_u64(context, item->value);
-    }
-}
-
-static bool has_pc(const struct tl_item *item)
-{
-    return item->kind != TL_ITEM_CONTEXT && item->flags & TL_ITEM_HAS_PC;
-}
-
 static void event_column(struct tl_cursor *c, sqlite3_context *context, int column)
 {
     struct events *const s = c->state;
-    const struct tl_item *const item = s->flow.item;
-    char function[256];
     switch (column) {
     case EVENT_TRACE:
         tl_column_text(context, c->bounds.trace);
@@ -293,24 +271,19 @@ static void event_column(struct tl_cursor *c, sqlite3_context *context, int colu
         tl_flow_rows_time(c, &s->flow, context, s->flow.position);
         break;
     case EVENT_KIND:
-        tl_column_text(context, item->kind == TL_ITEM_GAP ? tl_gap_name((enum tl_gap)item->sub)
-                                                          : tl_item_kind_name(item->kind));
+        tl_flow_rows_item(&s->flow, TL_ITEM_PART_KIND, &s->line, context);
         break;
     case EVENT_NUMBER:
-        tell_number(item, context);
+        tl_flow_rows_item(&s->flow, TL_ITEM_PART_NUMBER, &s->line, context);
         break;
     case EVENT_PC:
-        if (has_pc(item))
-            tl_column_u64(context, item->pc);
+        tl_flow_rows_item(&s->flow, TL_ITEM_PART_PC, &s->line, context);
         break;
     case EVENT_FUNCTION:
-        if (has_pc(item))
-            tl_column_text(context, tl_function_text(tl_flow_rows_image(&s->flow), &s->flow.now,
-                                                     item->pc, function, sizeof function));
+        tl_flow_rows_item(&s->flow, TL_ITEM_PART_FUNCTION, &s->line, context);
         break;
     default:
-        if (tl_item_words(item, &s->line) >= 0)
-            tl_column_text(context, (const char *)s->line.p);
+        tl_flow_rows_item(&s->flow, TL_ITEM_PART_TEXT, &s->line, context);
     }
 }
 

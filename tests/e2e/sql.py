@@ -102,6 +102,45 @@ def sql_calls(lab):
 
 
 @test
+def sql_timeline(lab):
+    """What happens, in order: the frames are the calls, the rest the events and gaps; a page of it begins with the
+    frames that are there."""
+    prepare(lab)
+    columns = 'stream, position, time, what, depth, kind, number, pc, function, text, begin, called, ended'
+    every = ask(lab, 'SELECT %s FROM timeline' % columns, '--limit', '10M')
+    key = lambda c: tuple(str(c[k]) for k in ('stream', 'position', 'last', 'depth', 'kind', 'function', 'ended'))  # noqa: E731
+    ends = [dict(r, position=r['begin'], last=max(r['position'] - 1, r['begin'])) for r in every if r['what'] == 'end']
+    calls = [dict(c, last=c['last_position']) for c in ask(lab, 'SELECT * FROM call', '--limit', '10M')]
+    check(len(calls) > 1000 and sorted(map(key, calls)) == sorted(key(r) for r in ends if r['called']), 'the calls')
+    for table, what in (('event', 'event'), ('gap', 'gap')):
+        same = 'stream, position, time, kind, number, pc, function, text'
+        told = [{k: r[k] for k in same.split(', ')} for r in every if r['what'] == what]
+        check(told == ask(lab, 'SELECT %s FROM %s' % (same, table), '--limit', '10M'), table)
+    for stream in ('cs.10', 'cs.12'):
+        rows = [r for r in every if r['stream'] == stream]
+        check(not any(r['what'] == 'open' for r in rows), 'nothing precedes the begin')
+        check([r['position'] for r in rows] == sorted(r['position'] for r in rows), stream, 'order')
+        at, stack = 0, []
+        for page in [*range(777, 60000, 7777), None]:
+            bounds = 'position >= %d' % at + (' AND position < %d' % page if page else '')
+            paged = ask(lab, "SELECT %s FROM timeline WHERE stream = '%s' AND %s ORDER BY position" % (columns, stream, bounds),
+                        '--limit', '10M')
+            opened = [r for r in paged if r['what'] == 'open']
+            check(paged[:len(opened)] == opened and all(r['position'] == at for r in opened), 'frames come first')
+            check([(r['depth'], r['function'], r['begin']) for r in opened] == stack, stream, at, opened, stack)
+            wanted = [r for r in rows if at <= r['position'] and (not page or r['position'] < page)]
+            check([dict(r, time=0) for r in paged[len(opened):]] == [dict(r, time=0) for r in wanted], stream, bounds)
+            for r in wanted:
+                if r['what'] == 'begin':
+                    check(r['depth'] == len(stack) and r['begin'] == r['position'], r)
+                    stack.append((r['depth'], r['function'], r['begin']))
+                elif r['what'] == 'end':
+                    check((r['depth'], r['function'], r['begin']) == stack.pop(), r)
+            at = page
+        check(not stack, stream, 'all have ended')
+
+
+@test
 def sql_manual(lab):
     """The thirty questions of docs/sql.md are answered."""
     prepare(lab)
