@@ -23,12 +23,6 @@ void tl_types_fini(struct tl_types *t)
     *t = (struct tl_types){0};
 }
 
-size_t tl_types_bytes(const struct tl_types *t)
-{
-    return t->cap_types * sizeof *t->types + t->cap_members * sizeof *t->members +
-           t->cap_enumerators * sizeof *t->enumerators + t->cap_variables * sizeof *t->variables;
-}
-
 /* Make room for another entry of an array, whose index is returned. */
 static int64_t one_more(void *array, size_t *cap, size_t *n, size_t size)
 {

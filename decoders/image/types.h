@@ -4,7 +4,8 @@
  * mode)". A graph of nodes by index; a type may contain itself by way of a pointer only, whose
  * target is of no interest.
  *
- * Built by one thread (debug/variable_types.h), then read-only. Texts are borrowed, and must live as long.
+ * Built by one thread (debug/variable_types.h), then read-only. Texts are borrowed, and must live
+ * as long.
  */
 #ifndef TL_IMAGE_TYPES_H
 #define TL_IMAGE_TYPES_H
@@ -64,7 +65,6 @@ struct tl_types {
 };
 
 void tl_types_fini(struct tl_types *types);
-size_t tl_types_bytes(const struct tl_types *types);
 
 /* Append; return the index, or TL_NOMEM, or TL_LIMIT: there are too many. Members and enumerators
  * of one type must be side by side. */

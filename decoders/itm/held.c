@@ -63,7 +63,8 @@ static void release(struct tl_itm_held *held, uint8_t n)
 
 static void end_next(struct tl_itm_held *held);
 
-void tl_itm_release(struct tl_itm_held *held)
+/* Deliver everything, untimed. */
+static void deliver_all_untimed(struct tl_itm_held *held)
 {
     end_next(held);
     release(held, held->n);
@@ -78,7 +79,7 @@ static bool waits(const struct tl_itm_held *held)
 void tl_itm_hold(struct tl_itm_held *held, const struct tl_held *entry)
 {
     if (held->n == TL_HELD_MAX) {
-        tl_itm_release(held);
+        deliver_all_untimed(held);
         held->timing = held->timing == TL_ITM_UNKNOWN ? TL_ITM_UNTIMED : held->timing;
     }
     if (waits(held))
@@ -89,7 +90,7 @@ void tl_itm_hold(struct tl_itm_held *held, const struct tl_held *entry)
 
 void tl_itm_break(struct tl_itm_held *held)
 {
-    tl_itm_release(held);
+    deliver_all_untimed(held);
     held->clock.broken = true;
 }
 
@@ -165,7 +166,7 @@ void tl_itm_local_time(struct tl_itm_held *held, uint64_t delta, uint64_t offset
         tell_time(held, estimate(c), offset);
     else if (!c->has_global)
         tell_time(held, c->local, offset);
-    tl_itm_release(held);
+    deliver_all_untimed(held);
 }
 
 /* Do packets wait for a local timestamp? */
@@ -192,7 +193,7 @@ void tl_itm_global_time(struct tl_itm_held *held, uint64_t time, bool changed, u
     }
     pin(held, time, offset);
     tell_time(held, time, offset);
-    tl_itm_release(held);
+    deliver_all_untimed(held);
 }
 
 /* ---- state ----------------------------------------------------------------------------------- */

@@ -64,8 +64,6 @@ void tl_itm_held_init(struct tl_itm_held *held, const struct tl_source *source);
 
 /* Add `entry`, or deliver it if it need not wait. */
 void tl_itm_hold(struct tl_itm_held *held, const struct tl_held *entry);
-/* Deliver everything, untimed. */
-void tl_itm_release(struct tl_itm_held *held);
 /* What is held may have lost its timestamp. */
 void tl_itm_break(struct tl_itm_held *held);
 

@@ -49,13 +49,16 @@ static uint64_t value_of(struct tl_pt_tape *tape, const struct tl_pt_packet *pac
     }
 }
 
-void tl_pt_tape_put(struct tl_pt_tape *tape, size_t k, const struct tl_pt_packet *packet)
+/* Enter a packet that is neither TNT_8 nor an IP as entry `k`. */
+static void put_entry(struct tl_pt_tape *tape, size_t k, const struct tl_pt_packet *packet)
 {
     tape->kind[k] = packet->kind;
     tape->value[k] = value_of(tape, packet);
 }
 
-void tl_pt_tape_close(struct tl_pt_tape *tape, size_t at)
+/* Make outcomes that the entry after the last one already has, if any, an entry of their own; they
+ * end before byte `at`. The next entry starts without outcomes. */
+static void close_outcomes(struct tl_pt_tape *tape, size_t at)
 {
     if (tape->tnt[tape->n] != 1) {
         tape->kind[tape->n] = TL_PT_PAD;
@@ -70,7 +73,7 @@ void tl_pt_tape_close(struct tl_pt_tape *tape, size_t at)
 static void add_outcomes(struct tl_pt_tape *tape, const struct tl_pt_packet *packet)
 {
     if (tape->tnt[tape->n] >> (TL_PT_TAPE_OUTCOMES - packet->tnt.n + 1))
-        tl_pt_tape_close(tape, packet->offset);
+        close_outcomes(tape, packet->offset);
     uint32_t *const tnt = &tape->tnt[tape->n];
     *tnt = *tnt << packet->tnt.n | (uint32_t)packet->tnt.bits;
 }
@@ -91,7 +94,7 @@ int tl_pt_tape_add(struct tl_pt_tape *tape, const struct tl_pt_config *config, s
     const size_t n = tape->n;
     tape->at[n] = (uint16_t)(at - tape->begin);
     if (!is_address(packet.kind)) {
-        tl_pt_tape_put(tape, n, &packet);
+        put_entry(tape, n, &packet);
     } else {
         tape->value[n] = resolve(tape, &packet);
         tape->kind[n] = packet.kind;
@@ -132,7 +135,7 @@ int tl_pt_tape_fill_at(enum tl_cpu level, struct tl_pt_tape *tape,
     /* If there is still space for a block, less than a block of input is left. */
     if (rc == TL_OK && tape->n + TL_PT_TAPE_BLOCK <= TL_PT_TAPE_ENTRIES)
         rc = take_one_by_one(tape, config, in, at);
-    tl_pt_tape_close(tape, *at);
+    close_outcomes(tape, *at);
     if (rc == TL_BAD || rc == TL_UNSUPPORTED)
         tape->ip = 0;
     return rc == TL_LIMIT || (rc == TL_AGAIN && cut) ? TL_OK : rc;

@@ -9,13 +9,6 @@
  * outcomes at its end. */
 #define TL_PT_TAPE_BLOCK 65
 
-/* Enter a packet that is neither TNT_8 nor an IP as entry `k`. */
-void tl_pt_tape_put(struct tl_pt_tape *tape, size_t k, const struct tl_pt_packet *packet);
-
-/* Make outcomes that the entry after the last one already has, if any, an entry of their own; they
- * end before byte `at`. The next entry starts without outcomes. */
-void tl_pt_tape_close(struct tl_pt_tape *tape, size_t at);
-
 /*
  * Append the packet at byte `at`. The entry after the last one already has outcomes, and has space
  * for a packet. Returns its size, TL_LIMIT (tape full), or an error of

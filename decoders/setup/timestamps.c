@@ -4,7 +4,7 @@
 
 /* Source: Arm IHI0014Q 3.5.1 (ETMCR, bit 28); IHI0064H 7.3.5 (TRCCONFIGR, bit 11); DDI0403E C1.7.6
  * (ITM_TCR, bits 11:10). */
-bool tl_source_has_timestamps(const struct tl_source *source)
+static bool has_timestamps(const struct tl_source *source)
 {
     const uint64_t all = UINT64_MAX;
     switch (source->protocol) {
@@ -30,7 +30,7 @@ static bool is_global(const struct tl_source *source)
 {
     const bool told = tl_source_reg(source, "ITMTCR", UINT64_MAX) != UINT64_MAX ||
                       tl_source_reg(source, "CONTROL_REGISTER", UINT64_MAX) != UINT64_MAX;
-    return source->protocol == TL_PROTO_ITM && told && tl_source_has_timestamps(source);
+    return source->protocol == TL_PROTO_ITM && told && has_timestamps(source);
 }
 
 bool tl_source_is_timed(const struct tl_setup *setup, const struct tl_source *source)
@@ -38,8 +38,7 @@ bool tl_source_is_timed(const struct tl_setup *setup, const struct tl_source *so
     if (!tl_protocol_has_own_clock(source->protocol) || is_global(source))
         return true;
     for (size_t i = 0; i < setup->n_sources; i++)
-        if (setup->sources[i].protocol != source->protocol &&
-            tl_source_has_timestamps(&setup->sources[i]))
+        if (setup->sources[i].protocol != source->protocol && has_timestamps(&setup->sources[i]))
             return false;
     return true;
 }

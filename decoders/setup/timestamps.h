@@ -5,11 +5,6 @@
 
 #include "setup/setup.h"
 
-/* Does it send timestamps, as far as its registers tell? An ITM: global ones. True if nothing
- * tells.
- */
-bool tl_source_has_timestamps(const struct tl_source *source);
-
 /*
  * Are the times of a source those of the whole capture? A software trace source may count by a
  * clock of its own: its times are if they are global ones, or if nothing else in the capture has

@@ -44,7 +44,8 @@ void tl_chore_stop(struct tl_chore *chore, struct tl_lake *lake)
     chore->started = false;
 }
 
-void tl_chore_wake(struct tl_chore *chore, struct tl_lake *lake)
+/* Make the thread check for work now. */
+static void wake_chore(struct tl_chore *chore, struct tl_lake *lake)
 {
     pthread_mutex_lock(&lake->lock);
     chore->now = true;
@@ -54,10 +55,10 @@ void tl_chore_wake(struct tl_chore *chore, struct tl_lake *lake)
 
 void tl_housekeeper_wake(struct tl_lake *lake)
 {
-    tl_chore_wake(&lake->house, lake);
+    wake_chore(&lake->house, lake);
 }
 
 void tl_repack_wake(struct tl_lake *lake)
 {
-    tl_chore_wake(&lake->repack, lake);
+    wake_chore(&lake->repack, lake);
 }

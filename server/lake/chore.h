@@ -31,8 +31,6 @@ TL_MUST_USE int tl_chore_start(struct tl_chore *chore, struct tl_lake *lake,
                                void *(*run)(void *lake), const char *what, struct tl_fail *fail);
 /* The lake is closing: wait for the thread to end. */
 void tl_chore_stop(struct tl_chore *chore, struct tl_lake *lake);
-/* Make the thread check for work now. */
-void tl_chore_wake(struct tl_chore *chore, struct tl_lake *lake);
 
 /* Have the housekeeper (upkeep/housekeeper.h), or the packing of raw segments (ingest/repack.h),
  * look for work now. */

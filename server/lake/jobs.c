@@ -67,7 +67,8 @@ static void enqueue_locked(struct tl_lake *lake, struct tl_trace *trace)
     pthread_cond_signal(&lake->work);
 }
 
-void tl_jobs_remove_locked(struct tl_lake *lake, struct tl_trace *trace)
+/* Remove the trace's job from the queue. The caller holds the lake's lock and a reference. */
+static void remove_locked(struct tl_lake *lake, struct tl_trace *trace)
 {
     struct tl_trace **p = &lake->jobs;
     while (*p && *p != trace)
@@ -357,10 +358,10 @@ void tl_jobs_stop(struct tl_lake *lake)
  */
 void tl_jobs_end_locked(struct tl_lake *lake, struct tl_trace *trace)
 {
-    tl_jobs_remove_locked(lake, trace);
+    remove_locked(lake, trace);
     while (trace->running) {
         pthread_cond_wait(&lake->idle, &lake->lock);
-        tl_jobs_remove_locked(lake, trace); /* it may have queued itself again */
+        remove_locked(lake, trace); /* it may have queued itself again */
     }
 }
 

@@ -13,9 +13,6 @@
 TL_MUST_USE int tl_jobs_start(struct tl_lake *lake, struct tl_fail *fail);
 void tl_jobs_stop(struct tl_lake *lake);
 
-/* Remove the trace's job from the queue. The caller holds the lake's lock and a reference. */
-void tl_jobs_remove_locked(struct tl_lake *lake, struct tl_trace *trace);
-
 /*
  * Called by a job, on its thread, with no lock held: if its turn is over and others wait, let them
  * have theirs, and return when it is this job's turn again. TL_CANCELLED: `unwanted`, which must be

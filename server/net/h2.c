@@ -118,6 +118,16 @@ static void submit(struct tl_h2 *h2, struct tl_stream *stream)
         nghttp2_submit_rst_stream(h2->session, 0, stream->id, NGHTTP2_INTERNAL_ERROR);
 }
 
+/* Send the session's pending output soon. */
+static void flush_soon(struct tl_h2 *h2)
+{
+    if (h2->flush_queued)
+        return;
+    h2->flush_queued = true;
+    h2->flush_next = h2->conn->loop->flush;
+    h2->conn->loop->flush = h2;
+}
+
 /* A worker has changed its stream. */
 void tl_h2_stream_task(struct tl_task *task);
 void tl_h2_stream_task(struct tl_task *task)
@@ -144,7 +154,7 @@ void tl_h2_stream_task(struct tl_task *task)
             stream->deferred = false;
             nghttp2_session_resume_data(h2->session, stream->id);
         }
-        tl_h2_flush_soon(h2);
+        flush_soon(h2);
     }
     tl_stream_put(stream);
 }
@@ -184,15 +194,6 @@ static bool flush(struct tl_h2 *h2)
     const bool read = h2->out.bytes <= 2 * OUT_MARK;
     tl_conn_poll(conn, (read ? UV_READABLE : 0) | (rc ? 0 : UV_WRITABLE));
     return !rc || nghttp2_session_want_read(h2->session) || nghttp2_session_want_write(h2->session);
-}
-
-void tl_h2_flush_soon(struct tl_h2 *h2)
-{
-    if (h2->flush_queued)
-        return;
-    h2->flush_queued = true;
-    h2->flush_next = h2->conn->loop->flush;
-    h2->conn->loop->flush = h2;
 }
 
 void tl_h2_flush_all(struct tl_netloop *loop)

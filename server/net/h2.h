@@ -32,9 +32,6 @@ struct tl_h2 {
     double credit; /* tokens left for frames that cost work and carry nothing (flood protection) */
 };
 
-/* Send the session's pending output soon. */
-void tl_h2_flush_soon(struct tl_h2 *h2);
-
 /*
  * Answer a request that is not gRPC; does nothing if it is or if that was done. Such requests are
  * answered when they are complete, even if their body is unwanted: clients such as curl treat an

@@ -334,7 +334,6 @@ TL_MUST_USE int tl_rados_live(struct tl_rados *r, struct tl_fail *fail);
 TL_MUST_USE int tl_rados_is_over(struct tl_rados *r, uint64_t session);
 void tl_rados_bury(struct tl_rados *r, uint64_t session);
 /* The keepers' threads. */
-TL_MUST_USE int tl_rados_keep(struct tl_rados *r, struct tl_fail *fail);
 void tl_rados_keep_end(struct tl_rados *r);
 
 #endif

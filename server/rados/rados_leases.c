@@ -275,15 +275,6 @@ static void ask_life(struct tl_rados *r)
     tl_buf_fini(&none);
 }
 
-int tl_rados_live(struct tl_rados *r, struct tl_fail *fail)
-{
-    const int rc = lock_life(r, r->session, 0);
-    if (rc < 0)
-        return tl_rados_refused(fail, rc, "begin a session in", "the store");
-    r->lives = true;
-    return tl_rados_keep(r, fail);
-}
-
 int tl_rados_is_over(struct tl_rados *r, uint64_t session)
 {
     const int rc = lock_life(r, session, 0);
@@ -403,12 +394,21 @@ static void *keep(void *context)
     return NULL;
 }
 
-int tl_rados_keep(struct tl_rados *r, struct tl_fail *fail)
+static int start_keepers(struct tl_rados *r, struct tl_fail *fail)
 {
     for (; r->n_keepers < TL_KEEPERS; r->n_keepers++)
         if (pthread_create(&r->keepers[r->n_keepers], NULL, keep, r) != 0)
             return tl_fail_set(fail, TL_IO, "cannot start a thread");
     return TL_OK;
+}
+
+int tl_rados_live(struct tl_rados *r, struct tl_fail *fail)
+{
+    const int rc = lock_life(r, r->session, 0);
+    if (rc < 0)
+        return tl_rados_refused(fail, rc, "begin a session in", "the store");
+    r->lives = true;
+    return start_keepers(r, fail);
 }
 
 void tl_rados_keep_end(struct tl_rados *r)

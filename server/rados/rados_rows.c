@@ -15,7 +15,7 @@ void tl_row_number(struct tl_row *row, uint64_t value)
         row->failed = tl_varint_add(&row->bytes, value);
 }
 
-void tl_row_bytes(struct tl_row *row, struct tl_bytes bytes)
+static void put_bytes(struct tl_row *row, struct tl_bytes bytes)
 {
     tl_row_number(row, bytes.n);
     if (row->failed >= 0)
@@ -25,7 +25,7 @@ void tl_row_bytes(struct tl_row *row, struct tl_bytes bytes)
 void tl_row_text(struct tl_row *row, const char *text)
 {
     const char *const t = text ? text : "";
-    tl_row_bytes(row, (struct tl_bytes){(const uint8_t *)t, strlen(t) + 1});
+    put_bytes(row, (struct tl_bytes){(const uint8_t *)t, strlen(t) + 1});
 }
 
 int tl_row_end(struct tl_row *row, struct tl_fail *fail)
@@ -45,7 +45,7 @@ int tl_row_open(struct tl_varint_reader *in, struct tl_bytes value)
     return TL_OK;
 }
 
-struct tl_bytes tl_row_get_bytes(struct tl_varint_reader *in)
+static struct tl_bytes get_bytes(struct tl_varint_reader *in)
 {
     const uint64_t n = tl_varint_get(in);
     const uint8_t *const p = tl_varint_bytes(in, n);
@@ -54,7 +54,7 @@ struct tl_bytes tl_row_get_bytes(struct tl_varint_reader *in)
 
 const char *tl_row_get_text(struct tl_varint_reader *in)
 {
-    const struct tl_bytes text = tl_row_get_bytes(in);
+    const struct tl_bytes text = get_bytes(in);
     if (text.n > 0 && text.p[text.n - 1] == '\0')
         return (const char *)text.p;
     in->bad = true;
@@ -212,7 +212,7 @@ int tl_rados_put_stream(struct tl_catalog *catalog, const char *trace, uint64_t 
     tl_row_text(&row, stream->name);
     tl_row_number(&row, (uint64_t)stream->protocol);
     tl_row_number(&row, stream->lost_bytes);
-    tl_row_bytes(&row, (struct tl_bytes){clock, stream->clock.pairs > 0 ? sizeof clock : 0});
+    put_bytes(&row, (struct tl_bytes){clock, stream->clock.pairs > 0 ? sizeof clock : 0});
     int r = tl_row_end(&row, fail);
     if (r >= 0)
         r = begin_rows(&change, catalog, trace, fail);
@@ -240,7 +240,7 @@ static int stream_row(void *context, const char *key, struct tl_bytes value)
                                        .name = tl_row_get_text(&in)};
     stream.protocol = (int)tl_varint_get(&in);
     stream.lost_bytes = tl_varint_get(&in);
-    tl_clock_relation_get(&stream.clock, tl_row_get_bytes(&in));
+    tl_clock_relation_get(&stream.clock, get_bytes(&in));
     const int r = tl_row_close(&in, key, call->fail);
     return r < 0 ? r : call->each(call->context, &stream);
 }
@@ -290,7 +290,7 @@ static int write_shard(const struct tl_shard_row *s, struct tl_row *row, struct 
         tl_row_number(row, numbers[i]);
     const int r = tl_flow_now_encode(&s->at, &begin);
     if (r >= 0)
-        tl_row_bytes(row, (struct tl_bytes){begin.p, begin.n});
+        put_bytes(row, (struct tl_bytes){begin.p, begin.n});
     tl_buf_fini(&begin);
     return r < 0 ? tl_fail_set(fail, TL_NOMEM, "no memory") : tl_row_end(row, fail);
 }
@@ -307,7 +307,7 @@ static int read_shard(struct tl_shard_row *s, struct tl_varint_reader *in)
     s->anchor_last.position = tl_varint_get(in);
     s->anchor_last.time = tl_varint_get(in);
     s->size = tl_varint_get(in);
-    return tl_flow_now_decode(&s->at, tl_row_get_bytes(in));
+    return tl_flow_now_decode(&s->at, get_bytes(in));
 }
 
 static int set_shard(struct tl_change *change, const char *trace, uint64_t generation,
@@ -317,7 +317,7 @@ static int set_shard(struct tl_change *change, const char *trace, uint64_t gener
     struct tl_row row = {0}, summary = {0};
     char key[TL_ROW_KEY];
     int r = write_shard(&shard->row, &row, fail);
-    tl_row_bytes(&summary, shard->summary);
+    put_bytes(&summary, shard->summary);
     if (r >= 0)
         r = tl_row_end(&summary, fail);
     if (r >= 0) {
@@ -385,7 +385,7 @@ static int summary_row(void *context, const char *key, struct tl_bytes value)
         return 1; /* ends the scan */
     if (tl_row_open(&in, value) < 0)
         return tl_row_damaged(key, call->fail);
-    const struct tl_bytes summary = tl_row_get_bytes(&in);
+    const struct tl_bytes summary = get_bytes(&in);
     const int r = tl_row_close(&in, key, call->fail);
     return r < 0 ? r : call->each(call->context, summary);
 }

@@ -48,7 +48,6 @@ struct tl_row {
 };
 void tl_row_number(struct tl_row *row, uint64_t value);
 void tl_row_text(struct tl_row *row, const char *text); /* NULL is "" */
-void tl_row_bytes(struct tl_row *row, struct tl_bytes bytes);
 /* Append the checksum. TL_NOMEM. */
 TL_MUST_USE int tl_row_end(struct tl_row *row, struct tl_fail *fail);
 static inline struct tl_bytes tl_row_value(const struct tl_row *row)
@@ -67,7 +66,6 @@ static inline void tl_row_fini(struct tl_row *row)
 TL_MUST_USE int tl_row_open(struct tl_varint_reader *in, struct tl_bytes value);
 /* Read a text or bytes, borrowed from the value. */
 const char *tl_row_get_text(struct tl_varint_reader *in);
-struct tl_bytes tl_row_get_bytes(struct tl_varint_reader *in);
 /* Check that the row was read completely and without error. Otherwise TL_BAD, with its key. */
 TL_MUST_USE int tl_row_close(const struct tl_varint_reader *in, const char *key,
                              struct tl_fail *fail);

@@ -105,8 +105,9 @@ int tl_web_functions(struct tl_http_request *request, struct tl_http_response *r
 
 /* ---- arguments -------------------------------------------------------------------------- */
 
-int tl_web_unit(const struct tl_http_request *request, enum tl_range_unit *out,
-                struct tl_fail *fail)
+/* The argument `unit`, also called `axis`; instructions if it is missing. TL_USAGE. */
+static int web_unit(const struct tl_http_request *request, enum tl_range_unit *out,
+                    struct tl_fail *fail)
 {
     const char *const axis = tl_http_query(request, "axis"),
                       *const unit = tl_http_query(request, "unit"),
@@ -154,7 +155,7 @@ int tl_web_span(const struct tl_http_request *request, enum tl_range_unit *unit,
     const struct tl_http_arg args[] = {{"from", TL_HTTP_U64, from}, {"to", TL_HTTP_U64, to}, {0}};
     *from = 0;
     *to = UINT64_MAX;
-    const int rc = tl_web_unit(request, unit, fail);
+    const int rc = web_unit(request, unit, fail);
     if (rc >= 0 && *unit == TL_UNIT_TIME)
         return times(request, unit, from, to, fail);
     return rc < 0 ? rc : tl_http_args(request, args, fail);
@@ -227,7 +228,7 @@ int tl_web_locate(struct tl_http_request *request, struct tl_http_response *resp
     enum tl_range_unit unit = TL_UNIT_INSN;
     struct tl_position at = {0};
     uint64_t where = 0;
-    int rc = tl_web_unit(request, &unit, &response->fail);
+    int rc = web_unit(request, &unit, &response->fail);
     if (rc == TL_OK && !tl_http_query(request, "at"))
         rc =
             tl_fail_set(&response->fail, TL_USAGE, "say at=POSITION, with unit=insn, time or byte");

@@ -65,9 +65,6 @@ int tl_web_tile_kept(struct tl_http_request *request, struct tl_http_response *r
 /* webevents.c */
 int tl_web_events(struct tl_http_request *request, struct tl_http_response *response);
 
-/* webroutes.c */
-int tl_web_asset(struct tl_http_request *request, struct tl_http_response *response);
-
 /* weblog.c */
 int tl_web_log(struct tl_http_request *request, struct tl_http_response *response);
 
@@ -100,9 +97,6 @@ int tl_web_each_stream(struct tl_http_request *request, struct tl_http_response 
 TL_MUST_USE int tl_web_pack(struct tl_http_response *response, const ProtobufCMessage *message);
 /* Parse "insn", "time", "byte" or "ns". TL_USAGE. */
 TL_MUST_USE int tl_unit_parse(const char *text, enum tl_range_unit *out);
-/* The argument `unit`, also called `axis`; instructions if it is missing. TL_USAGE. */
-TL_MUST_USE int tl_web_unit(const struct tl_http_request *request, enum tl_range_unit *out,
-                            struct tl_fail *fail);
 /* The arguments `unit`, `from` and `to`: everything if they are missing. Times may have units
  * (base/timearg.h), and `to` may be a length; with units `*unit` is TL_UNIT_NS. TL_USAGE. */
 TL_MUST_USE int tl_web_span(const struct tl_http_request *request, enum tl_range_unit *unit,

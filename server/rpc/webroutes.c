@@ -10,7 +10,8 @@
 
 #include <string.h>
 
-int tl_web_asset(struct tl_http_request *request, struct tl_http_response *response)
+/* A file of the page. */
+static int web_asset(struct tl_http_request *request, struct tl_http_response *response)
 {
     const struct tl_rpc *const rpc = request->context;
     const struct tl_asset *asset = NULL;
@@ -152,10 +153,10 @@ const struct tl_route tl_http_routes[] = {
     {"/readyz", TL_ROLE_HEALTH, ready, TL_SHORT, TL_REACH_NONE},
     {"/api/v1/login", TL_ROLE_READ, tl_http_login, TL_SHORT, TL_REACH_NONE, TL_POST},
     {"/api/v1/logout", TL_ROLE_PUBLIC, tl_http_logout, TL_SHORT, TL_REACH_NONE, TL_POST},
-    {"/login", TL_ROLE_PUBLIC, tl_web_asset, TL_SHORT, TL_REACH_NONE},
-    {"/login.js", TL_ROLE_PUBLIC, tl_web_asset, TL_SHORT, TL_REACH_NONE},
-    {"/login.css", TL_ROLE_PUBLIC, tl_web_asset, TL_SHORT, TL_REACH_NONE},
-    {"/licenses.txt", TL_ROLE_PUBLIC, tl_web_asset, TL_SHORT, TL_REACH_NONE},
-    {"/{*}", TL_ROLE_READ, tl_web_asset, TL_SHORT, TL_REACH_NONE},
+    {"/login", TL_ROLE_PUBLIC, web_asset, TL_SHORT, TL_REACH_NONE},
+    {"/login.js", TL_ROLE_PUBLIC, web_asset, TL_SHORT, TL_REACH_NONE},
+    {"/login.css", TL_ROLE_PUBLIC, web_asset, TL_SHORT, TL_REACH_NONE},
+    {"/licenses.txt", TL_ROLE_PUBLIC, web_asset, TL_SHORT, TL_REACH_NONE},
+    {"/{*}", TL_ROLE_READ, web_asset, TL_SHORT, TL_REACH_NONE},
 };
 const size_t tl_http_routes_n = sizeof tl_http_routes / sizeof *tl_http_routes;

@@ -49,7 +49,8 @@ int tl_shard_calls_encode(const struct tl_shard_calls *c, struct tl_packer *pack
     return r;
 }
 
-int tl_shard_calls_part(struct tl_bytes object, enum tl_calls_part part, struct tl_bytes *out)
+/* A part of an object, borrowed; n == 0: it is not there. TL_NOTFOUND: the object is damaged. */
+static int calls_part(struct tl_bytes object, enum tl_calls_part part, struct tl_bytes *out)
 {
     *out = (struct tl_bytes){0};
     if (object.n < HEAD || memcmp(object.p, MAGIC, NAME) != 0) { /* an older one */
@@ -81,11 +82,11 @@ int tl_shard_calls_decode(struct tl_calltree *tree, struct tl_call_index *index,
                           struct tl_bytes object)
 {
     struct tl_bytes part;
-    int r = tree ? tl_shard_calls_part(object, TL_CALLS_TREE, &part) : TL_OK;
+    int r = tree ? calls_part(object, TL_CALLS_TREE, &part) : TL_OK;
     if (r >= 0 && tree)
         r = tl_calltree_decode(tree, part);
     if (r >= 0)
-        r = tl_shard_calls_part(object, TL_CALLS_INDEX, &part);
+        r = calls_part(object, TL_CALLS_INDEX, &part);
     if (r >= 0 && index)
         return decode_index(index, part);
     return r < 0 ? r : part.n > 0;

@@ -32,9 +32,6 @@ void tl_shard_calls_fini(struct tl_shard_calls *calls);
 /* Append the object. TL_NOMEM. */
 TL_MUST_USE int tl_shard_calls_encode(const struct tl_shard_calls *calls, struct tl_packer *packer,
                                       struct tl_buf *out);
-/* A part of an object, borrowed; n == 0: it is not there. TL_NOTFOUND: the object is damaged. */
-TL_MUST_USE int tl_shard_calls_part(struct tl_bytes object, enum tl_calls_part part,
-                                    struct tl_bytes *out);
 /* Add the parts of an object to empty ones; either may be NULL. Returns 1 if the index is in the
  * object, else 0. TL_NOTFOUND: it is damaged; TL_UNSUPPORTED: another version; TL_NOMEM. */
 TL_MUST_USE int tl_shard_calls_decode(struct tl_calltree *tree, struct tl_call_index *index,

@@ -3,7 +3,8 @@
 """Dependencies between rooms, as the linker sees them: symbols.py BUILD.
 
 A room (a folder of rooms.txt) may use symbols of the rooms in its row, and of none above it; what a room's headers
-declare is defined in that room. Read from the objects of the build by nm, so that a declaration somewhere else, or a
+declare is defined in that room. A function or table that no other object uses, of a test or a program, is not global.
+Read from the objects of the build by nm, so that a declaration somewhere else, or a
 header that only passes something on, does not hide a dependency. With --table, the uses between rooms as text.
 """
 import collections
@@ -101,6 +102,24 @@ def check_order(rooms):
     return faults
 
 
+def used_by_others(build, parts_uses):
+    """All symbols that objects of the build use, also of tests, programs and the fuzz targets."""
+    used = set().union(*parts_uses.values())
+    others = [p for p in build.rglob("*.o") if p.relative_to(build).parts[0] not in PARTS]
+    for at in range(0, len(others), 500):
+        out = subprocess.run(["nm", "-P", "-u", *map(str, others[at:at + 500])], capture_output=True, text=True,
+                             check=True).stdout
+        used.update(line.split()[0] for line in out.splitlines() if " U" in line)
+    return used
+
+
+def check_needless(build, defined, uses):
+    """Globals without any user. The client library's are for programs that are not here."""
+    used = used_by_others(build, uses)
+    return [f"{source}: {name} is global, but only its own file uses it" for name, (_, source) in defined.items()
+            if name.startswith("tl_") and name not in used]
+
+
 def main():
     build = pathlib.Path(sys.argv[1]).resolve()
     (rooms, provided), faces = read_rooms(), interfaces()
@@ -124,6 +143,7 @@ def main():
                 if room.endswith("/.") or not place or place[0] == room:
                     continue
                 faults.append(f"{header.relative_to(TOP)} declares {name}, which {place[1]} defines")
+    faults += check_needless(build, defined, uses)
     if "--table" in sys.argv:
         for (room, target), symbols in sorted(table.items()):
             print(f"{room} {target} {len(symbols)}")
