@@ -86,11 +86,7 @@ int tl_image_add_elf(struct tl_image *image, struct tl_bytes bytes, uint64_t bia
     if (rc < 0)
         return tl_fail_set(fail, TL_BAD, "%s: is damaged: %s", name, elf_errmsg(-1));
     const struct tl_elf_load load = {image, bytes, bias, space, name, fail, NULL};
-    GElf_Ehdr eh;
-    if (image->machine == 0 && gelf_getehdr(elf.elf, &eh)) {
-        image->machine = eh.e_machine;
-        image->is_narrow = eh.e_ident[EI_CLASS] == ELFCLASS32;
-    }
+    tl_elf_attributes(&load, elf.elf);
     rc = tl_elfs_begin(image, name);
     if (rc == TL_OK)
         rc = map_segments(&load, elf.elf);
@@ -120,11 +116,7 @@ static int read_symbols(struct tl_image *image, struct tl_file_symbols *out, str
     if (rc < 0)
         return rc == TL_NOMEM ? rc : TL_OK;
     const struct tl_elf_load load = {.image = image, .bytes = file, .name = out->file, .file = out};
-    GElf_Ehdr eh;
-    if (image->machine == 0 && gelf_getehdr(elf.elf, &eh)) {
-        image->machine = eh.e_machine;
-        image->is_narrow = eh.e_ident[EI_CLASS] == ELFCLASS32;
-    }
+    tl_elf_attributes(&load, elf.elf);
     rc = tl_elf_symbols(&load, elf.elf);
     tl_elf_fini(&elf);
     if (out->n > 1)

@@ -32,6 +32,10 @@ TL_MUST_USE int tl_elf_add_symbol(const struct tl_elf_load *load, Elf *elf, size
  * and the stubs. TL_NOMEM. */
 TL_MUST_USE int tl_elf_symbols(const struct tl_elf_load *load, Elf *elf);
 
+/* Note what kind of processor the file is for: of the first file its machine, of any whether it has
+ * RISC-V's Zcmp or Zcmt. */
+void tl_elf_attributes(const struct tl_elf_load *load, Elf *elf);
+
 /* Copy the vector table of an M-profile program, unless the image has one: vectors.c. TL_NOMEM. */
 TL_MUST_USE int tl_elf_vectors(const struct tl_elf_load *load, Elf *elf);
 

@@ -332,6 +332,11 @@ bool tl_image_is_narrow(const struct tl_image *image)
     return image->is_narrow;
 }
 
+bool tl_image_has_zcm(const struct tl_image *image)
+{
+    return image->has_zcm;
+}
+
 uint64_t tl_image_jump_table(const struct tl_image *image)
 {
     return image->jump_table;

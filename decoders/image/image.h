@@ -128,6 +128,8 @@ TL_MUST_USE int tl_image_add_elf(struct tl_image *image, struct tl_bytes bytes, 
 unsigned tl_image_machine(const struct tl_image *image);
 /* Does it have 32-bit addresses? */
 bool tl_image_is_narrow(const struct tl_image *image);
+/* Does a RISC-V ELF file say that it is built for Zcmp or Zcmt? */
+bool tl_image_has_zcm(const struct tl_image *image);
 /* Address of the jump table of RISC-V's Zcmt in the first ELF file that has the symbol of the
  * psABI,
  * `__jvt_base$`; 0: none. */

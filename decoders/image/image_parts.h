@@ -153,6 +153,7 @@ struct tl_image {
     bool frozen;
     uint16_t machine;    /* e_machine of the first ELF file, 0: none */
     bool is_narrow;      /* it has 32-bit addresses */
+    bool has_zcm;        /* a RISC-V program in it has Zcmp or Zcmt */
     uint64_t jump_table; /* of RISC-V's Zcmt, by its symbol; 0: none */
     /* Handlers by exception number, from the first vector table, or that at `table`: vectors.c;
      * owned as memory. */

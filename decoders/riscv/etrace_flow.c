@@ -585,7 +585,8 @@ int tl_etrace_flow_new(struct tl_stream_decoder **out, const struct tl_source *s
     f->vmid = source->vmid;
     f->stopped = true;
     f->soft.out.paths = sink->paths;
-    rc = tl_etrace_walk_init(&f->walk, &params, image, &f->soft.out);
+    const struct tl_isa_options isa = tl_riscv_options(source, image);
+    rc = tl_etrace_walk_init(&f->walk, &params, image, &isa, &f->soft.out);
     if (params.cache_size)
         f->cache = calloc((size_t)1 << params.cache_size, sizeof *f->cache);
     if (rc < 0 || (params.cache_size && !f->cache)) {

@@ -110,7 +110,6 @@ int tl_etrace_params(struct tl_etrace_params *out, const struct tl_source *sourc
         return tl_fail_set(fail, TL_UNSUPPORTED, "iaddress_width_p=%u leaves no bits of an address",
                            out->iaddress_width);
     out->sijump = sijump;
-    out->zcm = strcasestr(source->core, "zcm") != NULL;
     out->time_width = optional_width(source, "notime_p", out->time_width);
     out->context_width = optional_width(source, "nocontext_p", out->context_width);
     out->irdepth_width =

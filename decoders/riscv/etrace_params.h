@@ -32,7 +32,6 @@ struct tl_etrace_params {
     uint8_t bpred_size, cache_size; /* logarithms; 0: none */
     uint8_t f0s_width;
     uint8_t encoder_mode_width, ioptions_width;
-    bool zcm;          /* the core has Zcmp and Zcmt, see struct tl_isa_options */
     bool sijump;       /* the targets of jumps behind LUI and AUIPC are not reported */
     uint32_t ioptions; /* in force before the first support packet */
     /* Trap vector registers by privilege, as trace with implicit exceptions needs; 0: not known */

@@ -20,10 +20,10 @@ enum way {
 /* ---- life ------------------------------------------------------------------------------- */
 
 int tl_etrace_walk_init(struct tl_etrace_walk *w, const struct tl_etrace_params *params,
-                        const struct tl_image *image, struct tl_item_batch *out)
+                        const struct tl_image *image, const struct tl_isa_options *isa,
+                        struct tl_item_batch *out)
 {
-    const struct tl_walker_config config = {
-        .image = image, .isa = {.zcm = params->zcm}, .bits = TL_WALKER_STEPS};
+    const struct tl_walker_config config = {.image = image, .isa = *isa, .bits = TL_WALKER_STEPS};
     const uint8_t returns =
         params->return_stack_size ? params->return_stack_size : params->call_counter_size;
     *w = (struct tl_etrace_walk){.irdepth_mask = params->irdepth_width < 32

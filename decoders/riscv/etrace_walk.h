@@ -68,7 +68,8 @@ enum tl_etrace_end {
 
 TL_MUST_USE int tl_etrace_walk_init(struct tl_etrace_walk *walk,
                                     const struct tl_etrace_params *params,
-                                    const struct tl_image *image, struct tl_item_batch *out);
+                                    const struct tl_image *image, const struct tl_isa_options *isa,
+                                    struct tl_item_batch *out);
 void tl_etrace_walk_fini(struct tl_etrace_walk *walk);
 void tl_etrace_walk_state(struct tl_etrace_walk *walk, struct tl_state *state);
 

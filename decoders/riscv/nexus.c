@@ -160,24 +160,11 @@ static void destroy(struct tl_decode *decode)
     free(x);
 }
 
-/* As the format says, else as the sources' registers do. */
-static unsigned find_src_bits(const struct tl_setup *setup)
-{
-    unsigned bits = 0;
-    if (setup->src_bits != TL_SETUP_UNSAID)
-        return setup->src_bits;
-    for (size_t i = 0; i < setup->n_sources; i++) {
-        const unsigned one = tl_riscv_src_bits(&setup->sources[i]);
-        bits = one > bits ? one : bits;
-    }
-    return bits;
-}
-
 static int create(struct tl_decode **out, const struct tl_setup *setup,
                   const struct tl_image *image, const struct tl_decode_sink *sink,
                   struct tl_fail *fail)
 {
-    const unsigned src_bits = find_src_bits(setup);
+    const unsigned src_bits = tl_riscv_capture_src_bits(setup);
     if (src_bits > TL_NEXUS_SRC_BITS_MAX)
         return tl_fail_set(fail, TL_UNSUPPORTED, "trTeSrcBits=%u: there are at most %u", src_bits,
                            TL_NEXUS_SRC_BITS_MAX);

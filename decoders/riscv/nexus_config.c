@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Reads the encoder's registers from the setup. Defaults of SiFive's dialect depend on the core,
- * since its trace does not say how many bits of an address are real. */
+/* Reads the encoder's registers from the setup. SiFive's dialect has defaults of its own,
+ * since its trace does not say how many bits of an address and of a timestamp are real. */
 #include "riscv/nexus_config.h"
 
 #include "riscv/nexus_message.h"
@@ -9,17 +9,7 @@
 #include <string.h>
 
 #define SIFIVE_TIME_BITS    40
-#define SIFIVE_ADDRESS_BITS 48 /* P550, X280 */
-
-/* Cores with three levels of page tables have 39. */
-static unsigned address_bits_of(const char *core)
-{
-    static const char *const three_levels[] = {"u54", "u74", "u64", "u84"};
-    for (size_t i = 0; i < sizeof three_levels / sizeof *three_levels; i++)
-        if (strcasestr(core, three_levels[i]))
-            return 39;
-    return SIFIVE_ADDRESS_BITS;
-}
+#define SIFIVE_ADDRESS_BITS 48 /* of RV64 cores without a name */
 
 /* A register of at most `most`. */
 static int take(const struct tl_source *source, const char *name, uint64_t otherwise, unsigned most,
@@ -38,7 +28,7 @@ int tl_nexus_configure(struct tl_nexus_config *c, const struct tl_source *source
 {
     const uint64_t mode = tl_riscv_field(source, "trTeInstMode", 0);
     const bool sifive = source->protocol == TL_PROTO_NEXUS_SIFIVE;
-    const unsigned bits = sifive && wide ? address_bits_of(source->core) : 0;
+    const unsigned bits = sifive && wide ? SIFIVE_ADDRESS_BITS : 0;
     const unsigned src_bits = tl_riscv_src_bits(source);
     if (src_bits > TL_NEXUS_SRC_BITS_MAX)
         return tl_fail_set(fail, TL_UNSUPPORTED, "trTeSrcBits=%u: there are at most %u", src_bits,

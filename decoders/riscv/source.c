@@ -6,6 +6,8 @@
  */
 #include "riscv/source.h"
 
+#include "setup/riscv_cores.h"
+
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,12 +30,24 @@ static void or (char *text, size_t size, const char *otherwise)
         snprintf(text, size, "%s", otherwise);
 }
 
+/* What is known of the source's core, of what its trace does not say; else `otherwise`. */
+static uint64_t preset(const struct tl_source *source, const char *name, uint64_t otherwise)
+{
+    const struct tl_riscv_core *const core = tl_riscv_core_in(source->core);
+    if (core && !strcmp(name, "addrbits"))
+        return core->address_bits;
+    if (core && !strcmp(name, "trTsWidth"))
+        return core->time_bits;
+    return otherwise;
+}
+
 static void complete(struct tl_source *s, const struct tl_source *otherwise,
                      const struct tl_setup *setup, const struct tl_image *image)
 {
     or (s->name, sizeof s->name, otherwise->name);
     or (s->type, sizeof s->type, otherwise->type);
     or (s->core, sizeof s->core, otherwise->core);
+    or (s->core, sizeof s->core, setup->core);
     if (image && tl_image_is_narrow(image))
         or (s->core, sizeof s->core, "rv32");
     if (s->protocol == TL_PROTO_NONE)
@@ -62,6 +76,24 @@ int tl_riscv_add_source(struct tl_feeds *feeds, const struct tl_setup *setup, un
     return tl_feeds_add(feeds, feed, source, offset);
 }
 
+unsigned tl_riscv_capture_src_bits(const struct tl_setup *setup)
+{
+    const struct tl_riscv_core *core = tl_riscv_core_in(setup->core);
+    unsigned bits = 0;
+    bool given = setup->src_bits != TL_SETUP_UNSAID;
+    if (given)
+        return setup->src_bits;
+    for (size_t i = 0; i < setup->n_sources; i++) {
+        const struct tl_source *const source = &setup->sources[i];
+        const unsigned one = tl_riscv_src_bits(source);
+        given |= tl_riscv_field(source, "trTeInhibitSrc", 0) ||
+                 tl_riscv_field(source, "trTeSrcBits", UINT64_MAX) != UINT64_MAX;
+        bits = one > bits ? one : bits;
+        core = core ? core : tl_riscv_core_in(source->core);
+    }
+    return given || !core || core->src_bits == UINT8_MAX ? bits : core->src_bits;
+}
+
 unsigned tl_riscv_src_bits(const struct tl_source *source)
 {
     const uint64_t bits = tl_riscv_field(source, "trTeSrcBits", 0);
@@ -87,6 +119,7 @@ uint64_t tl_riscv_field(const struct tl_source *source, const char *name, uint64
         {"trTeSrcBits", "trTeInstFeatures", 28, 4},
         {"trTsWidth", "trTsControl", 24, 6},
     };
+    otherwise = preset(source, name, otherwise);
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
         const uint64_t whole = tl_source_reg(source, fields[i].of, UINT64_MAX);
         if (!strcmp(fields[i].name, name) && whole != UINT64_MAX)
@@ -98,7 +131,7 @@ uint64_t tl_riscv_field(const struct tl_source *source, const char *name, uint64
 struct tl_isa_options tl_riscv_options(const struct tl_source *source, const struct tl_image *image)
 {
     return (struct tl_isa_options){
-        .zcm = strcasestr(source->core, "zcm") != NULL,
+        .zcm = strcasestr(source->core, "zcm") || (image && tl_image_has_zcm(image)),
         .jvt = tl_source_reg(source, "jvt", image ? tl_image_jump_table(image) : 0),
     };
 }

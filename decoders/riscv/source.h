@@ -27,15 +27,19 @@ TL_MUST_USE int tl_riscv_add_source(struct tl_feeds *feeds, const struct tl_setu
 
 /*
  * Value of a field of the Trace Control Interface's registers: given by its own name, else as a
- * part of its register. `name` is one of those that decoders use.
+ * part of its register, else as the named core has it. `name` is one of those that decoders use.
  */
 uint64_t tl_riscv_field(const struct tl_source *source, const char *name, uint64_t otherwise);
 
 /* Width of SRC in the source's messages: trTeSrcBits, or 0 with trTeInhibitSrc. */
 unsigned tl_riscv_src_bits(const struct tl_source *source);
 
-/* The core's instruction set options: Zcm by its name, the jump table as the key jvt or else the
- * image says. `image` may be NULL. */
+/* Width of SRC in a capture of messages: as the format says, else the sources' registers, else as
+ * the named cores have it. */
+unsigned tl_riscv_capture_src_bits(const struct tl_setup *setup);
+
+/* The core's instruction set options: Zcm by its name or as the image says, the jump table as
+ * the key jvt or else the image says. `image` may be NULL. */
 struct tl_isa_options tl_riscv_options(const struct tl_source *source,
                                        const struct tl_image *image);
 

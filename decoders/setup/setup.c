@@ -6,6 +6,8 @@
  */
 #include "setup/setup.h"
 
+#include "setup/riscv_cores.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -96,6 +98,9 @@ enum tl_isa tl_source_isa(enum tl_protocol protocol, const struct tl_source *sou
     for (size_t i = 0; source && i < sizeof known / sizeof *known; i++)
         if (strcasestr(source->core, known[i].core))
             return known[i].isa;
+    const struct tl_riscv_core *const core = source ? tl_riscv_core_in(source->core) : NULL;
+    if (core)
+        return core->xlen == 32 ? TL_ISA_RV32 : TL_ISA_RV64;
     return tl_format_of(protocol)->isa;
 }
 

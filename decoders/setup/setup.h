@@ -105,6 +105,7 @@ struct tl_setup {
     /* Messages and packets of RISC-V trace: bits of the source's number, bytes of a timestamp in
      * E-Trace envelopes, bits of their type. TL_SETUP_UNSAID: not given. */
     uint8_t src_bits, ts_bytes, type_bits;
+    char core[40];   /* RISC-V: of sources that have none of their own; "": not given */
     char format[64]; /* the format as given, e.g. "tpiu,sync=fsync" */
     /* Timestamp frequency in Hz for sources without their own; 0: unknown. */
     uint64_t clock_hz;

@@ -6,6 +6,7 @@
 
 #include "base/args.h"
 #include "setup/ini_text.h"
+#include "setup/riscv_cores.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -46,11 +47,24 @@ static int take_count(const char *name, const char *option, uint8_t most, uint8_
 }
 
 /* Returns as take_count(). */
+static int take_core(struct tl_setup *setup, const char *core, struct tl_fail *fail)
+{
+    char names[120];
+    if (!strcasestr(core, "rv32") && !strcasestr(core, "rv64") && !tl_riscv_core_in(core))
+        return tl_fail_set(fail, TL_USAGE, "core=%.30s is not known; use rv32, rv64, %s", core,
+                           tl_riscv_core_names(names, sizeof names));
+    snprintf(setup->core, sizeof setup->core, "%s", core);
+    return 1;
+}
+
+/* Returns as take_count(). */
 static int take_riscv_option(struct tl_setup *setup, const char *option, struct tl_fail *fail)
 {
     const bool nexus = setup->container == TL_CONTAINER_NEXUS;
     const bool etrace = setup->container == TL_CONTAINER_ETRACE;
     int rc = 0;
+    if ((nexus || etrace) && !strncmp(option, "core=", 5))
+        return take_core(setup, option + 5, fail);
     if (nexus || etrace)
         rc = take_count("src_bits", option, nexus ? 12 : 16, &setup->src_bits, fail);
     if (etrace && rc == 0)
@@ -94,8 +108,9 @@ static int take_option(struct tl_setup *setup, const char *option, unsigned *id,
     return tl_fail_set(
         fail, TL_USAGE,
         "format option '%.40s' is not known; there are sync=none|fsync|hsync|dstream (tpiu), "
-        "threads=yes|no and events=yes|no (perf), src_bits=N (RISC-V), ts_bytes=N and type_bits=N "
-        "(etrace-encap), id=NUMBER, clock=HZ",
+        "threads=yes|no and events=yes|no (perf), core=NAME and src_bits=N (RISC-V), ts_bytes=N "
+        "and "
+        "type_bits=N (etrace-encap), id=NUMBER, clock=HZ",
         option);
 }
 

@@ -26,6 +26,7 @@ struct tl_sim_elf {
     struct tl_bytes code;
     const struct tl_sim_elf_symbol *symbols;
     size_t n_symbols;
+    struct tl_bytes attributes; /* of RISC-V; none if empty */
 };
 
 /* Append `n` bytes of `value`. */
@@ -91,7 +92,8 @@ static inline int tl_sim_elf_header(struct tl_buf *out, const struct tl_sim_elf 
                                       elf->big_endian ? ELFDATA2MSB : ELFDATA2LSB,
                                       EV_CURRENT};
     const unsigned header = elf->wide ? 64 : 52, program = elf->wide ? 56 : 32;
-    const uint16_t halves[] = {(uint16_t)header, (uint16_t)program, 1, elf->wide ? 64 : 40, 4, 0};
+    const uint16_t halves[] = {(uint16_t)header,    (uint16_t)program,         1,
+                               elf->wide ? 64 : 40, elf->attributes.n ? 5 : 4, 0};
     int rc = tl_buf_add(out, ident, sizeof ident);
     if (rc == TL_OK)
         rc = tl_sim_elf_put(out, elf, ET_EXEC, 2);
@@ -135,13 +137,15 @@ static inline int tl_sim_elf_make(const struct tl_sim_elf *elf, struct tl_buf *o
     uint64_t length = 1;
     for (size_t i = 0; i < elf->n_symbols; i++)
         length += strlen(elf->symbols[i].name) + 1;
-    const uint64_t sections[4][10] = {
+    const uint64_t attributes = strings + length;
+    const uint64_t sections[5][10] = {
         {0},
         {0, SHT_PROGBITS, SHF_ALLOC | SHF_EXECINSTR, elf->address, code, elf->code.n, 0, 0, 4, 0},
         {0, SHT_SYMTAB, 0, 0, symbols, strings - symbols, 3, 1, 8, entry},
         {0, SHT_STRTAB, 0, 0, strings, length, 0, 0, 1, 0},
+        {0, 0x70000003 /* SHT_RISCV_ATTRIBUTES */, 0, 0, attributes, elf->attributes.n, 0, 0, 1, 0},
     };
-    int rc = tl_sim_elf_header(out, elf, strings + length);
+    int rc = tl_sim_elf_header(out, elf, attributes + elf->attributes.n);
     if (rc == TL_OK)
         rc = tl_sim_elf_program(out, elf, code);
     if (rc == TL_OK)
@@ -157,7 +161,9 @@ static inline int tl_sim_elf_make(const struct tl_sim_elf *elf, struct tl_buf *o
         rc = tl_buf_add(out, "", 1);
     for (size_t i = 0; i < elf->n_symbols && rc == TL_OK; i++)
         rc = tl_buf_add(out, elf->symbols[i].name, strlen(elf->symbols[i].name) + 1);
-    for (size_t i = 0; i < 4 && rc == TL_OK; i++)
+    if (rc == TL_OK)
+        rc = tl_buf_add(out, elf->attributes.p, elf->attributes.n);
+    for (size_t i = 0; i < (elf->attributes.n ? 5 : 4) && rc == TL_OK; i++)
         rc = tl_sim_elf_section(out, elf, sections[i]);
     return rc;
 }
