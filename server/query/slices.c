@@ -303,6 +303,16 @@ static int slice_time(struct tl_slicing *s, const struct tl_slices_request *requ
     return r;
 }
 
+/* The program below handlers that hardware alone reports has no address: it is what the processor
+ * does in thread mode. */
+static const char *name_of(const struct tl_slicing *s, const struct tl_slice *slice)
+{
+    const bool reported = slice->kind == TL_FRAME_ROOT && slice->pc == 0;
+    return reported && slice->function == TL_NO_FUNCTION
+               ? "thread mode"
+               : tl_function_name(s->image, slice->function);
+}
+
 static int answer(struct tl_slicing *s, struct tl_slices *out)
 {
     const struct tl_axis *const axis = &s->axis;
@@ -325,7 +335,7 @@ static int answer(struct tl_slicing *s, struct tl_slices *out)
             .interrupt = slice->exception & TL_EXCEPTION_INTERRUPT,
             .exception = tl_exception_number(slice->exception),
             .exact = slice->exact,
-            .name = tl_function_name(s->image, slice->function),
+            .name = name_of(s, slice),
         };
     }
     return TL_OK;

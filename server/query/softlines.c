@@ -10,6 +10,7 @@
 
 #include "base/cancel.h"
 #include "base/utf8.h"
+#include "flow/hardware.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,6 +37,7 @@ struct line {
 
 struct lines {
     const struct tl_softlines *wanted;
+    const struct tl_image *image;
     struct line open[OPEN_MAX];
     tl_softline_sink *sink;
     void *context;
@@ -251,14 +253,21 @@ static int add_record(struct lines *l, const struct tl_item *item, uint64_t posi
     return r < 0 ? r : add_value(l, &entry, &record);
 }
 
-/* What hardware reports is an entry of its own. */
+/* What hardware reports is an entry of its own, with the function of the instruction it tells. */
 static int add_event(struct lines *l, const struct tl_item *item, uint64_t position)
 {
+    static const struct tl_flow_now now;
+    char function[TL_HARDWARE_TEXT] = "", text[2 * TL_HARDWARE_TEXT + 8];
     const struct tl_soft_entry entry = {
         .at = position, .last = position, .records = 1, .source = "dwt", .is_text = true};
     if (l->wanted->one_channel)
         return TL_OK;
-    return add_entry(l, &entry, (struct tl_bytes){(const uint8_t *)item->text, strlen(item->text)});
+    if (item->flags & TL_ITEM_HAS_PC && l->image)
+        tl_function_text(l->image, &now, item->pc, function, sizeof function);
+    const int n =
+        *function ? snprintf(text, sizeof text, "%.*s <%s>", TL_HARDWARE_TEXT, item->text, function)
+                  : snprintf(text, sizeof text, "%.*s", TL_HARDWARE_TEXT, item->text);
+    return add_entry(l, &entry, (struct tl_bytes){(const uint8_t *)text, (size_t)n});
 }
 
 /* ---- the range ------------------------------------------------------------------------------- */
@@ -318,6 +327,7 @@ int tl_softlines_walk(const struct tl_softlines *wanted, const struct tl_cut *cu
     if (!l)
         return TL_NOMEM;
     l->wanted = wanted;
+    l->image = tl_gen_image(cut->gen);
     l->sink = sink;
     l->context = context;
     int r = walk_chunks(l, cut, fail);

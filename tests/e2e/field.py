@@ -267,12 +267,19 @@ def simulated_cortex_m(lab):
     check(len(a) > 10000 and a == b, 'instructions differ from the truth', len(a), len(b))
     # Who wrote the variable, how long SysTick takes, where the processor is, what was printed.
     check('ticks' in lab.run('log', 'sim', '--csv').text(), 'the variable')
+    said = [e['text'] for e in ask(lab, 'sim/log?streams=cs.01&limit=300')['streams']['cs.01']['entries'] if 'text' in e]
+    check(any(re.match(r'data write 0 \S+ \S+ \S+ ticks <SysTick_Handler', t) for t in said), 'who wrote it', said)
+    check(any(re.match('pc [0-9a-f]{16} <task_motor', t) for t in said), 'where it was', said)
     profile = json.loads(lab.run('profile', 'sim/cs.01', '--as', 'json').text())
     check(profile['sampled'] and profile['insns'] > 100 and profile['asleep'] > 0, profile)
     found = json.loads(lab.run('find', 'sim/cs.01', 'text:sensor', '--json').text())['hits']
-    check(found and all(' sensor ' in h['text'] for h in found), found)
+    check(all('sensor' in h['text'] for h in found) and any('itm 0 sensor ' in h['text'] for h in found) and
+          any('<task_sensor' in h['text'] for h in found), found)
     log = ask(lab, 'sim/log?streams=cs.01&limit=3')['streams']['cs.01']['entries']
     check(log[0]['time'] == 10 * int(truth['cs.01'][0].split()[2]), 'its time is the trace\'s', log, truth['cs.01'][:3])
+    slices = ask(lab, 'sim/streams/cs.01/slices')['slices']
+    check({s['name'] for s in slices if s['depth'] == 0} == {'thread mode'} and
+          any(s['name'].endswith('SysTick_Handler') for s in slices if s['depth'] == 1), slices[:9])
     said = lab.run('interrupts', 'sim/cs.01').text()
     check(re.search(r'(?m)^ *15 .* SysTick_Handler$', said), said)
     # Another program is said not to be this one.
