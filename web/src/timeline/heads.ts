@@ -65,6 +65,7 @@ export class Heads {
   }
 
   draw(s: Session, boxes: readonly LaneBox[], depths: readonly number[]): void {
+    if (this.shown[0] !== s) this.at = ""; // another trace: that of its selected lane
     // Nothing in it changes while the view moves.
     const now: unknown[] = [s, s.trace, s.lane, s.arrangement, ...s.overview.astray.values(), this.at, this.focused, ...[...s.open].sort(), "|", ...[...s.full].sort()];
     for (const box of boxes) now.push(box.node, box.y, box.h, box.stack.y, box.stack.h, box.states.h, box.counters.h, depths[box.lane]);
