@@ -16,7 +16,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define TL_ETM4_QUEUE_MAX 65536 /* elements; far above the speculation depth of any trace unit */
+#define TL_ETM4_QUEUE_MAX   65536 /* elements; far above the speculation depth of any trace unit */
+#define TL_ETM4_WAITING_MAX 1024  /* more of them at the end of a trace are told */
 
 /* Additional element type: `value` P0 elements that preceded synchronisation. */
 #define TL_ETM4_UNSEEN TL_ETM4_TYPES

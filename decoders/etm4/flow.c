@@ -21,6 +21,8 @@ enum sync_state {
 /* Reasons for skipping bytes; the last two as in decode/ops.h. */
 static const char BAD_PACKET[] = "bad packet";
 static const char TOO_MANY[] = "too many uncommitted elements";
+static const char UNCOMMITTED[] =
+    "elements wait for a commit that never comes: TRCIDR8 may be wrong";
 static const char OVER_COMMIT[] = "commit of more elements than there are";
 static const char OVER_CANCELLED[] = "cancel of more elements than there are";
 static const char NO_ATOM[] = "mispredict without an atom";
@@ -638,8 +640,22 @@ int tl_etm4_flow_flush(struct tl_etm4_flow *f)
     return rc < 0 ? rc : tl_item_batch_flush(&f->out);
 }
 
+/*
+ * What waits for its commit at the end was not executed, as far as the trace tells. More than any
+ * trace unit lets wait means that the depth given for this one is wrong: instructions are missing.
+ */
+static void doubt_depth(struct tl_etm4_flow *f)
+{
+    if (f->state != IN_SYNC || f->lost || f->depth <= TL_ETM4_WAITING_MAX)
+        return;
+    f->lost = true;
+    f->lost_at = tl_etm4_queue_at(&f->queue, 0)->packet.offset;
+    f->lost_why = UNCOMMITTED;
+}
+
 int tl_etm4_flow_finish(struct tl_etm4_flow *f, uint64_t end)
 {
     const int rc = tl_etm4_flow_flush(f);
+    doubt_depth(f);
     return rc < 0 ? rc : report_loss(f, end);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Hand-made packets over a small A64 program, and the resulting flow text. */
+#include "etm4/element.h"
 #include "etm4/flow.h"
 #include "steps.h"
 
@@ -336,6 +337,26 @@ static void knows_the_m_profile(void **state)
         EXPECT(&c, BEGUN I1000 I1004 "X SVCall 11 0000000000001014\n" I1008 "R\n" I1014 I1018,
                BEGIN, E, EXC(11, 1), AT(0x1014), AT(0x1008), N, {.type = TL_ETM4_EXCEPTION_RETURN},
                AT(0x1014), E, COMMIT(5));
+    }
+}
+
+/* Elements that wait at the end for commits that never come are told, once they are too many for a
+ * trace unit: its depth is wrong. */
+static void doubts_its_depth(void **state)
+{
+    (void)state;
+    static struct tl_etm4_packet packets[4 + TL_ETM4_WAITING_MAX + 1] = {BEGIN};
+    struct tl_etm4_config c = plain;
+    c.max_spec_depth = 1u << 30;
+    for (size_t i = 4; i < sizeof packets / sizeof *packets; i++)
+        packets[i] = (struct tl_etm4_packet)E;
+    for (size_t n = sizeof packets / sizeof *packets - 1; n <= sizeof packets / sizeof *packets;
+         n++) {
+        struct out out = {0};
+        run(&c, image, packets, n, 7, &out);
+        assert_string_equal((char *)out.text.p, BEGUN);
+        assert_int_equal(out.losses, n > 4 + TL_ETM4_WAITING_MAX);
+        tl_buf_fini(&out.text);
     }
 }
 
@@ -704,6 +725,7 @@ int main(void)
         cmocka_unit_test(keeps_the_newest_returns),
         cmocka_unit_test(takes_exceptions),
         cmocka_unit_test(knows_the_m_profile),
+        cmocka_unit_test(doubts_its_depth),
         cmocka_unit_test(knows_ete),
         cmocka_unit_test(takes_source_addresses),
         cmocka_unit_test(takes_q_elements),
