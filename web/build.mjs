@@ -95,26 +95,16 @@ function bundle() {
   });
 }
 
-/** The comment that a file begins with. */
-function head(file) {
-  const lines = fs.readFileSync(file, "utf8").split("\n");
-  const end = lines.findIndex((line) => !line.startsWith("//"));
-  return lines.slice(0, end).map((line) => line.replace(/^\/\/ ?/, "")).join("\n");
-}
-
-/** A package's licence: its file, or where it has none, the heads of its files and what they refer to. */
+/** A package's licence. */
 function license(dir, name) {
   const file = fs.readdirSync(dir).find((n) => /^licen[cs]e/i.test(n));
-  if (file) return fs.readFileSync(path.join(dir, file), "utf8").trim();
-  if (name !== "@bufbuild/protobuf") throw new Error(`${name} has no licence text`);
-  const apache = fs.readFileSync(path.join(src, "licenses/Apache-2.0.txt"), "utf8").trimEnd();
-  return [head(path.join(dir, "dist/esm/create.js")), `Of varint.js:\n\n${head(path.join(dir, "dist/esm/wire/varint.js"))}`,
-    apache].join("\n\n");
+  if (!file) throw new Error(`${name} has no licence text`);
+  return fs.readFileSync(path.join(dir, file), "utf8").trim();
 }
 
 /** What is built in goes with its licence: the page's scripts and fonts, and all the rest is ours. */
 function licenses(modules) {
-  const shipped = ["lit-html", "@bufbuild/protobuf", "@fontsource-variable/inter", "@fontsource/jetbrains-mono"];
+  const shipped = ["lit-html", "@fontsource-variable/inter", "@fontsource/jetbrains-mono"];
   const own = fs.readFileSync(path.join(src, "../LICENSE"), "utf8").trim();
   const notices = shipped.map((name) => {
     const dir = path.join(modules, name);

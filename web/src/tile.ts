@@ -2,10 +2,9 @@
 // Positions and contents of tiles. A tile is TILE_BUCKETS buckets wide; a bucket of level L is
 // 2^base * 4^L units of the axis wide; a stripe holds one tile for each of STRIPE_LANES
 // neighbouring lanes.
-import { fromBinary } from "@bufbuild/protobuf";
-import { TileSchema, Unit, type Lane } from "../gen/tracelake/v1/ranges_pb";
 import { since } from "./epoch.ts";
 import type { Axis, Extent, View } from "./scale.ts";
+import { fields, unpack } from "./wire.ts";
 
 export const TILE_BUCKETS = 512;
 export const STRIPE_LANES = 16;
@@ -115,61 +114,65 @@ export interface Stripe {
 }
 
 /**
- * Decode a Tile message. Throws on invalid bytes. Missing or short columns read as zero. `epoch` is
- * that of times.
+ * Decode a Tile message (proto/tracelake/v1/ranges.proto has its fields). Throws on invalid bytes. Missing or short
+ * columns read as zero. `epoch` is that of times.
  */
 export function decodeStripe(bytes: Uint8Array, epoch = 0n): Stripe {
-  const tile = fromBinary(TileSchema, bytes);
+  let [axis, bucket, first, sealed] = [0n, 0n, 0n, 0n];
   const lanes = new Map<number, Columns>();
-  for (const lane of tile.lanes) lanes.set(lane.lane, columns(lane, epoch));
-  return {
-    first: since(tile.axis === Unit.TIME ? epoch : 0n, tile.first), bucket: Math.max(1, Number(tile.bucket)), sealed: tile.sealed, lanes,
-  };
+  fields(bytes, (field, value, inner) => {
+    if (field === 1) axis = value;
+    else if (field === 4) bucket = value;
+    else if (field === 5) first = value;
+    else if (field === 6) sealed = value;
+    else if (field === 8) lanes.set(...lane(inner, epoch));
+  });
+  return { first: since(axis === TIME ? epoch : 0n, first), bucket: Math.max(1, Number(bucket)), sealed: sealed !== 0n, lanes };
 }
 
-function columns(lane: Lane, epoch: bigint): Columns {
-  const insns = bigColumn(lane.insns);
-  return {
+/** tracelake.v1.Unit. */
+const TIME = 1n;
+
+const words = (): Uint32Array => new Uint32Array(TILE_BUCKETS);
+const wide = (): Float64Array => new Float64Array(TILE_BUCKETS);
+
+function lane(bytes: Uint8Array, epoch: bigint): [number, Columns] {
+  let index = 0;
+  const blocks: Uint8Array[] = []; // by field
+  const breaks: Break[] = [];
+  fields(bytes, (field, value, inner) => {
+    if (field === 1) index = Number(value);
+    else if (field === 18) breaks.push(readBreak(inner, epoch));
+    else blocks[field] = inner;
+  });
+  const packed = (field: number): Uint8Array => blocks[field] ?? new Uint8Array(0);
+  const column = (field: number, each = 1): Uint8Array => {
+    const out = new Uint8Array(TILE_BUCKETS * each);
+    out.set(packed(field).subarray(0, out.length));
+    return out;
+  };
+  const insns = unpack(packed(2), wide());
+  return [index, {
     insns,
-    coverage: lane.coverage.length > 0 ? byteColumn(lane.coverage, 1) : insns.some((n) => n > 0)
-      ? Uint8Array.from(insns, (n) => (n > 0 ? 255 : 0)) : new Uint8Array(TILE_BUCKETS),
-    fn: wordColumn(lane.function),
-    share: byteColumn(lane.share, 1),
-    fn2: wordColumn(lane.function2),
-    share2: byteColumn(lane.share2, 1),
-    distinct: byteColumn(lane.distinct, 1),
-    page: bigColumn(lane.page),
-    privilege: byteColumn(lane.privilege, 4),
-    branches: byteColumn(lane.branches, 1),
-    events: Uint16Array.from(wordColumn(lane.eventMask)),
-    eventCount: wordColumn(lane.eventCount),
-    flags: byteColumn(lane.flags, 1),
-    depthMin: byteColumn(lane.depthMin, 1),
-    depthMax: byteColumn(lane.depthMax, 1),
-    lost: byteColumn(lane.lost, 1),
-    breaks: lane.breaks.map((b) => ({
-      position: Number(b.position), flags: b.flags,
-      from: since(epoch, b.begin), to: since(epoch, b.to),
-    })),
-  };
+    coverage: packed(3).length > 0 || !insns.some((n) => n > 0) ? column(3) : Uint8Array.from(insns, (n) => (n > 0 ? 255 : 0)),
+    fn: unpack(packed(4), words()), share: column(5),
+    fn2: unpack(packed(6), words()), share2: column(7),
+    distinct: column(8),
+    page: unpack(packed(9), wide()),
+    privilege: column(10, 4),
+    branches: column(11),
+    events: unpack(packed(12), new Uint16Array(TILE_BUCKETS)),
+    eventCount: unpack(packed(13), words()),
+    flags: column(14),
+    depthMin: column(15),
+    depthMax: column(16),
+    lost: column(17),
+    breaks,
+  }];
 }
 
-function byteColumn(from: Uint8Array, each: number): Uint8Array {
-  const out = new Uint8Array(TILE_BUCKETS * each);
-  out.set(from.subarray(0, out.length));
-  return out;
-}
-
-function wordColumn(from: number[]): Uint32Array {
-  const out = new Uint32Array(TILE_BUCKETS);
-  const n = Math.min(from.length, TILE_BUCKETS);
-  for (let i = 0; i < n; i++) out[i] = from[i]!;
-  return out;
-}
-
-function bigColumn(from: bigint[]): Float64Array {
-  const out = new Float64Array(TILE_BUCKETS);
-  const n = Math.min(from.length, TILE_BUCKETS);
-  for (let i = 0; i < n; i++) out[i] = Number(from[i]!);
-  return out;
+function readBreak(bytes: Uint8Array, epoch: bigint): Break {
+  const values = [0n, 0n, 0n, 0n, 0n]; // by field
+  fields(bytes, (field, value) => { values[field] = value; });
+  return { position: Number(values[1]), from: since(epoch, values[2]), to: since(epoch, values[3]), flags: Number(values[4]) };
 }

@@ -2,7 +2,7 @@
 import { create, toBinary } from "@bufbuild/protobuf";
 import assert from "node:assert/strict";
 import test from "node:test";
-import { TileSchema } from "../gen/tracelake/v1/ranges_pb";
+import { TileSchema, Unit } from "../gen/tracelake/v1/ranges_pb";
 import type { View } from "../src/scale.ts";
 import {
   bucketWidth, children, decodeStripe, levelFor, MAX_LEVEL, parent, TILE_BUCKETS, tileKey,
@@ -109,6 +109,33 @@ test("a stripe is decoded, short columns read as zero", () => {
   assert.deepEqual([c.fn[0], c.flags[1], c.events[0], c.eventCount[0]], [7, 1, 1, 5]);
   // Nothing said of coverage: what has instructions is covered.
   assert.deepEqual([...c.coverage.subarray(0, 3)], [255, 255, 0]);
+});
+
+test("64-bit places are exact, in every form of an integer", () => {
+  const begin = (1n << 63n) + 12345n;
+  const s = decodeStripe(toBinary(TileSchema, create(TileSchema, {
+    axis: Unit.TIME, bucket: 1n, first: begin - 1n, lanes: [{ lane: 300, page: [(1n << 52n) - 1n, 127n, 128n, 0n],
+      breaks: [{ position: (1n << 40n) + 1n, begin, to: begin + 7n, flags: 16 }] }],
+  })), begin - 100n);
+  assert.equal(s.first, 99);
+  const c = s.lanes.get(300)!;
+  assert.deepEqual(c.breaks, [{ position: 2 ** 40 + 1, from: 100, to: 107, flags: 16 }]);
+  assert.deepEqual([...c.page.subarray(0, 4)], [2 ** 52 - 1, 127, 128, 0]);
+});
+
+test("any bytes are a tile or throw", () => {
+  const { random, seed } = generator();
+  const whole = toBinary(TileSchema, create(TileSchema, {
+    bucket: 4n, first: 6144n, lanes: [{ lane: 2, insns: [4n, 3n], share: Uint8Array.of(255), breaks: [{ position: 9n }] }] }));
+  for (let i = 0; i < 20000; i++) {
+    const bytes = whole.slice(0, Math.floor(random() * (whole.length + 1)));
+    if (i % 2 === 1 && bytes.length > 0) bytes[Math.floor(random() * bytes.length)] = Math.floor(random() * 256);
+    try {
+      decodeStripe(bytes);
+    } catch (error) {
+      assert.ok(error instanceof RangeError, `seed ${seed}: ${String(error)}`);
+    }
+  }
 });
 
 test("bytes that are no tile throw, and longer columns are cut", () => {
