@@ -11,6 +11,7 @@
 int tl_cmd_serve(int argc, char **argv);
 int tl_cmd_push(int argc, char **argv);
 int tl_cmd_decode(int argc, char **argv);
+int tl_cmd_setup(int argc, char **argv);
 int tl_cmd_ls(int argc, char **argv);
 int tl_cmd_show(int argc, char **argv);
 int tl_cmd_rm(int argc, char **argv);

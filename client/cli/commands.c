@@ -36,6 +36,16 @@ static const struct tl_command commands[] = {
      "--snapshot DIR [--buffer NAME] (--text | --packets | --out DIR)",
      NULL},
 #endif
+#ifdef TL_HAVE_SETUP
+    {"setup", tl_cmd_setup, "write the configuration of a capture, or check it",
+     "[--from KIND] [INPUT] [-o FILE]\n"
+     "(--sysfs DIR | --dt FILE | --snapshot DIR [--buffer NAME]) [-o FILE]\n"
+     "--check (--config FILE | --sysfs DIR | --dt FILE) CAPTURE [-o FILE]\n"
+     "--check (--snapshot DIR | perf.data) [-o FILE]",
+     "Writes what 'decode --config' and 'push --config' need to know of the sources, from what a "
+     "machine with Linux, its device tree, perf.data or a snapshot says of them. What is missing "
+     "and therefore assumed is said on standard error."},
+#endif
 #ifdef TL_HAVE_LS
     {"ls", tl_cmd_ls, "list traces", "[--json] [--label KEY[=VALUE]]… [TRACE…]", NULL},
     {"show", tl_cmd_show, "show all details of a trace", "[--json] TRACE…", NULL},

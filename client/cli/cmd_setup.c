@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * `tracelake setup`: writes the configuration of a capture from what a system or a recording says
+ * of itself, and compares a configuration with a capture's bytes.
+ */
+#include "cli/cli.h"
+#include "cli/setupcheck.h"
+#include "import/system.h"
+#include "out/outfile.h"
+#include "push/captures.h"
+#include "terminal/args.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { CHECKED = 4 << 20 /* bytes of a capture's beginning */ };
+
+struct options {
+    const char *from, *sysfs, *devicetree, *snapshot, *buffer;
+    const char *config, *format, *input, *out;
+    struct tl_arg_list images;
+    struct tl_code_places places;
+    bool check;
+};
+
+static void warn(void *context, const char *text)
+{
+    tl_cli_warn(context, "%s", text);
+}
+
+static void print_finding(void *context, const char *text)
+{
+    puts(text);
+}
+
+/* ---- comparing ------------------------------------------------------------------------------- */
+
+static int read_beginning(const struct tl_bundle_capture *capture, struct tl_buf *out)
+{
+    struct tl_bundle_input in;
+    int rc = tl_buf_reserve(out, CHECKED);
+    if (rc == TL_OK)
+        rc = tl_bundle_open(&in, capture);
+    if (rc < 0)
+        return rc;
+    for (ssize_t got = 1; got > 0 && out->n < CHECKED;) {
+        got = tl_bundle_next(&in, out->p + out->n, CHECKED - out->n);
+        out->n += got > 0 ? (size_t)got : 0;
+        rc = got < 0 ? TL_IO : rc;
+    }
+    tl_bundle_close(&in);
+    return rc;
+}
+
+static int check_capture(struct tl_bundle_capture *capture)
+{
+    struct tl_buf bytes = {0};
+    const char *const path = capture->pieces[0].path;
+    int found = read_beginning(capture, &bytes);
+    if (found == TL_OK)
+        found = tl_setup_check(&capture->setup, (struct tl_bytes){bytes.p, bytes.n}, print_finding,
+                               NULL);
+    tl_buf_fini(&bytes);
+    if (found < 0) {
+        tl_cli_warn(path, "cannot be read: %s", tl_err_name(found));
+        return TL_CLI_BAD;
+    }
+    if (found == 0)
+        printf("%s: nothing in its packets contradicts the configuration\n", path);
+    return found ? TL_CLI_BAD : TL_CLI_DONE;
+}
+
+/* ---- writing --------------------------------------------------------------------------------- */
+
+/* The configuration may be written anywhere: files by their whole paths. */
+static void find_images(struct tl_setup *setup)
+{
+    for (size_t i = 0; i < setup->n_images; i++) {
+        char *const path = realpath(setup->images[i].file, NULL);
+        if (path) {
+            free(setup->images[i].file);
+            setup->images[i].file = path;
+        }
+    }
+}
+
+static int write_setup(struct tl_setup *setup, const char *path)
+{
+    struct tl_buf text = {0};
+    struct tl_outfile out = {0};
+    find_images(setup);
+    int rc = tl_setup_write(setup, &text);
+    if (rc < 0) {
+        tl_cli_warn(NULL, "out of memory");
+        return TL_CLI_BAD;
+    }
+    int status = tl_outfile_open(&out, path);
+    if (status == TL_ARGS_GO) {
+        const bool whole = fwrite(text.p, 1, text.n, out.file) == text.n;
+        status = tl_outfile_close(&out, whole ? TL_CLI_DONE : TL_CLI_BAD);
+    }
+    tl_buf_fini(&text);
+    return status;
+}
+
+static int each(void *context, struct tl_bundle_capture *capture, bool alone)
+{
+    const struct options *const o = context;
+    const bool writes = o->out || !o->check;
+    if (writes && !alone && !o->buffer) {
+        tl_cli_warn(o->snapshot, "it has buffer %s: choose one by --buffer", capture->name);
+        return TL_CLI_USAGE;
+    }
+    if (o->check && !alone)
+        printf("# buffer %s\n", capture->name);
+    const int checked = o->check ? check_capture(capture) : TL_CLI_DONE;
+    const int written = writes ? write_setup(&capture->setup, o->out) : TL_CLI_DONE;
+    return checked > written ? checked : written;
+}
+
+/* ---- where it comes from --------------------------------------------------------------------- */
+
+static int from_system(const struct options *o)
+{
+    struct tl_bundle_capture capture = {0};
+    struct tl_fail fail = {.offset = TL_NO_OFFSET};
+    const char *const where = o->sysfs ? o->sysfs : o->devicetree;
+    tl_setup_init(&capture.setup);
+    int rc = o->format ? tl_setup_format(&capture.setup, o->format, &fail) : TL_OK;
+    if (rc < 0)
+        return tl_cli_usage("setup", "%s", fail.text);
+    rc = (o->sysfs ? tl_sysfs_read : tl_devicetree_read)(&capture.setup, where, warn,
+                                                         (void *)(uintptr_t)where, &fail);
+    for (size_t i = 0; rc == TL_OK && i < o->images.n; i++)
+        rc = tl_setup_add_image(&capture.setup, o->images.v[i], &fail);
+    if (rc == TL_OK && o->input)
+        rc = tl_bundle_add(&capture, o->input, 0, UINT64_MAX);
+    const int status =
+        rc < 0 ? tl_cli_fail(where, &fail) : each((void *)(uintptr_t)o, &capture, true);
+    tl_bundle_capture_fini(&capture);
+    return status;
+}
+
+static int from_capture(const struct options *o)
+{
+    const struct tl_cli_captures what = {.command = "setup",
+                                         .request = {.snapshot = o->snapshot,
+                                                     .input = o->input,
+                                                     .format = o->format,
+                                                     .config = o->config,
+                                                     .images = o->images.v,
+                                                     .n_images = o->images.n,
+                                                     .places = o->places},
+                                         .buffer = o->buffer,
+                                         .stop = TL_CLI_USAGE};
+    return tl_cli_captures(&what, each, (void *)(uintptr_t)o);
+}
+
+/* ---- arguments ------------------------------------------------------------------------------- */
+
+/* What an input is: by its first bytes, or by what is in its folder. */
+static const char *kind_of(const char *input)
+{
+    char path[4096];
+    uint8_t bytes[8] = {0};
+    struct stat st;
+    snprintf(path, sizeof path, "%s/snapshot.ini", input);
+    if (stat(path, &st) == 0)
+        return "snapshot";
+    snprintf(path, sizeof path, "%s/data", input);
+    if (stat(input, &st) == 0 && S_ISDIR(st.st_mode))
+        return stat(path, &st) == 0 && S_ISREG(st.st_mode) ? "perf" : "sysfs";
+    FILE *const f = fopen(input, "rb");
+    const size_t n = f ? fread(bytes, 1, sizeof bytes, f) : 0;
+    if (f)
+        fclose(f);
+    if (n == 8 && (memcmp(bytes, "PERFILE2", 8) == 0 || memcmp(bytes, "2ELIFREP", 8) == 0))
+        return "perf";
+    return n == 8 && memcmp(bytes, "\xd0\x0d\xfe\xed", 4) == 0 ? "dt" : "sysfs";
+}
+
+/* The option that `--from KIND INPUT` stands for. */
+static int take_from(struct options *o)
+{
+    if (o->sysfs || o->devicetree || o->snapshot || o->config)
+        return o->from ? tl_cli_usage("setup", "--from says what INPUT is: not with --sysfs, --dt, "
+                                               "--snapshot, --config")
+                       : TL_ARGS_GO;
+    const char *const from = o->from ? o->from : o->input ? kind_of(o->input) : "sysfs";
+    if (strcmp(from, "perf") == 0 && o->input) {
+        o->format = o->format ? o->format : "perf";
+        return TL_ARGS_GO;
+    }
+    const char **const to = strcmp(from, "sysfs") == 0      ? &o->sysfs
+                            : strcmp(from, "dt") == 0       ? &o->devicetree
+                            : strcmp(from, "snapshot") == 0 ? &o->snapshot
+                                                            : NULL;
+    if (!to)
+        return tl_cli_usage("setup", "--from %s: it is sysfs, dt, perf INPUT or snapshot", from);
+    *to = o->input ? o->input : to == &o->sysfs ? TL_SYSFS_CORESIGHT : NULL;
+    o->input = NULL;
+    return *to ? TL_ARGS_GO : tl_cli_usage("setup", "--from %s: give an INPUT", from);
+}
+
+static int check_options(const struct options *o)
+{
+    const int sources =
+        (o->sysfs != NULL) + (o->devicetree != NULL) + (o->snapshot != NULL) + (o->config != NULL);
+    const bool separate = o->sysfs || o->devicetree || o->config;
+    if (sources > 1)
+        return tl_cli_usage("setup", "say one of --sysfs, --dt, --snapshot, --config");
+    if (o->check && separate && !o->input)
+        return tl_cli_usage("setup", "--check: give the capture as INPUT");
+    if (!o->check && separate && o->input)
+        return tl_cli_usage("setup", "an INPUT besides is a capture to compare with: --check");
+    if (o->config && !o->check)
+        return tl_cli_usage("setup", "--config is compared with a capture: --check INPUT");
+    if (o->buffer && !o->snapshot)
+        return tl_cli_usage("setup", "--buffer goes with --snapshot");
+    return TL_ARGS_GO;
+}
+
+int tl_cmd_setup(int argc, char **argv)
+{
+    struct options o = {0};
+    int first;
+    const struct tl_option args[] = {
+        {"from", 0, TL_ARG_TEXT, &o.from, "sysfs|dt|perf|snapshot",
+         "what INPUT is (default: recognised; without INPUT the sysfs of this machine)"},
+        {"sysfs", 0, TL_ARG_TEXT, &o.sysfs, "DIR",
+         "the CoreSight devices of a machine with Linux: /sys/bus/coresight/devices or a copy of "
+         "it by 'cp -rL', or a file with what 'grep -r . DIR' printed of it"},
+        {"dt", 0, TL_ARG_TEXT, &o.devicetree, "FILE", "a device tree: .dtb, /sys/firmware/fdt"},
+        {"snapshot", 0, TL_ARG_TEXT, &o.snapshot, "DIR", "an Arm trace snapshot"},
+        {"buffer", 0, TL_ARG_TEXT, &o.buffer, "NAME", "the buffer of a snapshot"},
+        {"check", 0, TL_ARG_FLAG, &o.check, NULL,
+         "compare the configuration with the capture's bytes: print what its packets contradict, "
+         "with status 1 if there is anything; with -o also write it corrected"},
+        TL_OUTPUT_ARGS(o.out, "FILE", "where to write the configuration (default: print it)"),
+        {.help = "of the configuration and the capture:"},
+        TL_CAPTURE_ARGS(o.format, o.config, o.images, o.places),
+        {0},
+    };
+    int status = tl_args_parse(argc, argv, args, &first);
+    if (status != TL_ARGS_GO)
+        return status;
+    o.input = first < argc ? argv[first++] : NULL;
+    if (first < argc)
+        return tl_cli_usage("setup", "more than one input: '%s'", argv[first]);
+    status = take_from(&o);
+    if (status == TL_ARGS_GO)
+        status = check_options(&o);
+    if (status != TL_ARGS_GO)
+        return status;
+    return o.sysfs || o.devicetree ? from_system(&o) : from_capture(&o);
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Setups from a listing of sysfs or a device tree, chosen by the first byte: whatever is made of
+ * them can be written and read again.
+ */
+#include "import/system.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void require(bool condition)
+{
+    if (!condition)
+        abort();
+}
+
+static void ignore(void *context, const char *text)
+{
+    require(text[0] != '\0');
+}
+
+static void write_and_read(const struct tl_setup *setup)
+{
+    struct tl_setup again;
+    struct tl_buf text = {0};
+    struct tl_fail fail = {0};
+    tl_setup_init(&again);
+    require(tl_setup_write(setup, &text) == TL_OK);
+    require(tl_setup_parse(&again, (const char *)text.p, text.n, &fail) == TL_OK);
+    require(again.n_sources == setup->n_sources);
+    tl_setup_fini(&again);
+    tl_buf_fini(&text);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    char path[64];
+    struct tl_setup setup;
+    struct tl_fail fail = {0};
+    if (size < 1 || size > 65536)
+        return 0;
+    const int fd = memfd_create("system", 0);
+    require(fd >= 0 && write(fd, data + 1, size - 1) == (ssize_t)size - 1);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    tl_setup_init(&setup);
+    const int rc =
+        (data[0] & 1 ? tl_devicetree_read : tl_sysfs_read)(&setup, path, ignore, NULL, &fail);
+    if (rc == TL_OK)
+        write_and_read(&setup);
+    else
+        require(fail.text[0] != '\0');
+    tl_setup_fini(&setup);
+    close(fd);
+    return 0;
+}
