@@ -9,6 +9,7 @@
 #include "out/outfile.h"
 #include "push/captures.h"
 #include "terminal/args.h"
+#include "terminal/remote.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +23,7 @@ struct options {
     const char *config, *format, *input, *out;
     struct tl_arg_list images;
     struct tl_code_places places;
-    bool check;
+    bool check, json;
 };
 
 static void warn(void *context, const char *text)
@@ -30,9 +31,11 @@ static void warn(void *context, const char *text)
     tl_cli_warn(context, "%s", text);
 }
 
-static void print_finding(void *context, const char *text)
+/* Keep a finding, with its NUL. */
+static void note_finding(void *context, const char *text)
 {
-    puts(text);
+    const int rc = tl_buf_add(context, text, strlen(text) + 1);
+    (void)rc; /* it is counted in any case */
 }
 
 /* ---- comparing ------------------------------------------------------------------------------- */
@@ -54,22 +57,30 @@ static int read_beginning(const struct tl_bundle_capture *capture, struct tl_buf
     return rc;
 }
 
-static int check_capture(struct tl_bundle_capture *capture)
+/* The exit status; `findings` receives the texts, each with its NUL. */
+static int check_capture(struct tl_bundle_capture *capture, struct tl_buf *findings)
 {
     struct tl_buf bytes = {0};
-    const char *const path = capture->pieces[0].path;
     int found = read_beginning(capture, &bytes);
     if (found == TL_OK)
-        found = tl_setup_check(&capture->setup, (struct tl_bytes){bytes.p, bytes.n}, print_finding,
-                               NULL);
+        found = tl_setup_check(&capture->setup, (struct tl_bytes){bytes.p, bytes.n}, note_finding,
+                               findings);
     tl_buf_fini(&bytes);
-    if (found < 0) {
-        tl_cli_warn(path, "cannot be read: %s", tl_err_name(found));
-        return TL_CLI_BAD;
-    }
-    if (found == 0)
-        printf("%s: nothing in its packets contradicts the configuration\n", path);
+    if (found < 0)
+        tl_cli_warn(capture->pieces[0].path, "cannot be read: %s", tl_err_name(found));
     return found ? TL_CLI_BAD : TL_CLI_DONE;
+}
+
+static void print_findings(const struct tl_bundle_capture *capture, const struct tl_buf *findings,
+                           bool alone)
+{
+    if (!alone)
+        printf("# buffer %s\n", capture->name);
+    for (size_t at = 0; at < findings->n;) {
+        const char *const text = (const char *)findings->p + at;
+        puts(text);
+        at += strlen(text) + 1;
+    }
 }
 
 /* ---- writing --------------------------------------------------------------------------------- */
@@ -86,38 +97,68 @@ static void find_images(struct tl_setup *setup)
     }
 }
 
-static int write_setup(struct tl_setup *setup, const char *path)
+static int write_text(const struct tl_buf *text, const char *path)
 {
-    struct tl_buf text = {0};
     struct tl_outfile out = {0};
-    find_images(setup);
-    int rc = tl_setup_write(setup, &text);
-    if (rc < 0) {
+    const int status = tl_outfile_open(&out, path);
+    if (status != TL_ARGS_GO)
+        return status;
+    const bool whole = fwrite(text->p, 1, text->n, out.file) == text->n;
+    return tl_outfile_close(&out, whole ? TL_CLI_DONE : TL_CLI_BAD);
+}
+
+/* An object for a capture, in a line. `text` ends with a NUL. */
+static void print_json(const struct options *o, const struct tl_bundle_capture *capture,
+                       const struct tl_buf *findings, const struct tl_buf *text)
+{
+    fputs("{\"buffer\":", stdout);
+    tl_print_json_text(capture->name);
+    if (o->check)
+        fputs(",\"findings\":[", stdout);
+    for (size_t at = 0; at < findings->n;) {
+        const char *const finding = (const char *)findings->p + at;
+        fputs(at ? "," : "", stdout);
+        tl_print_json_text(finding);
+        at += strlen(finding) + 1;
+    }
+    fputs(o->check ? "],\"setup\":" : ",\"setup\":", stdout);
+    tl_print_json_text((const char *)text->p);
+    puts("}");
+}
+
+/* Report on a capture whose setup is complete, and write it. */
+static int report(const struct options *o, struct tl_bundle_capture *capture, bool alone)
+{
+    struct tl_buf findings = {0}, text = {0};
+    int status = o->check ? check_capture(capture, &findings) : TL_CLI_DONE;
+    find_images(&capture->setup);
+    int rc = tl_setup_write(&capture->setup, &text);
+    if (o->check && !o->json)
+        print_findings(capture, &findings, alone);
+    if (o->check && !o->json && status == TL_CLI_DONE)
+        printf("%s: nothing in its packets contradicts the configuration\n",
+               capture->pieces[0].path);
+    if (rc == TL_OK && (o->out || (!o->check && !o->json))) {
+        const int written = write_text(&text, o->out);
+        status = written > status ? written : status;
+    }
+    if (rc == TL_OK && o->json && (rc = tl_buf_add(&text, "", 1)) == TL_OK)
+        print_json(o, capture, &findings, &text);
+    if (rc < 0)
         tl_cli_warn(NULL, "out of memory");
-        return TL_CLI_BAD;
-    }
-    int status = tl_outfile_open(&out, path);
-    if (status == TL_ARGS_GO) {
-        const bool whole = fwrite(text.p, 1, text.n, out.file) == text.n;
-        status = tl_outfile_close(&out, whole ? TL_CLI_DONE : TL_CLI_BAD);
-    }
+    tl_buf_fini(&findings);
     tl_buf_fini(&text);
-    return status;
+    return rc < 0 ? TL_CLI_BAD : status;
 }
 
 static int each(void *context, struct tl_bundle_capture *capture, bool alone)
 {
     const struct options *const o = context;
-    const bool writes = o->out || !o->check;
-    if (writes && !alone && !o->buffer) {
+    if ((o->out || (!o->check && !o->json)) && !alone && !o->buffer) {
         tl_cli_warn(o->snapshot, "it has buffer %s: choose one by --buffer", capture->name);
         return TL_CLI_USAGE;
     }
-    if (o->check && !alone)
-        printf("# buffer %s\n", capture->name);
-    const int checked = o->check ? check_capture(capture) : TL_CLI_DONE;
-    const int written = writes ? write_setup(&capture->setup, o->out) : TL_CLI_DONE;
-    return checked > written ? checked : written;
+    return report(o, capture, alone || o->buffer);
 }
 
 /* ---- where it comes from --------------------------------------------------------------------- */
@@ -239,6 +280,8 @@ int tl_cmd_setup(int argc, char **argv)
          "compare the configuration with the capture's bytes: print what its packets contradict, "
          "with status 1 if there is anything; with -o also write it corrected"},
         TL_OUTPUT_ARGS(o.out, "FILE", "where to write the configuration (default: print it)"),
+        {"json", 0, TL_ARG_FLAG, &o.json, NULL,
+         "an object for each buffer, one per line: buffer, findings of --check, setup (the text)"},
         {.help = "of the configuration and the capture:"},
         TL_CAPTURE_ARGS(o.format, o.config, o.images, o.places),
         {0},

@@ -169,7 +169,7 @@ static int read_device(struct reading *r, const char *folder, const char *name, 
 {
     struct device *const device = device_named(r, name, strlen(name));
     for (unsigned i = 0; device && i < VALUES; i++) {
-        char path[PATH];
+        char path[2 * PATH];
         uint64_t value;
         snprintf(path, sizeof path, "%s/%s/%s", folder, name, files[i]);
         if (read_value(path, text) && number_of((char *)text->p, text->n, &value))
@@ -183,7 +183,7 @@ static void read_processors(struct reading *r, const char *folder, struct tl_buf
 {
     static const char *const systems[] = {"../../../devices/system/cpu", "."};
     static const char *const infos[] = {"cpuinfo", "../cpuinfo", "../../../../proc/cpuinfo"};
-    char path[PATH + NAME];
+    char path[2 * PATH];
     bool found = false;
     for (unsigned i = 0; i < CPUS * 2; i++) {
         uint64_t midr;
@@ -209,7 +209,7 @@ static int read_folder(struct reading *r, const char *path, struct tl_fail *fail
     char folder[PATH];
     struct stat st;
     for (size_t i = 0; i < sizeof below / sizeof *below; i++) {
-        snprintf(folder, sizeof folder, "%.*s/%s", PATH - NAME, path, below[i]);
+        snprintf(folder, sizeof folder, "%.*s/%s", PATH / 2, path, below[i]);
         if (stat(folder, &st) == 0 && S_ISDIR(st.st_mode))
             break;
     }

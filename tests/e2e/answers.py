@@ -209,6 +209,7 @@ def offered(lab):
         'push': ['--format', 'tpiu,sync=fsync', '--config', lab.path('sim.ini'), '--trace', 'more', lab.path('raw')],
         'decode': ['--format', 'tpiu,sync=fsync', '--config', lab.path('sim.ini'), '--image', lab.path('demo.elf'),
                    lab.path('raw')],
+        'setup': ['--check', '--config', lab.path('sim.ini'), lab.path('raw')],
         'ls': [], 'show': ['sim'], 'cp': ['sim', '--to', lab.url, '--as', 'copy'], 'label': ['more', 'a=b'],
         'materialise': ['more'], 'seal': ['more'], 'redecode': ['more'], 'verify': ['sim'], 'images': [],
         'retain': [], 'get': ['sim/cs.10', '--insn', '0:10'], 'raw': ['sim', '-o', lab.path('bytes')],

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Configurations from what a system says of itself, and compared with bytes. usage: setup.py BUILD [NAME…]"""
+import json
 import os
 import re
 import subprocess
@@ -94,7 +95,8 @@ def setup_sysfs(lab):
 def setup_check(lab):
     """What a configuration has wrong is told by the packets, and corrected."""
     capture, right, image = recorded(lab)
-    lab.run('setup', '--check', '--config', right, capture)
+    answer = json.loads(lab.run('setup', '--check', '--config', right, capture, '--json').text())
+    check(answer['findings'] == [] and answer['setup'].startswith('[trace]'), answer)
     wrong, mended = lab.path('wrong.ini'), lab.path('mended.ini')
     changed(right, wrong, (r'TRCIDR2=\w+', 'TRCIDR2=0x8'), (r'TRCCONFIGR=\w+', 'TRCCONFIGR=0x0'))
     told = lab.run('setup', '--check', '--config', wrong, capture, '-o', mended, status=1).text()
