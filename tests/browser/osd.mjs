@@ -68,4 +68,16 @@ export async function osdChecks(suite, { server, trace }) {
     await page.waitForFunction(() => /uart - 6f 'o'/.test(document.querySelector(".insns").textContent));
     await shot(page, "osd-console");
   });
+
+  await suite.check("osd: the log of a core and of what lies beside it comes to rest", {}, async (page) => {
+    for (const axis of ["time", "insn"]) {
+      for (const lane of ["di.0.1", "di.0.2"]) {
+        await open(page, base, `#/trace/${trace}?lane=${lane}&panel=log${axis === "time" ? "&axis=time" : ""}`);
+        const told = await page.textContent(".tabpanel");
+        assert.doesNotMatch(told, /Loading/, `${axis}, ${lane}`);
+        if (axis === "time" || lane === "di.0.2") assert.match(told, /tick/, `${axis}, ${lane}`);
+      }
+    }
+    await shot(page, "osd-log");
+  });
 }

@@ -49,3 +49,21 @@ export class Frames {
     this.lately = Math.min(LONGEST_MS, Math.max(performance.now() - this.askedAt, 0.9 * this.lately));
   }
 }
+
+/** Tells the first call in a frame from further ones: all drawing of a frame is done in one go. */
+export class Frame {
+  private within = false;
+
+  /** `ended` is called once the frame is drawn. */
+  constructor(private readonly ended: () => void = () => {}) {}
+
+  begins(): boolean {
+    if (this.within) return false;
+    this.within = true;
+    queueMicrotask(() => {
+      this.within = false;
+      this.ended();
+    });
+    return true;
+  }
+}

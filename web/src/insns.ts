@@ -2,6 +2,7 @@
 // Instructions of one stream by index, fetched in blocks; shared by the list and the timeline.
 import * as api from "./api.ts";
 import type { Ref } from "./epoch.ts";
+import { Frame } from "./frames.ts";
 import { Lru } from "./lru.ts";
 import type { InsnRow } from "./model.ts";
 
@@ -16,6 +17,8 @@ export class InsnCache {
   private readonly blocks = new Lru<number, readonly InsnRow[]>(BLOCKS);
   private readonly flying = new Map<number, AbortController>();
   private readonly failed = new Map<number, number>();
+  private wanted: [number, number][] = []; // blocks, first and last, in this frame
+  private readonly frame = new Frame(() => this.drop());
 
   constructor(
     readonly trace: Ref,
@@ -30,16 +33,21 @@ export class InsnCache {
     return this.blocks.get(block)?.[insn - block * BLOCK];
   }
 
-  /** Ensure that [from, to) is loaded, as far as it is below `end`. */
+  /** Abort what nobody wanted in the frame that was drawn. */
+  private drop(): void {
+    for (const [block, controller] of this.flying) {
+      if (this.wanted.some(([first, last]) => block >= first && block <= last)) continue;
+      controller.abort();
+      this.flying.delete(block);
+    }
+  }
+
+  /** Ensure that [from, to) is loaded, as far as it is below `end`. Whoever shows it calls this each frame. */
   want(from: number, to: number, end: number): void {
     const first = Math.max(0, Math.floor(from / BLOCK));
     const last = Math.floor((Math.min(to, end) - 1) / BLOCK);
-    for (const [block, controller] of this.flying) {
-      if (block < first || block > last) {
-        controller.abort();
-        this.flying.delete(block);
-      }
-    }
+    if (this.frame.begins()) this.wanted = [];
+    this.wanted.push([first, last]);
     for (let block = first; block <= last && this.flying.size < IN_FLIGHT; block++) {
       const have = this.blocks.peek(block);
       const full = Math.min(BLOCK, end - block * BLOCK);

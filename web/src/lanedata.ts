@@ -5,6 +5,7 @@
 import * as api from "./api.ts";
 import { epochOn, since, type Ref } from "./epoch.ts";
 import { bytes } from "./format.ts";
+import { Frame } from "./frames.ts";
 import { Later } from "./later.ts";
 import { pace } from "./pace.ts";
 import { span, type View } from "./scale.ts";
@@ -35,6 +36,7 @@ export class LaneData<T> {
   private readonly held = new Map<string, Held<T>>();
   private flying: { readonly wish: Wish; readonly controller: AbortController } | undefined;
   private wish: Wish | undefined;
+  private readonly frame = new Frame();
   private readonly later = new Later(() => {
     if (this.wish && !this.coming(this.wish)) void this.fetch(this.wish);
   });
@@ -52,9 +54,13 @@ export class LaneData<T> {
     return held && held.view.axis === view.axis && held.from < view.to && held.to > view.from ? held.data : undefined;
   }
 
-  /** Call each frame with what is in view. `open`: it may have grown with the trace. */
+  /**
+   * Call each frame with what is in view. Whoever shows it calls: what is wanted in one frame adds up. `open`: it may
+   * have grown with the trace.
+   */
   want(streams: readonly string[], view: View, revision: number, open: boolean): void {
-    const missing = streams.filter((s) => !this.fits(this.held.get(s), view, revision, open));
+    const before = this.frame.begins() ? [] : this.wish?.streams ?? [];
+    const missing = [...new Set([...before, ...streams.filter((s) => !this.fits(this.held.get(s), view, revision, open))])];
     this.wish = missing.length > 0 ? { streams: missing, view, revision } : undefined;
     if (!this.wish || this.coming(this.wish)) return;
     const grew = missing.every((s) => this.fits(this.held.get(s), view, revision, false));

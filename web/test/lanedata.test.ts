@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import { slices } from "../src/api.ts";
+import { InsnCache } from "../src/insns.ts";
 import { contextName, LaneData, readCounters, readLog, readStates, sourceName } from "../src/lanedata.ts";
 import { columnPoints, niceMost, rateText } from "../src/timeline/sublanes.ts";
 
@@ -44,6 +45,43 @@ test("what begins before a narrow view and may reach into it is asked for, and a
   assert.deepEqual(log.get("stm", view)!.entries.map((e) => e.text), ["begun"]);
   log.want(["stm"], { ...view, from: 1100, to: 1112 }, 1, false);
   assert.equal(log.busy, false);
+});
+
+test("what a panel and a lane want in one frame is asked for together, and then nothing more", async (t) => {
+  const asked: string[] = [];
+  t.mock.method(globalThis, "fetch", (url: unknown) => {
+    asked.push(new URL(String(url), "http://x").searchParams.get("streams")!);
+    return Promise.resolve(Response.json({ streams: { core: { entries: [] }, stm: { entries: [] }, uart: { entries: [] } } }));
+  });
+  let told = (): void => {};
+  const log = new LaneData({ id: "t", epoch: 0n }, "log", "", (x) => readLog(x, 0n), () => told(), 256);
+  const view = { axis: "time", from: 0, to: 5000 } as const;
+  const frame = (): void => {
+    log.want(["core", "stm", "uart"], view, 1, false); // the panel
+    log.want(["stm", "uart"], view, 1, false); // the lanes
+  };
+  const come = new Promise<void>((done) => { told = done; });
+  frame();
+  await come;
+  frame();
+  assert.deepEqual(asked, ["core,stm,uart"]);
+  assert.equal(log.busy, false);
+});
+
+test("instructions that two places show are loaded for both", async () => {
+  const asked: number[] = [];
+  const insns = new InsnCache({ id: "t", epoch: 0n }, "s", () => {}, (from, count, signal) => new Promise((done, fail) => {
+    asked.push(from);
+    signal.addEventListener("abort", () => fail(new Error("aborted")));
+    setTimeout(() => done(Array.from({ length: count }, (_, i) => ({ insn: from + i }) as never)), 1);
+  }));
+  for (let frames = 0; frames < 4; frames++) {
+    insns.want(0, 10, 10000); // the list around the cursor
+    insns.want(5000, 5010, 10000); // the lane, far from it
+    await new Promise((done) => { setTimeout(done, frames === 0 ? 0 : 5); });
+  }
+  assert.deepEqual(asked, [0, 4864]);
+  assert.ok(insns.get(0) && insns.get(5005) && !insns.busy);
 });
 
 test("of many streams as many are asked for at once as the server answers", async (t) => {
