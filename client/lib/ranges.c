@@ -239,21 +239,3 @@ int tracelake_locate(struct tracelake *lake, const char *trace, const char *stre
     tracelake__v1__position__free_unpacked(reply, NULL);
     return TRACELAKE_OK;
 }
-
-int tracelake_stats(struct tracelake *lake, const char *trace, const char *stream, uint64_t from,
-                    uint64_t to, char **json, struct tracelake_error *error)
-{
-    Tracelake__V1__StatsRequest request = TRACELAKE__V1__STATS_REQUEST__INIT;
-    Tracelake__V1__StatsReply *reply;
-    request.trace = tl_ask_text(trace);
-    request.stream = tl_ask_text(stream);
-    request.begin = from;
-    request.to = tl_ask_end_of(to);
-    const int result = tl_ask_once(lake, "/tracelake.v1.Ranges/Stats", 0, &request.base,
-                                   &tracelake__v1__stats_reply__descriptor, &reply, error);
-    if (result < 0)
-        return result;
-    *json = strdup(reply->json);
-    tracelake__v1__stats_reply__free_unpacked(reply, NULL);
-    return *json ? TRACELAKE_OK : tl_client_fail(error, TRACELAKE_NOMEM, "out of memory");
-}

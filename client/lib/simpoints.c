@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* Representative regions. */
 #include "ask.h"
-#include "tracelake/v1/ranges.pb-c.h"
-
-#include <stdlib.h>
-#include <string.h>
+#include "tracelake/v1/lookups.pb-c.h"
+#include "json/messagejson.h"
 
 /* Destination of the answer. */
 struct answer {
     int (*vectors)(void *context, const void *lines, size_t n); /* NULL: not requested */
     void *context;
-    char *json;
+    struct tl_buf json;
 };
 
 static int take(void *context, const void *message)
@@ -22,7 +20,11 @@ static int take(void *context, const void *message)
         if (r < 0)
             return r;
     }
-    if (*reply->json && !answer->json && !(answer->json = strdup(reply->json)))
+    if (!reply->found)
+        return TRACELAKE_OK;
+    tl_buf_reset(&answer->json);
+    if (tl_messagejson_text(&answer->json, &reply->found->base) < 0 ||
+        tl_buf_add(&answer->json, "", 1) < 0)
         return TRACELAKE_NOMEM;
     return TRACELAKE_OK;
 }
@@ -33,7 +35,7 @@ int tracelake_simpoints(struct tracelake *lake, const struct tracelake_range *ra
                         char **json, struct tracelake_error *error)
 {
     Tracelake__V1__SimPointsRequest request = TRACELAKE__V1__SIM_POINTS_REQUEST__INIT;
-    struct answer answer = {vectors, context, NULL};
+    struct answer answer = {.vectors = vectors, .context = context};
     *json = NULL;
     if (range->unit != TRACELAKE_INSN)
         return tl_client_fail(error, TRACELAKE_USAGE, "the range is one of instructions");
@@ -44,13 +46,13 @@ int tracelake_simpoints(struct tracelake *lake, const struct tracelake_range *ra
     request.interval = interval;
     request.most = most;
     request.vectors = vectors != NULL;
-    int r = tl_ask_each(lake, "/tracelake.v1.Ranges/SimPoints", -1, &request.base,
+    int r = tl_ask_each(lake, "/tracelake.v1.Lookups/SimPoints", -1, &request.base,
                         &tracelake__v1__sim_points_reply__descriptor, take, &answer, error);
-    if (r == TRACELAKE_OK && !answer.json)
+    if (r == TRACELAKE_OK && !answer.json.p)
         r = tl_client_fail(error, TRACELAKE_BAD, "the answer is empty");
     if (r < 0)
-        free(answer.json);
+        tl_buf_fini(&answer.json);
     else
-        *json = answer.json;
+        *json = (char *)answer.json.p;
     return r;
 }

@@ -535,6 +535,7 @@ static bool run_route(struct tl_net *net, struct tl_http_request *request, const
     const int64_t begin = tl_monotonic_ns();
     int rc = check_request(net, request, route, &response->fail);
     const bool spelled = tl_spelling_set_mangled(tl_names_mangled(request->headers));
+    request->route = route;
     if (rc == TL_OK)
         rc = (request->at_once ? route->run_at_once : route->run)(request, response);
     tl_spelling_set_mangled(spelled);

@@ -15,6 +15,7 @@
 #include "net/waiter.h"
 
 struct tl_account; /* net/shares.h */
+struct tl_route;
 
 #define TL_HTTP_PARTS 8
 
@@ -22,7 +23,8 @@ struct tl_http_request {
     void *context; /* the app's */
     struct tl_net *net;
     const char *method;
-    char *path;                      /* decoded, without the query */
+    char *path; /* decoded, without the query */
+    const struct tl_route *route;
     const char *part[TL_HTTP_PARTS]; /* values of the pattern's {…}, in order */
     size_t n_parts;
     struct tl_fields query;
@@ -76,11 +78,12 @@ struct tl_route {
     uint8_t role; /* enum tl_role required of the token */
     /* Returns TL_OK, or an enum tl_err that becomes a JSON error with response->fail's text. */
     int (*run)(struct tl_http_request *request, struct tl_http_response *response);
-    uint8_t effort;    /* enum tl_effort of `run`; a response with `produce` is TL_LASTING */
-    uint8_t reach;     /* enum tl_reach; for TL_REACH_TRACE the first {…} is the trace */
-    uint8_t verb;      /* enum tl_verb; HEAD is handled as TL_GET */
-    uint32_t body_max; /* maximum body size, 0: no body accepted */
-    const char *query; /* arguments it takes, "from, to"; others are refused. NULL: any */
+    uint8_t effort;     /* enum tl_effort of `run`; a response with `produce` is TL_LASTING */
+    uint8_t reach;      /* enum tl_reach; for TL_REACH_TRACE the first {…} is the trace */
+    uint8_t verb;       /* enum tl_verb; HEAD is handled as TL_GET */
+    uint32_t body_max;  /* maximum body size, 0: no body accepted */
+    const char *query;  /* arguments it takes, "from, to"; others are refused. NULL: any */
+    const void *detail; /* for `run`, which other routes have too */
     /* As `run`, but only from memory and without blocking, since it runs on a loop's thread.
      * TL_AGAIN: not possible, use `run`. NULL: never possible. */
     int (*run_at_once)(struct tl_http_request *request, struct tl_http_response *response);

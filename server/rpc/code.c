@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Execution counts and coverage: Code and Coverage of tracelake.v1.Ranges. */
-#include "rpc/rangejson.h"
+#include "rpc/rpcint.h"
 
 #include "base/utf8.h"
 #include "rpc/scoped.h"

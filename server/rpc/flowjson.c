@@ -8,28 +8,36 @@
 #include "flow/line.h"
 #include "rpc/webjson.h"
 
-static bool add_field(cJSON *o, const struct tl_line_field *field)
+static void write_bytes(struct tl_jsonout *j, const char *name, struct tl_bytes text)
+{
+    tl_jsonout_name(j, name);
+    tl_jsonout_bytes(j, (const char *)text.p, text.n);
+}
+
+static void write_field(struct tl_jsonout *j, const struct tl_line_field *field)
 {
     switch (field->type) {
     case TL_LINE_NUMBER:
-        return tl_webjson_u64(o, field->name, field->value);
+        tl_webjson_u64(j, field->name, field->value);
+        return;
     case TL_LINE_ADDRESS:
-        return tl_webjson_address(o, field->name, field->value);
+        tl_webjson_address(j, field->name, field->value);
+        return;
     default:
-        return tl_webjson_bytes(o, field->name, (const char *)field->text.p, field->text.n);
+        write_bytes(j, field->name, field->text);
     }
 }
 
-cJSON *tl_flowjson(uint64_t at, struct tl_bytes line)
+void tl_flowjson(struct tl_jsonout *j, uint64_t at, struct tl_bytes line)
 {
-    const char *const p = (const char *)line.p;
     struct tl_line_field fields[TL_LINE_FIELDS];
-    cJSON *const o = cJSON_CreateObject();
-    bool ok = o && tl_webjson_u64(o, "at", at) && tl_webjson_bytes(o, "kind", p, 1);
-    if (ok && line.n > 2)
-        ok = tl_webjson_bytes(o, "text", p + 2, line.n - 2);
     const size_t n = tl_line_fields(line, fields);
-    for (size_t i = 0; i < n && ok; i++)
-        ok = add_field(o, &fields[i]);
-    return tl_webjson_complete(o, ok);
+    tl_jsonout_open(j, '{');
+    tl_webjson_u64(j, "at", at);
+    write_bytes(j, "kind", (struct tl_bytes){line.p, 1});
+    if (line.n > 2)
+        write_bytes(j, "text", (struct tl_bytes){line.p + 2, line.n - 2});
+    for (size_t i = 0; i < n; i++)
+        write_field(j, &fields[i]);
+    tl_jsonout_close(j, '}');
 }

@@ -4,12 +4,10 @@
 #define TL_RPC_FLOWJSON_H
 
 #include "base/bytes.h"
+#include "base/jsonout.h"
 
-#include <cjson/cJSON.h>
-#include <stdbool.h>
-
-/* Create {"at":7,"kind":"I","text":"…","pc":"0x…","encoding":"…"}. A "-" in the text is omitted;
- * numbers and addresses follow the general JSON rules. NULL: out of memory. */
-cJSON *tl_flowjson(uint64_t at, struct tl_bytes line);
+/* Write {"at":7,"kind":"I","text":"…","pc":"0x…","encoding":"…"}. A "-" in the text is omitted;
+ * numbers and addresses follow the general JSON rules. */
+void tl_flowjson(struct tl_jsonout *j, uint64_t at, struct tl_bytes line);
 
 #endif

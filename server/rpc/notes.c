@@ -101,17 +101,21 @@ int tl_run_delete_note(struct tl_call *call, const void *message)
 /* ---- HTTP -------------------------------------------------------------------------------------
  */
 
-static cJSON *note_json(const struct tl_note *note)
+static void write_note(struct tl_jsonout *j, const struct tl_note *note)
 {
-    cJSON *const o = cJSON_CreateObject();
-    return tl_webjson_complete(
-        o, tl_webjson_u64(o, "id", note->id) && tl_webjson_text(o, "stream", note->stream) &&
-               tl_webjson_u64(o, "at", note->at) && tl_webjson_u64(o, "to", note->to) &&
-               (!note->has_time || (tl_webjson_u64(o, "time", note->time) &&
-                                    tl_webjson_u64(o, "time_to", note->time_to))) &&
-               tl_webjson_i64(o, "created_ns", note->created_ns) &&
-               tl_webjson_i64(o, "updated_ns", note->updated_ns) &&
-               tl_webjson_text(o, "text", note->text));
+    tl_jsonout_open(j, '{');
+    tl_webjson_u64(j, "id", note->id);
+    tl_webjson_text(j, "stream", note->stream);
+    tl_webjson_u64(j, "at", note->at);
+    tl_webjson_u64(j, "to", note->to);
+    if (note->has_time) {
+        tl_webjson_u64(j, "time", note->time);
+        tl_webjson_u64(j, "time_to", note->time_to);
+    }
+    tl_webjson_i64(j, "created_ns", note->created_ns);
+    tl_webjson_i64(j, "updated_ns", note->updated_ns);
+    tl_webjson_text(j, "text", note->text);
+    tl_jsonout_close(j, '}');
 }
 
 int tl_web_notes(struct tl_http_request *request, struct tl_http_response *response)
@@ -122,12 +126,14 @@ int tl_web_notes(struct tl_http_request *request, struct tl_http_response *respo
         tl_lake_notes(tl_web_lake(request), request->part[0], &notes, &n, &response->fail);
     if (rc < 0)
         return tl_web_explain(request, response, rc);
-    cJSON *const array = cJSON_CreateArray();
-    bool ok = array != NULL;
-    for (size_t i = 0; ok && i < n; i++)
-        ok = tl_webjson_add_row(array, note_json(&notes[i]));
+    struct tl_buf text = {0};
+    struct tl_jsonout json = {.out = &text};
+    tl_jsonout_open(&json, '[');
+    for (size_t i = 0; i < n; i++)
+        write_note(&json, &notes[i]);
+    tl_jsonout_close(&json, ']');
     free(notes);
-    return tl_webjson_respond(response, tl_webjson_complete(array, ok));
+    return tl_webjson_respond(response, &json);
 }
 
 int tl_web_put_note(struct tl_http_request *request, struct tl_http_response *response)
@@ -145,8 +151,12 @@ int tl_web_put_note(struct tl_http_request *request, struct tl_http_response *re
         rc = take_text(&note, stream ? stream : "", request->body, fail);
     if (rc == TL_OK)
         rc = tl_lake_put_note(tl_web_lake(request), request->part[0], &note, fail);
-    return rc < 0 ? tl_web_explain(request, response, rc)
-                  : tl_webjson_respond(response, note_json(&note));
+    if (rc < 0)
+        return tl_web_explain(request, response, rc);
+    struct tl_buf text = {0};
+    struct tl_jsonout json = {.out = &text};
+    write_note(&json, &note);
+    return tl_webjson_respond(response, &json);
 }
 
 int tl_web_delete_note(struct tl_http_request *request, struct tl_http_response *response)
@@ -156,6 +166,5 @@ int tl_web_delete_note(struct tl_http_request *request, struct tl_http_response 
     int rc = tl_http_parse_number(request->part[1], "the note", &id, fail);
     if (rc == TL_OK)
         rc = tl_lake_remove_note(tl_web_lake(request), request->part[0], id, fail);
-    return rc < 0 ? tl_web_explain(request, response, rc)
-                  : tl_webjson_respond(response, cJSON_CreateObject());
+    return rc < 0 ? tl_web_explain(request, response, rc) : tl_web_respond_nothing(response);
 }

@@ -53,25 +53,25 @@ void tl_rangefile_close(struct tl_rangefile *file)
 /* Write {"trace":…,"stream":…,"first":…,"count":…,"items":[; the rows follow. */
 static int begin_file(const struct tl_rangefile *file, struct tl_buf *out)
 {
+    struct tl_jsonout json = {.out = out};
     uint64_t first, count;
     tl_rangefile_extent(file, &first, &count);
-    cJSON *const o = cJSON_CreateObject();
-    if (!o || !tl_webjson_text(o, "trace", file->request.trace) ||
-        !tl_webjson_text(o, "stream", file->request.stream) || !tl_webjson_u64(o, "first", first) ||
-        !tl_webjson_u64(o, "count", count) || !cJSON_AddArrayToObject(o, "items")) {
-        cJSON_Delete(o);
-        return TL_NOMEM;
-    }
-    const int rc = tl_webjson_append(out, o);
-    out->n -= rc < 0 ? 0 : strlen("]}");
-    return rc;
+    tl_jsonout_open(&json, '{');
+    tl_webjson_text(&json, "trace", file->request.trace);
+    tl_webjson_text(&json, "stream", file->request.stream);
+    tl_webjson_u64(&json, "first", first);
+    tl_webjson_u64(&json, "count", count);
+    tl_webjson_open(&json, "items", '[');
+    return json.rc;
 }
 
 static int add_line(void *context, uint64_t at, struct tl_bytes line)
 {
     struct tl_rangefile *const file = context;
-    cJSON *const o = tl_flowjson(at, line);
-    return o ? tl_webjson_row(file->out, file->rows++, o) : TL_NOMEM;
+    struct tl_jsonout json = {.out = file->out, .after = file->rows++ > 0};
+    tl_jsonout_line(&json);
+    tl_flowjson(&json, at, line);
+    return json.rc;
 }
 
 static int next_json(struct tl_rangefile *file, struct tl_buf *out, struct tl_fail *fail)

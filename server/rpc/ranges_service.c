@@ -3,7 +3,7 @@
 #include "base/utf8.h"
 #include "rpc/convert.h"
 #include "rpc/rangefile.h"
-#include "rpc/rangejson.h"
+#include "rpc/regions.h"
 #include "rpc/rpcint.h"
 #include "rpc/tilepb.h"
 
@@ -372,40 +372,10 @@ const struct tl_method tl_ranges_methods[] = {
      TL_ROLE_READ, run_locate, TL_LONG},
     {"/tracelake.v1.Ranges/Find", &tracelake__v1__find_request__descriptor, TL_UNARY, TL_ROLE_READ,
      run_find, TL_LONG},
-    {"/tracelake.v1.Ranges/Stats", &tracelake__v1__stats_request__descriptor, TL_UNARY,
-     TL_ROLE_READ, tl_run_stats, TL_LONG},
-    {"/tracelake.v1.Ranges/Insns", &tracelake__v1__insns_request__descriptor, TL_UNARY,
-     TL_ROLE_READ, tl_run_insns, TL_LONG},
-    {"/tracelake.v1.Ranges/Slices", &tracelake__v1__lane_request__descriptor, TL_UNARY,
-     TL_ROLE_READ, tl_run_slices, TL_LONG},
-    {"/tracelake.v1.Ranges/Source", &tracelake__v1__source_request__descriptor, TL_UNARY,
-     TL_ROLE_READ, tl_run_source, TL_LONG},
-    {"/tracelake.v1.Ranges/Log", &tracelake__v1__log_request__descriptor, TL_UNARY, TL_ROLE_READ,
-     tl_run_log, TL_LONG},
-    {"/tracelake.v1.Ranges/States", &tracelake__v1__lane_request__descriptor, TL_UNARY,
-     TL_ROLE_READ, tl_run_states, TL_LONG},
-    {"/tracelake.v1.Ranges/Counters", &tracelake__v1__lane_request__descriptor, TL_UNARY,
-     TL_ROLE_READ, tl_run_counters, TL_LONG},
-    {"/tracelake.v1.Ranges/Call", &tracelake__v1__call_request__descriptor, TL_UNARY, TL_ROLE_READ,
-     tl_run_call, TL_LONG},
-    {"/tracelake.v1.Ranges/Compare", &tracelake__v1__compare_request__descriptor, TL_UNARY,
-     TL_ROLE_READ, tl_run_compare, TL_LONG},
-    {"/tracelake.v1.Ranges/Profile", &tracelake__v1__profile_request__descriptor, TL_UNARY,
-     TL_ROLE_READ, tl_run_profile, TL_LONG},
-    {"/tracelake.v1.Ranges/Functions", &tracelake__v1__functions_request__descriptor, TL_UNARY,
-     TL_ROLE_READ, tl_run_functions, TL_LONG},
-    {"/tracelake.v1.Ranges/Calls", &tracelake__v1__calls_request__descriptor, TL_UNARY,
-     TL_ROLE_READ, tl_run_calls, TL_LONG},
-    {"/tracelake.v1.Ranges/Exceptions", &tracelake__v1__exceptions_request__descriptor, TL_UNARY,
-     TL_ROLE_READ, tl_run_exceptions, TL_LONG},
-    {"/tracelake.v1.Ranges/Gaps", &tracelake__v1__gaps_request__descriptor, TL_UNARY, TL_ROLE_READ,
-     tl_run_gaps, TL_LONG},
     {"/tracelake.v1.Ranges/Code", &tracelake__v1__code_request__descriptor, TL_SERVER_STREAM,
      TL_ROLE_READ, tl_run_code, TL_LONG},
     {"/tracelake.v1.Ranges/Coverage", &tracelake__v1__code_request__descriptor, TL_SERVER_STREAM,
      TL_ROLE_READ, tl_run_coverage, TL_LONG},
-    {"/tracelake.v1.Ranges/SimPoints", &tracelake__v1__sim_points_request__descriptor,
-     TL_SERVER_STREAM, TL_ROLE_READ, tl_run_simpoints, TL_LONG},
     {"/tracelake.v1.Ranges/Sql", &tracelake__v1__sql_request__descriptor, TL_SERVER_STREAM,
      TL_ROLE_READ, tl_run_sql, TL_LONG},
     {"/tracelake.v1.Ranges/GetTiles", &tracelake__v1__get_tiles_request__descriptor, TL_UNARY,

@@ -6,6 +6,7 @@
  */
 #include "rpc/rpc.h"
 
+#include "rpc/lookups_service.h"
 #include "rpc/reflection.h"
 #include "rpc/rpcint.h"
 #include "rpc/scoped.h"
@@ -15,7 +16,8 @@
 #include <string.h>
 
 static const struct tl_method *const tables[] = {
-    tl_ingest_methods, tl_catalog_methods, tl_images_methods,     tl_ranges_methods,
+    tl_ingest_methods, tl_catalog_methods, tl_images_methods,
+    tl_ranges_methods, tl_lookups_methods, tl_answering_methods,
     tl_raw_methods,    tl_health_methods,  tl_reflection_methods,
 };
 

@@ -32,6 +32,9 @@ extern const struct tl_method tl_ingest_methods[];
 extern const struct tl_method tl_catalog_methods[];
 extern const struct tl_method tl_images_methods[];
 extern const struct tl_method tl_ranges_methods[];
+int tl_run_code(struct tl_call *call, const void *message);     /* code.c */
+int tl_run_coverage(struct tl_call *call, const void *message); /* code.c */
+int tl_run_sql(struct tl_call *call, const void *message);      /* sql.c */
 extern const struct tl_method tl_raw_methods[];
 extern const struct tl_method tl_health_methods[];
 extern const struct tl_method tl_reflection_methods[];

@@ -6,7 +6,7 @@
 #include "base/bytes.h"
 #include "base/jsonout.h"
 #include "lake_sql.h"
-#include "rpc/rangejson.h"
+#include "rpc/rpcint.h"
 #include "rpc/scoped.h"
 #include "rpc/webapi.h"
 #include "rpc/webjson.h"
@@ -167,30 +167,23 @@ static int write_batch(void *context, const struct tl_sql_batch *batch)
 }
 
 /* {"columns":[{"name","kind"}…],"truncated":…,"rows":[[…]…]} */
-static int write_document(const struct document *d, struct tl_buf *out)
+static void write_document(const struct document *d, struct tl_jsonout *json)
 {
     static const char *const kinds[] = {"integer", "real", "text"};
-    struct tl_jsonout json = {.out = out};
-    tl_jsonout_open(&json, '{');
-    tl_jsonout_name(&json, "columns");
-    tl_jsonout_open(&json, '[');
+    tl_jsonout_open(json, '{');
+    tl_webjson_open(json, "columns", '[');
     for (size_t i = 0; i < d->n_columns; i++) {
-        tl_jsonout_open(&json, '{');
-        tl_jsonout_name(&json, "name");
-        tl_jsonout_text(&json, d->names[i]);
-        tl_jsonout_name(&json, "kind");
-        tl_jsonout_text(&json, kinds[d->kinds[i]]);
-        tl_jsonout_close(&json, '}');
+        tl_jsonout_open(json, '{');
+        tl_webjson_text(json, "name", d->names[i]);
+        tl_webjson_text(json, "kind", kinds[d->kinds[i]]);
+        tl_jsonout_close(json, '}');
     }
-    tl_jsonout_close(&json, ']');
-    tl_jsonout_name(&json, "truncated");
-    tl_jsonout_bool(&json, d->truncated);
-    tl_jsonout_name(&json, "rows");
-    tl_jsonout_open(&json, '[');
-    tl_jsonout_raw(&json, (const char *)d->rows.p, d->rows.n);
-    tl_jsonout_close(&json, ']');
-    tl_jsonout_close(&json, '}');
-    return json.rc < 0 ? json.rc : tl_buf_add(out, "\n", 1);
+    tl_jsonout_close(json, ']');
+    tl_webjson_bool(json, "truncated", d->truncated);
+    tl_webjson_open(json, "rows", '[');
+    tl_jsonout_raw(json, (const char *)d->rows.p, d->rows.n);
+    tl_jsonout_close(json, ']');
+    tl_jsonout_close(json, '}');
 }
 
 static void document_fini(struct document *d)
@@ -218,16 +211,17 @@ int tl_web_sql(struct tl_http_request *request, struct tl_http_response *respons
         {"rows", TL_HTTP_U64, &asked.rows}, {"seconds", TL_HTTP_U32, &asked.seconds}, {0}};
     struct document d = {.json = {.out = &d.rows}};
     struct tl_buf body = {0};
+    struct tl_jsonout json = {.out = &body};
     char *const text = question_of(request);
     asked.text = text;
     int rc = text ? tl_http_args(request, args, &response->fail) : TL_NOMEM;
     if (rc >= 0)
         rc = tl_lake_sql(tl_web_lake(request), &asked, write_batch, &d, &response->fail);
-    if (rc >= 0 || (rc == TL_EOF && d.truncated))
-        rc = write_document(&d, &body);
+    rc = rc == TL_EOF && d.truncated ? TL_OK : rc;
+    if (rc >= 0)
+        write_document(&d, &json);
     rc = rc < 0 ? tl_explain(&response->fail, rc, request->part[0], NULL)
-                : tl_webjson_respond_text(response, &body);
-    tl_buf_fini(&body);
+                : tl_webjson_respond(response, &json);
     document_fini(&d);
     free(text);
     return rc;

@@ -15,20 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_INSNS   4096
 #define MAX_STREAMS 16
-
-/* Respond with what was written row by row, or with the error. */
-static int respond_rows(const struct tl_http_request *request, struct tl_http_response *response,
-                        struct tl_buf *json, int rc)
-{
-    if (rc >= 0)
-        rc = tl_buf_add(json, "]\n", 2);
-    if (rc >= 0)
-        return tl_webjson_respond_text(response, json);
-    tl_buf_fini(json);
-    return tl_web_explain(request, response, rc);
-}
 
 #define PAGE 1000 /* default traces per page */
 
@@ -55,15 +42,20 @@ static int respond_page(struct tl_http_request *request, struct tl_http_response
         return rc;
     }
     const bool more = rc > 0 && list.n > 0;
-    cJSON *const json = tl_webjson_some_traces(&list, more);
-    bool ok = json != NULL;
+    struct tl_buf text = {0};
+    struct tl_jsonout json = {.out = &text};
+    tl_jsonout_open(&json, '{');
+    tl_jsonout_name(&json, "traces");
+    tl_webjson_traces(&json, &list);
+    tl_webjson_bool(&json, "more", more);
     if (more) {
         place = tl_trace_place_of(&list.rows[list.n - 1]);
         tl_place_write(next, &place);
-        ok = ok && tl_webjson_text(json, "cursor", next);
+        tl_webjson_text(&json, "cursor", next);
     }
+    tl_jsonout_close(&json, '}');
     tl_trace_list_free(&list);
-    return tl_webjson_respond(response, tl_webjson_complete(json, ok));
+    return tl_webjson_respond(response, &json);
 }
 
 int tl_web_traces(struct tl_http_request *request, struct tl_http_response *response)
@@ -74,9 +66,11 @@ int tl_web_traces(struct tl_http_request *request, struct tl_http_response *resp
     const int rc = tl_scoped_traces(tl_web_lake(request), request->scope, &list);
     if (rc < 0)
         return rc;
-    cJSON *const json = tl_webjson_traces(&list);
+    struct tl_buf text = {0};
+    struct tl_jsonout json = {.out = &text};
+    tl_webjson_traces(&json, &list);
     tl_trace_list_free(&list);
-    return tl_webjson_respond(response, json);
+    return tl_webjson_respond(response, &json);
 }
 
 int tl_web_trace(struct tl_http_request *request, struct tl_http_response *response)
@@ -85,22 +79,31 @@ int tl_web_trace(struct tl_http_request *request, struct tl_http_response *respo
     const int rc = tl_lake_trace(tl_web_lake(request), request->part[0], &list);
     if (rc < 0)
         return tl_web_explain(request, response, rc);
-    cJSON *const json = tl_webjson_trace(&list.rows[0]);
+    struct tl_buf text = {0};
+    struct tl_jsonout json = {.out = &text};
+    tl_webjson_trace(&json, &list.rows[0]);
     tl_trace_list_free(&list);
-    return tl_webjson_respond(response, json);
+    return tl_webjson_respond(response, &json);
 }
 
 int tl_web_functions(struct tl_http_request *request, struct tl_http_response *response)
 {
     struct tl_functions functions;
-    struct tl_buf json = {0};
-    int rc = tl_lake_functions(tl_web_lake(request), request->part[0], &functions, &response->fail);
-    if (rc >= 0)
-        rc = tl_buf_add(&json, "[", 1);
-    for (size_t i = 0; i < functions.n && rc >= 0; i++)
-        rc = tl_webjson_row(&json, i, tl_webjson_function(i, &functions.p[i]));
+    struct tl_buf text = {0};
+    struct tl_jsonout json = {.out = &text};
+    const int rc =
+        tl_lake_functions(tl_web_lake(request), request->part[0], &functions, &response->fail);
+    tl_jsonout_open(&json, '[');
+    for (size_t i = 0; rc >= 0 && i < functions.n; i++) {
+        tl_jsonout_line(&json);
+        tl_webjson_function(&json, i, &functions.p[i]);
+    }
+    tl_jsonout_close(&json, ']');
     tl_functions_fini(&functions);
-    return respond_rows(request, response, &json, rc);
+    if (rc >= 0)
+        return tl_webjson_respond(response, &json);
+    tl_buf_fini(&text);
+    return tl_web_explain(request, response, rc);
 }
 
 /* ---- arguments -------------------------------------------------------------------------- */
@@ -177,16 +180,6 @@ int tl_web_place(const struct tl_http_request *request, const char *name, enum t
     return TL_OK;
 }
 
-int tl_web_weight(const struct tl_http_request *request, enum tl_weight *out, struct tl_fail *fail)
-{
-    const char *const text = tl_http_query(request, "weight");
-    if (text && strcmp(text, "insns") != 0 && strcmp(text, "time") != 0)
-        return tl_fail_set(fail, TL_USAGE, "weight=%.20s; it is insns or time", text);
-    if (text)
-        *out = *text == 't' ? TL_WEIGHT_TIME : TL_WEIGHT_INSNS;
-    return TL_OK;
-}
-
 int tl_web_insns_span(const struct tl_http_request *request, uint64_t *from, uint64_t *to,
                       struct tl_fail *fail)
 {
@@ -204,7 +197,7 @@ int tl_web_insns_span(const struct tl_http_request *request, uint64_t *from, uin
     return rc;
 }
 
-static bool wants_protobuf(const struct tl_http_request *request)
+bool tl_web_wants_protobuf(const struct tl_http_request *request)
 {
     return tl_http_accepts(request, "application/x-protobuf") ||
            tl_http_accepts(request, "application/protobuf");
@@ -219,6 +212,14 @@ int tl_web_pack(struct tl_http_response *response, const ProtobufCMessage *messa
     response->body.n = protobuf_c_message_pack(message, response->body.p);
     response->compress = true;
     return tl_http_type(response, "application/x-protobuf");
+}
+
+int tl_web_respond_nothing(struct tl_http_response *response)
+{
+    struct tl_buf text = {0};
+    struct tl_jsonout json = {.out = &text};
+    tl_jsonout_raw(&json, "{}", 2);
+    return tl_webjson_respond(response, &json);
 }
 
 /* ---- look-ups --------------------------------------------------------------------------- */
@@ -239,8 +240,14 @@ int tl_web_locate(struct tl_http_request *request, struct tl_http_response *resp
                             &at, &response->fail);
     if (rc < 0)
         return tl_web_explain(request, response, rc);
-    if (!wants_protobuf(request))
-        return tl_webjson_respond(response, tl_webjson_position(&at));
+    if (!tl_web_wants_protobuf(request)) {
+        struct tl_buf text = {0};
+        struct tl_jsonout json = {.out = &text};
+        tl_jsonout_open(&json, '{');
+        tl_webjson_position(&json, &at);
+        tl_jsonout_close(&json, '}');
+        return tl_webjson_respond(response, &json);
+    }
     Tracelake__V1__Position message = TRACELAKE__V1__POSITION__INIT;
     message.insn = at.insn;
     message.time = at.time;
@@ -250,63 +257,6 @@ int tl_web_locate(struct tl_http_request *request, struct tl_http_response *resp
     message.time_to = at.time_to == UINT64_MAX ? 0 : at.time_to;
     rc = tl_web_pack(response, &message.base);
     return rc < 0 ? rc : tl_fields_add(&response->headers, "cache-control", "no-store");
-}
-
-static int respond_stats(struct tl_http_request *request, struct tl_http_response *response,
-                         const char *stream, uint64_t from, uint64_t to)
-{
-    struct tl_stats stats;
-    uint64_t functions = TL_WEBJSON_FUNCTIONS;
-    int rc = tl_http_args(request,
-                          (const struct tl_http_arg[]){{"functions", TL_HTTP_U64, &functions}, {0}},
-                          &response->fail);
-    if (rc < 0)
-        return rc;
-    rc = tl_lake_stats(tl_web_lake(request), request->part[0], stream, from, to, &stats,
-                       &response->fail);
-    rc = rc < 0 ? tl_web_explain(request, response, rc)
-                : tl_webjson_respond(response, tl_webjson_stats(&stats, functions));
-    tl_stats_fini(&stats);
-    return rc;
-}
-
-int tl_web_stats(struct tl_http_request *request, struct tl_http_response *response)
-{
-    uint64_t from = 0;
-    uint64_t to = 0;
-    const int rc = tl_web_insns_span(request, &from, &to, &response->fail);
-    return rc < 0 ? tl_web_explain(request, response, rc)
-                  : respond_stats(request, response, request->part[1], from, to);
-}
-
-int tl_web_trace_stats(struct tl_http_request *request, struct tl_http_response *response)
-{
-    return respond_stats(request, response, NULL, 0, UINT64_MAX);
-}
-
-static int slices_request(const struct tl_http_request *request, struct tl_slices_request *slices,
-                          struct tl_fail *fail)
-{
-    const struct tl_http_arg columns[] = {{"columns", TL_HTTP_U32, &slices->columns}, {0}};
-    *slices = (struct tl_slices_request){.trace = request->part[0], .axis = TL_UNIT_INSN};
-    int rc = tl_web_span(request, &slices->axis, &slices->from, &slices->to, fail);
-    if (rc == TL_OK)
-        rc = tl_http_args(request, columns, fail);
-    return rc;
-}
-
-/* Write a stream's slices to `*out`. */
-static int json_slices(const struct tl_http_request *request, const char *stream, void *context,
-                       cJSON **out, struct tl_fail *fail)
-{
-    struct tl_slices_request *const wanted = context;
-    struct tl_slices slices;
-    wanted->stream = stream;
-    int rc = tl_lake_slices(tl_web_lake(request), wanted, &slices, fail);
-    if (rc >= 0 && !(*out = tl_webjson_slices(&slices)))
-        rc = TL_NOMEM;
-    tl_slices_fini(&slices);
-    return rc;
 }
 
 int tl_web_streams(const struct tl_http_request *request, tl_web_stream_call *each, void *context,
@@ -326,88 +276,6 @@ int tl_web_streams(const struct tl_http_request *request, tl_web_stream_call *ea
                  : tl_fail_set(fail, TL_USAGE, "no more than %d streams at once", MAX_STREAMS);
     free(names);
     return rc;
-}
-
-struct stream_objects {
-    cJSON *all;
-    tl_web_stream *each;
-    void *context;
-};
-
-static int add_object(const struct tl_http_request *request, const char *stream, void *context,
-                      struct tl_fail *fail)
-{
-    const struct stream_objects *const objects = context;
-    cJSON *one = NULL;
-    const int rc = objects->each(request, stream, objects->context, &one, fail);
-    if (rc < 0 || cJSON_AddItemToObject(objects->all, stream, one))
-        return rc;
-    cJSON_Delete(one);
-    return TL_NOMEM;
-}
-
-int tl_web_each_stream(struct tl_http_request *request, struct tl_http_response *response,
-                       tl_web_stream *each, void *context)
-{
-    cJSON *const json = cJSON_CreateObject();
-    struct stream_objects objects = {cJSON_AddObjectToObject(json, "streams"), each, context};
-    const int rc =
-        objects.all ? tl_web_streams(request, add_object, &objects, &response->fail) : TL_NOMEM;
-    if (rc == TL_OK)
-        return tl_webjson_respond(response, json);
-    cJSON_Delete(json);
-    return tl_web_explain(request, response, rc);
-}
-
-int tl_web_trace_slices(struct tl_http_request *request, struct tl_http_response *response)
-{
-    struct tl_slices_request slices;
-    const int rc = slices_request(request, &slices, &response->fail);
-    return rc < 0 ? rc : tl_web_each_stream(request, response, json_slices, &slices);
-}
-
-int tl_web_slices(struct tl_http_request *request, struct tl_http_response *response)
-{
-    cJSON *json = NULL;
-    struct tl_slices_request slices;
-    int rc = slices_request(request, &slices, &response->fail);
-    if (rc == TL_OK)
-        rc = json_slices(request, request->part[1], &slices, &json, &response->fail);
-    return rc < 0 ? tl_web_explain(request, response, rc) : tl_webjson_respond(response, json);
-}
-
-struct rows {
-    struct tl_buf json;
-    size_t n;
-};
-
-static int add_insn(void *context, const struct tl_insn_row *row)
-{
-    struct rows *const rows = context;
-    return tl_webjson_row(&rows->json, rows->n++, tl_webjson_insn(row));
-}
-
-int tl_web_insns(struct tl_http_request *request, struct tl_http_response *response)
-{
-    struct rows rows = {0};
-    uint64_t from = 0, to = 0;
-    uint32_t count = 0;
-    const struct tl_http_arg args[] = {{"count", TL_HTTP_U32, &count}, {0}};
-    int rc = tl_web_insns_span(request, &from, &to, &response->fail);
-    const uint64_t all = to > from ? to - from : 0;
-    count = to == UINT64_MAX ? 100 : all < MAX_INSNS ? (uint32_t)all : MAX_INSNS;
-    if (rc == TL_OK)
-        rc = tl_http_args(request, args, &response->fail);
-    if (count > MAX_INSNS)
-        count = MAX_INSNS;
-    if (count > all)
-        count = (uint32_t)all;
-    if (rc == TL_OK)
-        rc = tl_buf_add(&rows.json, "[", 1);
-    if (rc == TL_OK)
-        rc = tl_lake_insns(tl_web_lake(request), request->part[0], request->part[1], from, count,
-                           add_insn, &rows, &response->fail);
-    return respond_rows(request, response, &rows.json, rc);
 }
 
 /* ---- range ------------------------------------------------------------------------------ */

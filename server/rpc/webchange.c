@@ -6,6 +6,8 @@
 #include "rpc/webapi.h"
 #include "rpc/webjson.h"
 
+#include <cjson/cJSON.h>
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -48,8 +50,7 @@ int tl_web_set_labels(struct tl_http_request *request, struct tl_http_response *
 int tl_web_delete(struct tl_http_request *request, struct tl_http_response *response)
 {
     const int rc = tl_lake_delete(tl_web_lake(request), request->part[0], &response->fail);
-    return rc < 0 ? tl_web_explain(request, response, rc)
-                  : tl_webjson_respond(response, cJSON_CreateObject());
+    return rc < 0 ? tl_web_explain(request, response, rc) : tl_web_respond_nothing(response);
 }
 
 /* ---- captures --------------------------------------------------------------------------- */
@@ -61,10 +62,13 @@ static void on_durable(void *context, uint64_t offset)
 
 static int respond_offset(struct tl_http_response *response, uint64_t durable, uint64_t epoch)
 {
-    cJSON *const o = cJSON_CreateObject();
-    return tl_webjson_respond(response,
-                              tl_webjson_complete(o, tl_webjson_u64(o, "durable", durable) &&
-                                                         tl_webjson_u64(o, "epoch", epoch)));
+    struct tl_buf text = {0};
+    struct tl_jsonout json = {.out = &text};
+    tl_jsonout_open(&json, '{');
+    tl_webjson_u64(&json, "durable", durable);
+    tl_webjson_u64(&json, "epoch", epoch);
+    tl_jsonout_close(&json, '}');
+    return tl_webjson_respond(response, &json);
 }
 
 /* Is there a quota for it, or for `n` bytes more? */

@@ -36,41 +36,60 @@ struct events {
 
 /* ---- changes --------------------------------------------------------------------------------- */
 
-static bool add_gone(cJSON *gone, const char *id)
-{
-    return tl_webjson_add_row(gone, cJSON_CreateString(id));
-}
-
 /*
  * The differences to what was sent. Both lists have the newest first: an entry in only one of them
  * is new or gone; a replaced one is both.
  */
-static cJSON *changes_of(const struct events *e, const struct tl_trace_list *list, bool more)
+static void write_changes(struct tl_jsonout *j, const struct events *e,
+                          const struct tl_trace_list *list, struct tl_jsonout *gone)
 {
-    cJSON *const o = cJSON_CreateObject();
-    cJSON *const rows = cJSON_AddArrayToObject(o, "traces");
-    cJSON *const gone = cJSON_AddArrayToObject(o, "gone");
-    bool ok = rows && gone;
     size_t k = 0;
-    for (size_t i = 0; i < list->n && ok; i++) {
+    for (size_t i = 0; i < list->n; i++) {
         const struct tl_trace_row *const row = &list->rows[i];
-        while (ok && k < e->n_reported && e->reported[k].created_ns > row->created_ns)
-            ok = add_gone(gone, e->reported[k++].id);
+        while (k < e->n_reported && e->reported[k].created_ns > row->created_ns)
+            tl_jsonout_text(gone, e->reported[k++].id);
         const bool same = k < e->n_reported && strcmp(e->reported[k].id, row->id) == 0 &&
                           e->reported[k].created_ns == row->created_ns;
-        const bool changed = !same || e->reported[k].revision != row->revision;
+        if (!same || e->reported[k].revision != row->revision)
+            tl_webjson_trace(j, row);
         k += same;
-        ok = ok && (!changed || tl_webjson_add_row(rows, tl_webjson_trace(row)));
     }
-    while (ok && k < e->n_reported)
-        ok = add_gone(gone, e->reported[k++].id);
-    ok = ok && (!e->limit || cJSON_AddBoolToObject(o, "more", more));
-    return tl_webjson_complete(o, ok);
+    while (k < e->n_reported)
+        tl_jsonout_text(gone, e->reported[k++].id);
 }
 
-static cJSON *all_of(const struct events *e, const struct tl_trace_list *list, bool more)
+static void write_all(struct tl_jsonout *j, const struct events *e,
+                      const struct tl_trace_list *list, bool more)
 {
-    return e->limit ? tl_webjson_some_traces(list, more) : tl_webjson_traces(list);
+    if (!e->limit) {
+        tl_webjson_traces(j, list);
+        return;
+    }
+    tl_jsonout_open(j, '{');
+    tl_jsonout_name(j, "traces");
+    tl_webjson_traces(j, list);
+    tl_webjson_bool(j, "more", more);
+    tl_jsonout_close(j, '}');
+}
+
+static int write_difference(struct tl_buf *out, const struct events *e,
+                            const struct tl_trace_list *list, bool more)
+{
+    struct tl_buf ids = {0};
+    struct tl_jsonout j = {.out = out}, gone = {.out = &ids};
+    tl_jsonout_open(&j, '{');
+    tl_webjson_open(&j, "traces", '[');
+    write_changes(&j, e, list, &gone);
+    tl_jsonout_close(&j, ']');
+    tl_webjson_open(&j, "gone", '[');
+    if (ids.n > 0)
+        tl_jsonout_raw(&j, (const char *)ids.p, ids.n);
+    tl_jsonout_close(&j, ']');
+    if (e->limit)
+        tl_webjson_bool(&j, "more", more);
+    tl_jsonout_close(&j, '}');
+    tl_buf_fini(&ids);
+    return gone.rc < 0 ? gone.rc : j.rc;
 }
 
 static int remember(struct events *e, const struct tl_trace_list *list)
@@ -105,14 +124,15 @@ static int report(struct events *e, struct tl_buf *out)
     }
     if (!e->begun || list.revision != e->revision) {
         const bool all = !e->begun || !e->changes_only;
-        cJSON *const json = all ? all_of(e, &list, more) : changes_of(e, &list, more);
-        char *const text = json ? cJSON_PrintUnformatted(json) : NULL;
-        cJSON_Delete(json);
-        rc = text ? tl_buf_printf(out, "event: %s\nid: %llu\ndata: %s\n\n",
-                                  all ? "traces" : "changes", (unsigned long long)list.revision,
-                                  text)
-                  : TL_NOMEM;
-        free(text);
+        struct tl_jsonout json = {.out = out};
+        rc = tl_buf_printf(out, "event: %s\nid: %llu\ndata: ", all ? "traces" : "changes",
+                           (unsigned long long)list.revision);
+        if (rc >= 0 && all)
+            write_all(&json, e, &list, more);
+        if (rc >= 0)
+            rc = all ? json.rc : write_difference(out, e, &list, more);
+        if (rc >= 0)
+            rc = tl_buf_add(out, "\n\n", 2);
         if (rc >= 0 && e->changes_only)
             rc = remember(e, &list);
         e->revision = list.revision;

@@ -89,8 +89,12 @@ static int respond(const struct tl_http_request *request, const struct tl_find_r
     struct tl_lake *const lake = tl_web_lake(request);
     struct tl_found found;
     int rc = tl_lake_find(lake, find, &found, &response->fail);
+    struct tl_buf text = {0};
+    struct tl_jsonout json = {.out = &text};
     if (rc >= 0)
-        rc = tl_webjson_respond(response, tl_webjson_found(&found, find->count));
+        tl_webjson_found(&json, &found, find->count);
+    if (rc >= 0)
+        rc = tl_webjson_respond(response, &json);
     else if (!response->fail.text[0])
         rc = tl_fail_set(&response->fail, (enum tl_err)rc, "%.63s: %s", request->part[0],
                          tl_err_name(rc));

@@ -17,12 +17,22 @@ int tl_web_images(struct tl_http_request *request, struct tl_http_response *resp
     const int rc = tl_lake_images(tl_web_lake(request), &rows, &n);
     if (rc < 0)
         return rc;
-    cJSON *const list = cJSON_CreateArray();
-    bool complete = true;
-    for (size_t i = 0; i < n && complete; i++)
-        complete = tl_webjson_add_row(list, tl_webjson_image(&rows[i]));
+    struct tl_buf text = {0};
+    struct tl_jsonout json = {.out = &text};
+    tl_jsonout_open(&json, '[');
+    for (size_t i = 0; i < n; i++)
+        tl_webjson_image(&json, &rows[i]);
+    tl_jsonout_close(&json, ']');
     free(rows);
-    return tl_webjson_respond(response, tl_webjson_complete(list, complete));
+    return tl_webjson_respond(response, &json);
+}
+
+static int respond_image(struct tl_http_response *response, const struct tl_image_row *row)
+{
+    struct tl_buf text = {0};
+    struct tl_jsonout json = {.out = &text};
+    tl_webjson_image(&json, row);
+    return tl_webjson_respond(response, &json);
 }
 
 int tl_web_put_image(struct tl_http_request *request, struct tl_http_response *response)
@@ -36,7 +46,7 @@ int tl_web_put_image(struct tl_http_request *request, struct tl_http_response *r
                            sizeof row.name - 1);
     const int rc = tl_lake_put_image(tl_web_lake(request), name ? name : "", request->body, &row,
                                      &response->fail);
-    return rc < 0 ? rc : tl_webjson_respond(response, tl_webjson_image(&row));
+    return rc < 0 ? rc : respond_image(response, &row);
 }
 
 int tl_web_remove_image(struct tl_http_request *request, struct tl_http_response *response)
@@ -45,7 +55,7 @@ int tl_web_remove_image(struct tl_http_request *request, struct tl_http_response
     const char *const force = tl_http_query(request, "force");
     const int rc = tl_lake_remove_image(tl_web_lake(request), request->part[0],
                                         force && strcmp(force, "no") != 0, &row, &response->fail);
-    return rc < 0 ? rc : tl_webjson_respond(response, tl_webjson_image(&row));
+    return rc < 0 ? rc : respond_image(response, &row);
 }
 
 /* ---- images of a trace ------------------------------------------------------------------- */
@@ -65,20 +75,25 @@ static int by_file(const void *a, const void *b)
     return order ? order : (x->image > y->image) - (x->image < y->image);
 }
 
-static cJSON *place_of(const struct tl_setup *setup, const struct tl_setup_image *m)
+static void write_place(struct tl_jsonout *j, const struct tl_setup *setup,
+                        const struct tl_setup_image *m)
 {
     const struct tl_image_context *const c = &m->context;
     const char *name =
         c->has_context_id ? tl_setup_context_name(setup, false, c->context_id) : NULL;
     if (!name && c->has_vmid)
         name = tl_setup_context_name(setup, true, c->vmid);
-    cJSON *const o = cJSON_CreateObject();
-    return tl_webjson_complete(
-        o, tl_webjson_address(o, "address", m->address) &&
-               (m->length == UINT64_MAX || tl_webjson_address(o, "length", m->length)) &&
-               (!c->has_context_id || tl_webjson_address(o, "context", c->context_id)) &&
-               (!c->has_vmid || tl_webjson_address(o, "vmid", c->vmid)) &&
-               (!name || tl_webjson_text(o, "name", name)));
+    tl_jsonout_open(j, '{');
+    tl_webjson_address(j, "address", m->address);
+    if (m->length != UINT64_MAX)
+        tl_webjson_address(j, "length", m->length);
+    if (c->has_context_id)
+        tl_webjson_address(j, "context", c->context_id);
+    if (c->has_vmid)
+        tl_webjson_address(j, "vmid", c->vmid);
+    if (name)
+        tl_webjson_text(j, "name", name);
+    tl_jsonout_close(j, '}');
 }
 
 /* Is it the same mapping at another time, or of another part of the file? */
@@ -95,20 +110,23 @@ static bool is_reported(const struct tl_setup_image *const *reported, size_t n,
     return false;
 }
 
-/* Convert `n` entries of one file. */
-static cJSON *file_row(const struct tl_setup *setup, const struct entry *all, size_t n)
+/* Write `n` entries of one file. */
+static void write_file(struct tl_jsonout *j, const struct tl_setup *setup, const struct entry *all,
+                       size_t n)
 {
     const struct tl_setup_image *const first = all[0].image;
     const bool by_id = strncmp(first->file, "build-id:", 9) == 0;
-    cJSON *const o = cJSON_CreateObject();
-    bool ok = tl_webjson_text(o, "file", first->file) &&
-              cJSON_AddBoolToObject(o, "there", all[0].there) &&
-              (!first->path || tl_webjson_text(o, "path", first->path)) &&
-              (!by_id || tl_webjson_text(o, "build_id", first->file + 9));
-    cJSON *const places = cJSON_AddArrayToObject(o, "places");
+    tl_jsonout_open(j, '{');
+    tl_webjson_text(j, "file", first->file);
+    tl_webjson_bool(j, "there", all[0].there);
+    if (first->path)
+        tl_webjson_text(j, "path", first->path);
+    if (by_id)
+        tl_webjson_text(j, "build_id", first->file + 9);
+    tl_webjson_open(j, "places", '[');
     const struct tl_setup_image *reported[PLACES];
     size_t n_reported = 0, more = 0;
-    for (size_t i = 0; ok && i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         const struct tl_setup_image *const m = all[i].image;
         if (is_reported(reported, n_reported, m))
             continue;
@@ -117,9 +135,11 @@ static cJSON *file_row(const struct tl_setup *setup, const struct entry *all, si
             continue;
         }
         reported[n_reported++] = m;
-        ok = tl_webjson_add_row(places, place_of(setup, m));
+        write_place(j, setup, m);
     }
-    return tl_webjson_complete(o, ok && places && tl_webjson_u64(o, "more", more));
+    tl_jsonout_close(j, ']');
+    tl_webjson_u64(j, "more", more);
+    tl_jsonout_close(j, '}');
 }
 
 int tl_web_trace_images(struct tl_http_request *request, struct tl_http_response *response)
@@ -137,16 +157,18 @@ int tl_web_trace_images(struct tl_http_request *request, struct tl_http_response
         all[i] = (struct entry){&images.setup.images[i], images.there[i]};
     if (all && n > 0)
         qsort(all, n, sizeof *all, by_file);
-    cJSON *const list = cJSON_CreateArray();
-    bool complete = list && all;
-    for (size_t i = 0, k; complete && i < n; i = k) {
+    struct tl_buf text = {0};
+    struct tl_jsonout json = {.out = &text, .rc = all ? TL_OK : TL_NOMEM};
+    tl_jsonout_open(&json, '[');
+    for (size_t i = 0, k; all && i < n; i = k) {
         for (k = i + 1; k < n && strcmp(all[k].image->file, all[i].image->file) == 0;)
             k++;
-        complete = tl_webjson_add_row(list, file_row(&images.setup, &all[i], k - i));
+        write_file(&json, &images.setup, &all[i], k - i);
     }
+    tl_jsonout_close(&json, ']');
     free(all);
     tl_trace_images_fini(&images);
-    return tl_webjson_respond(response, tl_webjson_complete(list, complete));
+    return tl_webjson_respond(response, &json);
 }
 
 int tl_web_bind_image(struct tl_http_request *request, struct tl_http_response *response)

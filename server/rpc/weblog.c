@@ -2,25 +2,11 @@
 /* Software trace over HTTP, as JSON and as CSV, described in docs/http.md. */
 #include "base/csv.h"
 #include "rpc/rpcint.h"
-#include "rpc/webapi.h"
-#include "rpc/webjson.h"
+#include "rpc/weblookups.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-
-static int json_log(const struct tl_http_request *request, const char *stream, void *context,
-                    cJSON **out, struct tl_fail *fail)
-{
-    struct tl_soft_request *const wanted = context;
-    struct tl_soft_log log;
-    wanted->stream = stream;
-    int rc = tl_lake_log(tl_web_lake(request), wanted, &log, fail);
-    if (rc >= 0 && !(*out = tl_webjson_log(&log)))
-        rc = TL_NOMEM;
-    tl_soft_log_fini(&log);
-    return rc;
-}
 
 /* ---- CSV ------------------------------------------------------------------------------------- */
 
@@ -100,14 +86,12 @@ int tl_web_log(struct tl_http_request *request, struct tl_http_response *respons
                                        {"last", TL_HTTP_FLAG, &log.last},
                                        {"port", TL_HTTP_U32, &log.channel},
                                        {0}};
-    if (format && strcmp(format, "json") != 0 && strcmp(format, "csv") != 0)
+    if (!format || strcmp(format, "json") == 0)
+        return tl_web_ask_streams(request, response);
+    if (strcmp(format, "csv") != 0)
         return tl_fail_set(&response->fail, TL_USAGE, "format=%.20s; it is json or csv", format);
-    int rc = tl_web_lane_span(request, &log.unit, &log.from, &log.to, &response->fail);
+    int rc = tl_web_span(request, &log.unit, &log.from, &log.to, &response->fail);
     if (rc >= 0)
         rc = tl_http_args(request, args, &response->fail);
-    if (rc < 0)
-        return rc;
-    return format && strcmp(format, "csv") == 0
-               ? respond_csv(request, response, &log)
-               : tl_web_each_stream(request, response, json_log, &log);
+    return rc < 0 ? rc : respond_csv(request, response, &log);
 }

@@ -67,64 +67,75 @@ static int parse(const struct tl_http_request *request, struct tile_request *t,
 /* ---- JSON ------------------------------------------------------------------------------- */
 
 /* `n` numbers of 1, 4 or 8 bytes. */
-static bool add_column(cJSON *o, const char *name, const void *column, size_t size, size_t n)
+static void write_column(struct tl_jsonout *j, const char *name, const void *column, size_t size,
+                         size_t n)
 {
-    cJSON *const array = cJSON_AddArrayToObject(o, name);
-    bool ok = array != NULL;
-    for (size_t i = 0; ok && i < n; i++) {
-        const uint64_t value = size == 1   ? ((const uint8_t *)column)[i]
-                               : size == 4 ? ((const uint32_t *)column)[i]
-                                           : ((const uint64_t *)column)[i];
-        ok = cJSON_AddItemToArray(array, tl_webjson_number(value));
-    }
-    return ok;
+    tl_webjson_open(j, name, '[');
+    for (size_t i = 0; i < n; i++)
+        tl_jsonout_u64(j, size == 1   ? ((const uint8_t *)column)[i]
+                          : size == 4 ? ((const uint32_t *)column)[i]
+                                      : ((const uint64_t *)column)[i]);
+    tl_jsonout_close(j, ']');
 }
 
-#define ADD_COLUMN(name)                                                                           \
-    add_column(o, #name, c->name, sizeof c->name[0], sizeof c->name / sizeof c->name[0])
+#define WRITE_COLUMN(name)                                                                         \
+    write_column(j, #name, c->name, sizeof c->name[0], sizeof c->name / sizeof c->name[0])
 
-static bool add_breaks(cJSON *o, const struct tl_tile_lane *c)
+static void write_breaks(struct tl_jsonout *j, const struct tl_tile_lane *c)
 {
-    cJSON *const all = cJSON_AddArrayToObject(o, "breaks");
-    bool ok = all != NULL;
-    for (size_t i = 0; ok && i < c->n_breaks; i++) {
-        cJSON *const b = cJSON_CreateObject();
-        ok = cJSON_AddItemToArray(all, b) && tl_webjson_u64(b, "position", c->breaks[i].position) &&
-             tl_webjson_u64(b, "from", c->breaks[i].from) &&
-             tl_webjson_u64(b, "to", c->breaks[i].to) &&
-             tl_webjson_u64(b, "flags", c->breaks[i].flags);
+    tl_webjson_open(j, "breaks", '[');
+    for (size_t i = 0; i < c->n_breaks; i++) {
+        tl_jsonout_open(j, '{');
+        tl_webjson_u64(j, "position", c->breaks[i].position);
+        tl_webjson_u64(j, "from", c->breaks[i].from);
+        tl_webjson_u64(j, "to", c->breaks[i].to);
+        tl_webjson_u64(j, "flags", c->breaks[i].flags);
+        tl_jsonout_close(j, '}');
     }
-    return ok;
+    tl_jsonout_close(j, ']');
 }
 
-static bool fill_lane(cJSON *o, const struct tl_tile_lane *c)
+static void write_lane(struct tl_jsonout *j, const struct tl_tile_lane *c)
 {
-    return tl_webjson_u64(o, "lane", c->lane) && ADD_COLUMN(insns) && ADD_COLUMN(coverage) &&
-           ADD_COLUMN(function) && ADD_COLUMN(share) && ADD_COLUMN(function2) &&
-           ADD_COLUMN(share2) && ADD_COLUMN(distinct) && ADD_COLUMN(page) &&
-           ADD_COLUMN(privilege) && ADD_COLUMN(branches) && ADD_COLUMN(event_mask) &&
-           ADD_COLUMN(event_count) && ADD_COLUMN(flags) && ADD_COLUMN(depth_min) &&
-           ADD_COLUMN(depth_max) && ADD_COLUMN(lost) && add_breaks(o, c);
+    tl_jsonout_open(j, '{');
+    tl_webjson_u64(j, "lane", c->lane);
+    WRITE_COLUMN(insns);
+    WRITE_COLUMN(coverage);
+    WRITE_COLUMN(function);
+    WRITE_COLUMN(share);
+    WRITE_COLUMN(function2);
+    WRITE_COLUMN(share2);
+    WRITE_COLUMN(distinct);
+    WRITE_COLUMN(page);
+    WRITE_COLUMN(privilege);
+    WRITE_COLUMN(branches);
+    WRITE_COLUMN(event_mask);
+    WRITE_COLUMN(event_count);
+    WRITE_COLUMN(flags);
+    WRITE_COLUMN(depth_min);
+    WRITE_COLUMN(depth_max);
+    WRITE_COLUMN(lost);
+    write_breaks(j, c);
+    tl_jsonout_close(j, '}');
 }
 
-static cJSON *json_tile(const struct tl_tile *tile)
+static int write_tile(struct tl_buf *out, const struct tl_tile *tile)
 {
-    cJSON *const o = cJSON_CreateObject();
-    cJSON *const lanes = cJSON_AddArrayToObject(o, "lanes");
-    bool ok = lanes && tl_webjson_text(o, "axis", tile->axis == TL_UNIT_TIME ? "time" : "insn") &&
-              tl_webjson_u64(o, "level", tile->level) && tl_webjson_u64(o, "index", tile->index) &&
-              tl_webjson_u64(o, "bucket", tile->bucket) &&
-              tl_webjson_u64(o, "first", tile->first) &&
-              cJSON_AddBoolToObject(o, "sealed", tile->sealed) &&
-              tl_webjson_u64(o, "generation", tile->generation);
-    for (size_t i = 0; ok && i < tile->n_lanes; i++) {
-        cJSON *const lane = cJSON_CreateObject();
-        ok = cJSON_AddItemToArray(lanes, lane) && fill_lane(lane, tile->lanes[i]);
-    }
-    if (ok)
-        return o;
-    cJSON_Delete(o);
-    return NULL;
+    struct tl_jsonout json = {.out = out}, *const j = &json;
+    tl_jsonout_open(j, '{');
+    tl_webjson_open(j, "lanes", '[');
+    for (size_t i = 0; i < tile->n_lanes; i++)
+        write_lane(j, tile->lanes[i]);
+    tl_jsonout_close(j, ']');
+    tl_webjson_text(j, "axis", tile->axis == TL_UNIT_TIME ? "time" : "insn");
+    tl_webjson_u64(j, "level", tile->level);
+    tl_webjson_u64(j, "index", tile->index);
+    tl_webjson_u64(j, "bucket", tile->bucket);
+    tl_webjson_u64(j, "first", tile->first);
+    tl_webjson_bool(j, "sealed", tile->sealed);
+    tl_webjson_u64(j, "generation", tile->generation);
+    tl_jsonout_close(j, '}');
+    return json.rc;
 }
 
 /* ---- the handler ------------------------------------------------------------------------ */
@@ -156,8 +167,8 @@ static int respond(const struct tl_tile *tile, bool json, bool dated,
                    struct tl_http_response *response)
 {
     struct tl_tile_pb pb;
-    int rc = json ? tl_webjson_append(&response->body, json_tile(tile))
-                  : tl_web_pack(response, tl_tile_pb(tile, &pb));
+    int rc =
+        json ? write_tile(&response->body, tile) : tl_web_pack(response, tl_tile_pb(tile, &pb));
     response->compress = true;
     if (rc == TL_OK && json)
         rc = tl_http_type(response, "application/json");

@@ -12,7 +12,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 from server import check
 from tracelake.v1 import (catalog_pb2, catalog_pb2_grpc, images_pb2, images_pb2_grpc, ingest_pb2,
-                          ingest_pb2_grpc, ranges_pb2, ranges_pb2_grpc)
+                          ingest_pb2_grpc, lookups_pb2, lookups_pb2_grpc, ranges_pb2, ranges_pb2_grpc)
 
 SETUP = '[trace]\nformat=itm,id=0\n'
 CASTAGNOLI = []
@@ -56,6 +56,8 @@ class Client:
         self.catalog = catalog_pb2_grpc.CatalogStub(channel)
         self.images = images_pb2_grpc.ImagesStub(channel)
         self.ranges = ranges_pb2_grpc.RangesStub(channel)
+        self.lookups = lookups_pb2_grpc.LookupsStub(channel)
+        self.channel = channel
 
     def push(self, trace, data, step=3000, rig='python', resume=False):
         def requests():
@@ -150,8 +152,14 @@ def test_lookups(client, server):
     found = client.ranges.Find(ranges_pb2.FindRequest(
         trace='itm-1', stream=stream, event='software', limit=5))
     check(len(found.hits) == 5 and found.more, found)
-    stats = client.ranges.Stats(ranges_pb2.StatsRequest(trace='itm-1', stream=stream))
-    check(stats.json.startswith('{'), stats)
+    stats = client.lookups.Stats(lookups_pb2.StatsRequest(trace='itm-1', stream=stream))
+    check(stats.items['software'] > 0 and stats.begin == 0 and stats.to > 10, stats)
+    log = client.lookups.Log(lookups_pb2.LogRequest(trace='itm-1', stream=stream, limit=3))
+    check(len(log.entries) == 3 and log.more and log.entries[0].source == 'itm' and
+          log.entries[0].WhichOneof('said') in ('text', 'value'), log)
+    old = client.channel.unary_unary('/tracelake.v1.Ranges/Stats', lookups_pb2.StatsRequest.SerializeToString)
+    status = expect(grpc.StatusCode.UNIMPLEMENTED, lambda: old(lookups_pb2.StatsRequest(trace='itm-1', stream=stream)))
+    check('tracelake.v1.Lookups' in status.details(), status)
     tile = client.ranges.GetTiles(ranges_pb2.GetTilesRequest(trace='itm-1', lane_to=0))
     check(len(tile.lanes) == 1 and tile.generation > 0, tile)
 

@@ -2,7 +2,7 @@
 /* JSON answers of the HTTP interface. */
 #include "unit/asking.h"
 
-#include "tracelake/v1/ranges.pb-c.h"
+#include "tracelake/v1/lookups.pb-c.h"
 
 #include <cjson/cJSON.h>
 
@@ -281,6 +281,27 @@ static void test_exact_numbers(void **state)
     answer_fini(&a);
 }
 
+/* An answer as the message that its JSON is made from. */
+static void test_messages(void **state)
+{
+    static const char accept[] = "Accept: application/x-protobuf";
+    struct fixture *const f = *state;
+    struct answer a = ask(f, WAY_H2, "/api/v1/traces/t/streams/cs.10/insns?from=7&to=8", accept);
+    expect_head(&a, "content-type", "application/x-protobuf");
+    Tracelake__V1__InsnsReply *const insns =
+        tracelake__v1__insns_reply__unpack(NULL, a.body.n, a.body.p);
+    assert_non_null(insns);
+    assert_int_equal(insns->n_insns, 1);
+    assert_int_equal(insns->insns[0]->insn, 7);
+    assert_int_equal(insns->insns[0]->opt_time_case, TRACELAKE__V1__INSN__OPT_TIME__NOT_SET);
+    assert_string_equal(insns->insns[0]->function, "größe");
+    tracelake__v1__insns_reply__free_unpacked(insns, NULL);
+    answer_fini(&a);
+    a = ask(f, WAY_H1, "/api/v1/traces/t/streams/cs.10/insns?from=7&to=7", NULL);
+    assert_string_equal((const char *)a.body.p, "[]\n");
+    answer_fini(&a);
+}
+
 int main(void)
 {
 #define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
@@ -293,6 +314,7 @@ int main(void)
         TEST(test_times),
         TEST(test_sql),
         TEST(test_exact_numbers),
+        TEST(test_messages),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,7 +11,7 @@
 #include "tracelake/v1/catalog.pb-c.h"
 #include "tracelake/v1/images.pb-c.h"
 #include "tracelake/v1/ingest.pb-c.h"
-#include "tracelake/v1/ranges.pb-c.h"
+#include "tracelake/v1/lookups.pb-c.h"
 #include "unit/asking.h"
 
 #include <errno.h>
@@ -137,7 +137,7 @@ static void grpc_lookups(const char *url)
     pc.begin = 16;
     tiles.lane_to = 15;
     call(c, "/tracelake.v1.Ranges/Find", &find.base);
-    call(c, "/tracelake.v1.Ranges/Stats", &stats.base);
+    call(c, "/tracelake.v1.Lookups/Stats", &stats.base);
     call(c, "/tracelake.v1.Ranges/Locate", &locate.base);
     call(c, "/tracelake.v1.Ranges/GetTiles", &tiles.base);
     h2_free(c);
@@ -186,7 +186,7 @@ static void grpc_of_code(const char *url)
     call(c, "/tracelake.v1.Ranges/Code", &code.base);
     call(c, "/tracelake.v1.Ranges/Coverage", &code.base);
     call(c, "/tracelake.v1.Catalog/ListNotes", &notes.base);
-    call(c, "/tracelake.v1.Ranges/Insns", &insns.base);
+    call(c, "/tracelake.v1.Lookups/Insns", &insns.base);
     h2_free(c);
 }
 

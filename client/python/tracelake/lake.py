@@ -367,10 +367,11 @@ class Lake:
 
     def _state(self, trace, stream, at):
         """Mode, context and vmid of an instruction, each None where the trace has not said it."""
-        reply = self.call('Ranges', 'States', trace=trace, stream=stream, begin=at, to=at + 1)
-        runs = json.loads(reply.json)['runs'] or [{}]
-        context, vmid = (runs[0][key][2:] if key in runs[0] else None for key in ('context', 'vmid'))
-        return runs[0].get('mode'), context, vmid
+        reply = self.call('Lookups', 'States', trace=trace, stream=stream, begin=at, to=at + 1)
+        for run in reply.runs[:1]:
+            context, vmid = ('%x' % getattr(run, key) if run.HasField(key) else None for key in ('context', 'vmid'))
+            return run.mode if run.HasField('mode') else None, context, vmid
+        return None, None, None
 
     def instructions(self, trace, stream, begin=0, end=0, unit='insn'):
         """Instructions of a range, with what the trace said in front of each. In front of the range
@@ -419,11 +420,9 @@ class Lake:
     def simpoints(self, trace, stream, interval=10000000, most=30, begin=0, end=0):
         """Regions of `interval` instructions that stand for all of a range, at most so many: dicts
         with from, to, weight and more (docs/http.md#representative-regions)."""
-        told = ''
-        for reply in self.stream('Ranges', 'SimPoints', trace=trace, stream=stream, begin=begin,
-                                 end=end, interval=interval, most=most):
-            told = reply.json or told
-        return json.loads(told)['regions']
+        return [{'from': r.begin, 'to': r.to, 'interval': r.interval, 'weight': r.weight, 'intervals': r.intervals}
+                for reply in self.stream('Lookups', 'SimPoints', trace=trace, stream=stream, begin=begin, end=end,
+                                         interval=interval, most=most) for r in reply.found.regions]
 
     def sql(self, trace, text, rows=0, seconds=0):
         """The answer to a question in SQL (docs/sql.md): a Table. At most `rows` (100,000 if 0),
@@ -459,13 +458,13 @@ class Lake:
     def profile(self, trace, stream='', begin=0, end=0, unit='insn', nodes=20000, weight='insns'):
         """Call stacks: a dict {(outermost, …, innermost): instructions run in the innermost}, or with
         weight='time' its own time."""
-        reply = self.call('Ranges', 'Profile', trace=trace, stream=stream, begin=begin, to=end,
+        reply = self.call('Lookups', 'Profile', trace=trace, stream=stream, begin=begin, to=end,
                           unit=_UNITS[unit], nodes=nodes, weight=_WEIGHTS[weight])
         stacks, path = collections.Counter(), []
-        for node in json.loads(reply.json)['nodes']:
-            path[int(node['depth']):] = [node.get('name', '')]
-            if int(node.get('self', 0)):
-                stacks[tuple(path)] += int(node['self'])
+        for node in reply.nodes:
+            path[node.depth:] = [node.name]
+            if node.self:
+                stacks[tuple(path)] += node.self
         return dict(stacks)
 
     # ---- whose time it was (docs/time.md) ----
