@@ -11,6 +11,7 @@
 #include "image/names.h"
 #include "query/seek_lines.h"
 #include "shard/stackmark.h"
+#include "stf/operands.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -177,6 +178,55 @@ static bool is_access_to(const char *note, uint64_t from, uint64_t to)
     return first < to && (first >= from || from - first < bytes);
 }
 
+/* Must what was pushed as STF be looked through? Accesses are records of other tools' instructions.
+ */
+static bool is_of_records(const struct tl_seek *s)
+{
+    return s->sought->data && s->cut->lane->protocol == TL_PROTO_STF;
+}
+
+/*
+ * Does an access touch the wanted memory? Its size is in bytes, or with some producers in bits:
+ * nothing wider than the contents, and 8 is bytes where the address allows it.
+ */
+static bool touches(const struct tl_sought *w, const struct tl_stf_access *access)
+{
+    const uint64_t contents = 8 * (uint64_t)(access->n_data ? access->n_data : 1);
+    uint64_t bytes = access->size < contents ? access->size : contents;
+    if (access->size == 8 && access->address % 8)
+        bytes = 1;
+    return access->address < w->data_to &&
+           (access->address >= w->data_from || w->data_from - access->address < bytes);
+}
+
+/* The accesses of a block's instructions, as in flow text. */
+static int seek_records(struct tl_seek *s, const struct tl_item *item, uint64_t position)
+{
+    const struct tl_block *const b = item->block;
+    struct tl_walk_step insn = {.next = b->pc};
+    size_t at = 0;
+    int r = TL_OK;
+    for (uint32_t i = 0; i < item->n && r >= 0 && s->walk.whole; i++) {
+        struct tl_stf_access access;
+        r = tl_walk_insn(&s->walk, b, &at, insn.next, &insn);
+        struct tl_stf_group group = {.rest = insn.group, .layout = s->walk.groups.layout};
+        while (r >= 0 && tl_stf_group_access(&group, &access) == TL_OK) {
+            char text[TL_HIT_TEXT];
+            if (!touches(s->sought, &access))
+                continue;
+            const int n =
+                snprintf(text, sizeof text, "note %s addr=0x%llx size=%u attr=0x%x access=%u",
+                         access.bus ? "BUS_MASTER_ACCESS" : "INST_MEM_ACCESS",
+                         (unsigned long long)access.address, access.size, access.attr, access.type);
+            if (access.n_data > 0)
+                snprintf(text + n, sizeof text - (size_t)n, " data=0x%llx",
+                         (unsigned long long)tl_stf_access_data(&access, 0));
+            r = s->sink(s->context, position + i, insn.pc, text);
+        }
+    }
+    return r;
+}
+
 /* ---- items and calls ------------------------------------------------------------------------ */
 
 static int report_event(struct tl_seek *s, const struct tl_item *item, uint64_t position)
@@ -268,7 +318,8 @@ static int seek_items(struct tl_seek *s, struct tl_fail *fail)
         if (item->kind != TL_ITEM_BLOCK)
             tl_flow_now_item(&s->now, item);
         if (w->kind == TL_FIND_EVENT)
-            r = seek_event(s, item, walk->positions[i]);
+            r = item->kind == TL_ITEM_BLOCK ? seek_records(s, item, walk->positions[i])
+                                            : seek_event(s, item, walk->positions[i]);
         else if (item->kind == TL_ITEM_BLOCK)
             r = points ? seek_block(s, item, walk->positions[i], fail)
                        : seek_codes(s, item, walk->positions[i]);
@@ -301,6 +352,8 @@ static bool calls_promising(const struct tl_seek *s, const struct tl_shard_index
 static bool promising(struct tl_seek *s, const struct tl_view *view, const struct tl_chunk *c)
 {
     const struct tl_sought *const w = s->sought;
+    if (is_of_records(s))
+        return true;
     switch (w->kind) {
     case TL_FIND_EVENT:
     case TL_FIND_LINE:
@@ -323,7 +376,7 @@ static bool promising_shard(const struct tl_seek *s, size_t shard)
 {
     const struct tl_buckets *all = &s->summary;
     const struct tl_sought *const w = s->sought;
-    if (!is_of_events(w) || shard >= s->shards)
+    if (!is_of_events(w) || is_of_records(s) || shard >= s->shards)
         return true;
     struct tl_bucket sought = {0};
     for (uint32_t kinds = w->kinds; kinds; kinds &= kinds - 1) {
@@ -361,7 +414,9 @@ static int walk_chunk(struct tl_seek *s, struct tl_walk *walk, struct tl_view *v
                                          .to = range->to,
                                          .tail = range->tail && !calls,
                                          .protocol = s->cut->lane->protocol};
-    walk->detail = w->kind == TL_FIND_EVENT ? TL_WALK_ITEMS : calls ? TL_WALK_FLOW : TL_WALK_SPANS;
+    walk->detail = calls || is_of_records(s)  ? TL_WALK_FLOW
+                   : w->kind == TL_FIND_EVENT ? TL_WALK_ITEMS
+                                              : TL_WALK_SPANS;
     walk->pc_from = w->pc_from;
     walk->pc_to = w->pc_to;
     return tl_walk_chunk(walk, view, chunk, &walked, fail);

@@ -53,6 +53,9 @@ def traced_data(lab):
         places = [i for i, line in enumerate(wanted) if line.startswith('INST_16')]
         groups = [wanted[i + 1:j] + [wanted[i]] for i, j in zip(places, places[1:] + [len(wanted)])]
         check(records == sum(groups, []), path, records)
+    # The same, pushed as STF.
+    lab.run('push', '--trace', 's', '--format', 'stf', lab.path('out/cs.10.zstf'))
+    check(lab.run('find', 's', 'data:5000:0x30000000').text().count('INST_MEM_ACCESS') == 4, 'pushed STF')
     for what, insns in ('data:5004', ['0']), ('data:5000:5008', ['0']), ('data:5007', ['0']), ('data:5009', []), \
             ('data:0x5000:0x30000000', ['0', '1', '2', '2']):
         hits = [line.split()[0] for line in lab.run('find', 'd/cs.10', what).text().splitlines()[1:]]
