@@ -13,14 +13,16 @@
 
 #define OUTCOME_MAX (INT64_C(1) << 22) /* halfwords in front of a branch; more: an endless loop */
 #define LOOK_EVERY  4096u              /* blocks */
+#define KNOWN       64u                /* blocks passed at once, at most */
 
 /* Where the count stands. */
 struct state {
     struct tl_nexus_walk *walk;
     struct tl_nexus_count count;
     uint64_t offset;
-    bool ended; /* the last instruction suits `count.last` */
-    bool wrong; /* it does not, or another instruction has no known successor */
+    int64_t straight; /* halfwords since the last outcome */
+    bool ended;       /* the last instruction suits `count.last` */
+    bool wrong;       /* it does not, or another instruction has no known successor */
 };
 
 static bool take_outcome(struct state *s, bool *taken)
@@ -163,6 +165,115 @@ static void pass(struct state *s, struct tl_block *b)
         tl_walker_pass(&s->walk->walker, b, false, s->offset);
 }
 
+/* ---- blocks that are known ------------------------------------------------------------------ */
+
+/* The block that a return leads to by the call stack, if it was there before; NULL: not known. */
+static struct tl_block *known_return(struct tl_nexus_walk *walk, const struct tl_block *b)
+{
+    struct tl_walker *const w = &walk->walker;
+    uint64_t to;
+    if (!walk->config.returns || walk->returns.n == 0)
+        return NULL;
+    to = tl_isa_wrap(w->isa, tl_returns_top(&walk->returns));
+    const uint32_t top = w->callers.top & (TL_WALKER_CALLERS - 1);
+    const struct tl_block *const caller = w->callers.v[top].block;
+    const bool is_call =
+        caller && tl_block_after(caller) == to && w->callers.v[top].space == w->space;
+    struct tl_block *const next = is_call ? caller->go[0] : b->go[1];
+    if (!next || next->pc != to)
+        return NULL;
+    (void)tl_returns_pop(&walk->returns, &to);
+    tl_walker_drop_caller(w, to);
+    return next;
+}
+
+/*
+ * How block `b`, which is not the last of the count, is left, and the block behind it if that is
+ * known. Returns false for what needs more than that; then nothing has changed.
+ */
+static bool leave_known(struct state *s, struct tl_block *b, bool *taken, struct tl_block **next)
+{
+    struct tl_nexus_walk *const walk = s->walk;
+    *taken = true;
+    switch (b->waits) {
+    case TL_WAITS_OUTCOME:
+        if (!take_outcome(s, taken)) {
+            *taken = false;
+            if (s->count.is_history)
+                return false;
+        } else {
+            s->straight = -(int64_t)b->size / 2;
+        }
+        *next = b->go[*taken];
+        return true;
+    case TL_WAITS_NOTHING:
+        if (b->last_kind != TL_INSN_BRANCH || walk->config.jumps)
+            return false;
+        if (b->link) {
+            tl_returns_push(&walk->returns, tl_block_after(b));
+            tl_walker_note_caller(&walk->walker, b);
+        }
+        *next = b->go[1];
+        return true;
+    case TL_WAITS_STRAIGHT:
+        *taken = false;
+        *next = b->go[0];
+        return true;
+    case TL_WAITS_RETURN:
+        return (*next = known_return(walk, b)) != NULL;
+    default:
+        return false;
+    }
+}
+
+/*
+ * Pass blocks from the walker's on, as far as each leads to one that is known and none is the last
+ * of the count: the same as pass() for each, at a fraction of its cost. Returns how many.
+ */
+static uint32_t pass_known(struct state *s)
+{
+    struct tl_nexus_walk *const walk = s->walk;
+    struct tl_walker *const w = &walk->walker;
+    struct tl_block *b = w->block, *next = b;
+    uint64_t insns = 0;
+    int64_t left = s->count.by_outcomes ? INT64_MAX : s->count.halfwords;
+    uint32_t n = 0;
+    bool taken;
+    if (!w->out->paths || !b || b->size / 2 >= left)
+        return 0;
+    uintptr_t *const steps = tl_item_batch_steps(w->out, KNOWN);
+    while (next && n < KNOWN && next->size / 2 < left &&
+           (!s->count.by_outcomes || s->count.outcomes.n > 0)) {
+        b = next;
+        if (!leave_known(s, b, &taken, &next)) {
+            next = b;
+            break;
+        }
+        steps[n++] = tl_path_step(b, taken);
+        insns += b->n;
+        left -= b->size / 2;
+        s->straight += b->size / 2;
+        walk->executed += b->size / 2;
+    }
+    if (n == 0)
+        return 0;
+    if (next) {
+        w->pc = next->pc;
+        w->block = next;
+        w->link = NULL;
+        w->from = NULL;
+        w->by_address = false;
+    } else {
+        tl_walker_continue(w, taken ? b->target : tl_block_after(b), &b->go[taken]);
+    }
+    s->count.halfwords = s->count.by_outcomes ? s->count.halfwords : left;
+    tl_item_batch_path(w->out, n, insns, s->offset);
+    walk->passed += n;
+    return n;
+}
+
+/* ---- counts --------------------------------------------------------------------------------- */
+
 /* Are there outcomes without branches, or is the last instruction not of the message's kind? */
 static bool ends_wrong(const struct state *s)
 {
@@ -188,7 +299,6 @@ bool tl_nexus_count(struct tl_nexus_walk *walk, struct tl_nexus_count count, uin
 {
     struct state s = {.walk = walk, .count = count, .offset = offset};
     struct tl_walker *const w = &walk->walker;
-    int64_t straight = 0; /* halfwords since the last outcome */
     walk->executed = 0;
     walk->guessed = walk->tableless = false;
     if (!count.by_outcomes)
@@ -198,6 +308,10 @@ bool tl_nexus_count(struct tl_nexus_walk *walk, struct tl_nexus_count count, uin
         if (!b || is_stopped(walk)) {
             *wrong = false;
             return false;
+        }
+        if (pass_known(&s) > 0) {
+            s.wrong |= count.by_outcomes && s.straight > OUTCOME_MAX;
+            continue;
         }
         const int64_t size = b->size / 2;
         const unsigned outcomes = s.count.outcomes.n;
@@ -209,8 +323,8 @@ bool tl_nexus_count(struct tl_nexus_walk *walk, struct tl_nexus_count count, uin
         s.count.halfwords -= size;
         walk->executed += size;
         pass(&s, b);
-        straight = s.count.outcomes.n < outcomes ? 0 : straight + size;
-        s.wrong |= count.by_outcomes && straight > OUTCOME_MAX;
+        s.straight = s.count.outcomes.n < outcomes ? 0 : s.straight + size;
+        s.wrong |= count.by_outcomes && s.straight > OUTCOME_MAX;
     }
     *wrong = s.wrong || (!count.by_outcomes && ends_wrong(&s));
     if (*wrong)

@@ -6,6 +6,7 @@
  * instructions.py.
  */
 #include "bench/capture.h"
+#include "decode/decode.h"
 #include "decode/ops.h"
 #include "etm4/packetizer.h"
 #include "sim/program_core.h"
@@ -25,6 +26,8 @@ static struct tl_tpiu tpiu;
 static struct tl_etm4_packetizer packetizer;
 static struct tl_stream_decoder *decoder;
 static struct tl_stf_flow *writer;
+static struct tl_setup setup; /* of RISC-V trace, whose container is measured, too: */
+static struct tl_decode *capture_decode;
 
 static void require(bool good, const char *what)
 {
@@ -185,6 +188,39 @@ static void read_cyc(void)
     read_stepped("cyc-long-tnt", "walk.elf");
 }
 
+/* A capture of RISC-V trace, repeated. Its setup names the program. */
+static void read_riscv(const char *name, const char *suffix)
+{
+    char path[512], file[64];
+    struct tl_buf once = {0};
+    snprintf(file, sizeof file, "riscv/%s.ini", name);
+    const bool there = test_data(path, sizeof path, file);
+    tl_setup_init(&setup);
+    if (!there || tl_setup_read(&setup, path, NULL) < 0) {
+        printf("skipped: the capture is not there\n");
+        exit(77);
+    }
+    snprintf(file, sizeof file, "riscv/%s.%s", name, suffix);
+    require(test_data(path, sizeof path, file) &&
+                tl_buf_read_file(&once, path, 1 << 24, NULL) == 0 && tl_image_new(&image) == 0 &&
+                tl_setup_load_images(&setup, image, NULL, NULL, NULL) == 0 &&
+                tl_image_freeze(image) == 0,
+            name);
+    while (input.n < BYTES)
+        require(tl_buf_add(&input, once.p, once.n) == 0, name);
+    tl_buf_fini(&once);
+}
+
+static void read_ntrace(void)
+{
+    read_riscv("nt-sorts-ref-htm", "nex");
+}
+
+static void read_etrace(void)
+{
+    read_riscv("et-sorts-ref", "etr");
+}
+
 /* ---- packets ------------------------------------------------------------------------------- */
 
 static int drop_tape(void *context, const struct tl_etm4_tape *tape)
@@ -240,6 +276,32 @@ static void begin_records(void)
     begin_flow();
 }
 
+static int take_stream_items(void *context, const struct tl_decode_stream *stream,
+                             const struct tl_item *items, size_t n)
+{
+    return take_items(context, items, n);
+}
+
+static void begin_capture(void)
+{
+    const struct tl_decode_sink sink = {.items = take_stream_items};
+    require(tl_decode_new(&capture_decode, &setup, image, &sink, NULL) == 0, "no decoder");
+    tl_decode_allow_paths(capture_decode);
+    tl_decode_set_code(capture_decode, tl_stf_block_code);
+}
+
+static void begin_capture_records(void)
+{
+    const struct tl_stf_flow_options options = {.isa = TL_ISA_RV64};
+    require(tl_stf_flow_new(&writer, &options, NULL) == 0, "no writer");
+    begin_capture();
+}
+
+static void push_capture(void)
+{
+    require(tl_decode_push(capture_decode, input.p, input.n) == 0, "flow");
+}
+
 static void push_flow(void)
 {
     const struct tl_run run = {.p = input.p, .n = input.n};
@@ -274,6 +336,12 @@ static const struct stage {
     {"PT flow and STF records, one-cpu", read_one_cpu, begin_records, push_flow},
     {"PT flow and STF records, noretcomp", read_noretcomp, begin_records, push_flow},
     {"PT flow and STF records, cyc-long-tnt", read_cyc, begin_records, push_flow},
+    {"N-Trace flow, nt-sorts-ref-htm", read_ntrace, begin_capture, push_capture},
+    {"N-Trace flow and STF records, nt-sorts-ref-htm", read_ntrace, begin_capture_records,
+     push_capture},
+    {"E-Trace flow, et-sorts-ref", read_etrace, begin_capture, push_capture},
+    {"E-Trace flow and STF records, et-sorts-ref", read_etrace, begin_capture_records,
+     push_capture},
 };
 
 /* The function whose instructions are counted. */
