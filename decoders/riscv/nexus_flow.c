@@ -6,6 +6,7 @@
  */
 #include "riscv/nexus_flow.h"
 
+#include "flow/walker_hot.h"
 #include "riscv/nexus_events.h"
 #include "riscv/source.h"
 #include "riscv/timestamp.h"
@@ -293,7 +294,7 @@ static bool count_message(struct tl_nexus_flow *f, const struct tl_nexus_message
 
 static void jump(struct tl_nexus_flow *f, uint64_t target, uint64_t offset)
 {
-    tl_walker_jump(&f->walk.walker, target, f->isa, offset);
+    tl_walker_jump_hot(&f->walk.walker, target, f->isa, offset);
 }
 
 /* A trap at the current place, which is its return address. */

@@ -71,25 +71,29 @@ static const struct {
 
 /* ---- bits ---------------------------------------------------------------------------------- */
 
+/* The message is copied, so that words can be read behind its end. */
+#define ROOM (TL_NEXUS_BYTES + 8u)
+
 struct reader {
-    struct tl_bytes bytes;
+    uint8_t p[ROOM];
+    size_t n;
     size_t byte;  /* of the next bit */
     unsigned bit; /* of its six */
     size_t ended; /* bytes up to the last field end that was used */
 };
 
 /* Does the byte in front end a field that was not used yet? */
-static bool is_behind_end(const struct reader *r)
+static inline bool is_behind_end(const struct reader *r)
 {
     return r->bit == 0 && r->byte > r->ended &&
-           TL_NEXUS_MSEO(r->bytes.p[r->byte - 1]) != TL_NEXUS_GOES_ON;
+           TL_NEXUS_MSEO(r->p[r->byte - 1]) != TL_NEXUS_GOES_ON;
 }
 
 /* The next bits of a byte, up to `most`. Returns how many. */
-static unsigned take_bits(struct reader *r, unsigned most, uint64_t *out)
+static inline unsigned take_bits(struct reader *r, unsigned most, uint64_t *out)
 {
     const unsigned n = most < 6 - r->bit ? most : 6 - r->bit;
-    *out = (uint64_t)(r->bytes.p[r->byte] >> (2 + r->bit)) & ((1u << n) - 1);
+    *out = (uint64_t)(r->p[r->byte] >> (2 + r->bit)) & ((1u << n) - 1);
     r->bit += n;
     if (r->bit == 6) {
         r->bit = 0;
@@ -98,13 +102,22 @@ static unsigned take_bits(struct reader *r, unsigned most, uint64_t *out)
     return n;
 }
 
-/* A fixed field; false: the message, or the field it belongs to, ends before. */
-static bool take_fixed(struct reader *r, unsigned bits, uint64_t *out)
+/* The data bits of 8 bytes, joined. */
+static uint64_t join(uint64_t bytes)
+{
+    uint64_t x = bytes >> 2 & UINT64_C(0x3f3f3f3f3f3f3f3f);
+    x = (x & UINT64_C(0x003f003f003f003f)) | (x & UINT64_C(0x3f003f003f003f00)) >> 2;
+    x = (x & UINT64_C(0x00000fff00000fff)) | (x & UINT64_C(0x0fff00000fff0000)) >> 4;
+    return (x & 0xffffff) | x >> 32 << 24;
+}
+
+/* The same as take_fixed() and take_variable(), for fields of any length. */
+static bool take_long_fixed(struct reader *r, unsigned bits, uint64_t *out)
 {
     uint64_t some;
     *out = 0;
     for (unsigned i = 0; i < bits;) {
-        if (r->byte >= r->bytes.n || is_behind_end(r))
+        if (r->byte >= r->n || is_behind_end(r))
             return false;
         const unsigned n = take_bits(r, bits - i, &some);
         *out |= some << i;
@@ -113,25 +126,48 @@ static bool take_fixed(struct reader *r, unsigned bits, uint64_t *out)
     return true;
 }
 
-/* A variable field, with the number of bits sent; false: the message ends before. */
-static bool take_variable(struct reader *r, uint64_t *out, unsigned *bits)
+static bool take_long_variable(struct reader *r, uint64_t *out, unsigned *bits)
 {
     uint64_t some;
     *out = 0;
     *bits = 0;
-    if (is_behind_end(r)) { /* fixed fields filled the byte that ends it */
-        r->ended = r->byte;
-        return true;
-    }
     for (bool goes_on = true; goes_on;) {
-        if (r->byte >= r->bytes.n)
+        if (r->byte >= r->n)
             return false;
-        goes_on = TL_NEXUS_MSEO(r->bytes.p[r->byte]) == TL_NEXUS_GOES_ON;
+        goes_on = TL_NEXUS_MSEO(r->p[r->byte]) == TL_NEXUS_GOES_ON;
         const unsigned n = take_bits(r, 6, &some);
         *out |= *bits < 64 ? some << *bits : 0;
         *bits += n;
     }
     r->ended = r->byte;
+    return true;
+}
+
+/* A fixed field; false: the message, or the field it belongs to, ends before. */
+static inline bool take_fixed(struct reader *r, unsigned bits, uint64_t *out)
+{
+    if (bits + r->bit > 6 || r->byte >= r->n || is_behind_end(r))
+        return take_long_fixed(r, bits, out);
+    (void)take_bits(r, bits, out);
+    return true;
+}
+
+/* A variable field, with the number of bits sent; false: the message ends before. */
+static inline bool take_variable(struct reader *r, uint64_t *out, unsigned *bits)
+{
+    const uint64_t word = tl_le64(r->p + r->byte), ends = word & UINT64_C(0x0303030303030303);
+    if (is_behind_end(r)) { /* fixed fields filled the byte that ends it */
+        r->ended = r->byte;
+        *out = *bits = 0;
+        return true;
+    }
+    if (!ends) /* it is longer than 8 bytes, or the message ends */
+        return take_long_variable(r, out, bits);
+    const unsigned bytes = (unsigned)__builtin_ctzll(ends) / 8 + 1;
+    *bits = 6 * bytes - r->bit;
+    *out = join(word) >> r->bit & ((UINT64_C(1) << *bits) - 1);
+    r->bit = 0;
+    r->ended = r->byte += bytes;
     return true;
 }
 
@@ -152,15 +188,19 @@ static bool is_present(const struct tl_nexus_message *m, enum tl_nexus_field fie
     }
 }
 
-static bool take_field(struct reader *r, struct tl_nexus_message *m, enum tl_nexus_field field)
+/* Inline, since a message has several, which are most of its cost. */
+static inline __attribute__((always_inline)) bool
+take_field(struct reader *r, struct tl_nexus_message *m, enum tl_nexus_field field)
 {
     unsigned bits = fields[field].bits;
-    const bool ok =
-        bits ? take_fixed(r, bits, &m->field[field]) : take_variable(r, &m->field[field], &bits);
+    uint64_t value;
+    if (bits ? !take_fixed(r, bits, &value) : !take_variable(r, &value, &bits))
+        return false;
+    m->field[field] = value;
+    m->has |= UINT32_C(1) << field;
     if (field == TL_NEXUS_UADDR || field == TL_NEXUS_FADDR)
         m->addr_bits = (uint8_t)bits;
-    m->has |= (uint32_t)ok << field;
-    return ok;
+    return true;
 }
 
 /* RDATA is a count, not a history. */
@@ -181,12 +221,20 @@ static bool are_counts_small(const struct tl_nexus_message *m)
 
 int tl_nexus_read(struct tl_nexus_message *m, struct tl_bytes bytes, unsigned src_bits)
 {
-    struct reader r = {.bytes = bytes};
-    uint64_t tcode = 0, src = 0;
-    *m = (struct tl_nexus_message){.bytes = (uint32_t)bytes.n};
-    if (!take_fixed(&r, 6, &tcode) || !take_fixed(&r, src_bits, &src))
+    struct reader r;
+    r.n = bytes.n < TL_NEXUS_BYTES ? bytes.n : TL_NEXUS_BYTES;
+    r.byte = r.ended = r.bit = 0;
+    memset(r.p, 0, sizeof r.p);
+    memcpy(r.p, bytes.p, r.n);
+    uint64_t src = 0;
+    for (; m->has; m->has &= m->has - 1) /* what the last message had */
+        m->field[__builtin_ctz(m->has)] = 0;
+    m->bytes = (uint32_t)bytes.n;
+    m->addr_bits = 0;
+    const uint8_t tcode = m->tcode = r.p[0] >> 2;
+    r.byte = 1;
+    if (r.n == 0 || (src_bits && !take_fixed(&r, src_bits, &src)))
         return TL_BAD;
-    m->tcode = (uint8_t)tcode;
     m->src = (uint16_t)src;
     if (!messages[tcode].name)
         return tcode == 0 && bytes.n > 1 && bytes.p[1] == 0 ? TL_BAD : TL_OK;

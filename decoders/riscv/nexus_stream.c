@@ -24,7 +24,8 @@ struct stream {
     bool zeros;                /* the message consists of zeros so far */
     bool begun;                /* a message with SYNC was there */
     uint8_t bytes[TL_NEXUS_BYTES];
-    uint64_t start; /* offset of the message */
+    uint64_t start;                  /* offset of the message */
+    struct tl_nexus_message message; /* the last one that was read */
 };
 
 /* ---- messages ------------------------------------------------------------------------------ */
@@ -41,25 +42,25 @@ static void reject(struct stream *t, const char *why)
 /* A message of `n` bytes from offset `start` on. */
 static void on_message(struct stream *t, const uint8_t *p)
 {
-    struct tl_nexus_message m;
+    struct tl_nexus_message *const m = &t->message;
     struct tl_soft *const soft = &t->flow.soft;
     const struct tl_bytes bytes = {p, t->n};
-    if (tl_nexus_read(&m, bytes, t->flow.walk.config.src_bits) < 0) {
+    if (tl_nexus_read(m, bytes, t->flow.walk.config.src_bits) < 0) {
         reject(t, BAD_MESSAGE);
         t->where = BETWEEN;
         return;
     }
-    m.offset = t->start;
-    if (tl_nexus_is_sync(m.tcode)) {
+    m->offset = t->start;
+    if (tl_nexus_is_sync(m->tcode)) {
         tl_nexus_flow_report(&t->flow);
         t->begun = true;
     }
     if (soft->sink.packet) {
         char fields[128];
-        tl_nexus_text(&m, fields, sizeof fields);
-        tl_soft_list(soft, t->start, tl_nexus_name(m.tcode), fields);
+        tl_nexus_text(m, fields, sizeof fields);
+        tl_soft_list(soft, t->start, tl_nexus_name(m->tcode), fields);
     }
-    tl_nexus_flow_message(&t->flow, &m);
+    tl_nexus_flow_message(&t->flow, m);
     t->n = 0;
 }
 
@@ -106,6 +107,12 @@ static size_t whole_message(const uint8_t *p, size_t n)
     const size_t most = n < TL_NEXUS_BYTES ? n : TL_NEXUS_BYTES;
     if (TL_NEXUS_MSEO(p[0]) != TL_NEXUS_GOES_ON)
         return 0;
+    if (n >= 8) { /* nearly all end within 8 bytes; bit 1 of MSEO is set at the end */
+        const uint64_t ends = tl_le64(p) & UINT64_C(0x0202020202020202);
+        const unsigned i = ends ? (unsigned)__builtin_ctzll(ends) / 8 : 0;
+        if (ends)
+            return TL_NEXUS_MSEO(p[i]) == TL_NEXUS_MESSAGE_END ? i + 1 : 0;
+    }
     for (size_t i = 1; i < most; i++) {
         const unsigned mseo = TL_NEXUS_MSEO(p[i]);
         if (mseo >= TL_NEXUS_RESERVED)
@@ -233,8 +240,8 @@ static size_t find_rest(const struct tl_stream_decoder *decoder, const uint8_t *
     const struct tl_nexus_config *const config =
         &((const struct stream *)decoder)->flow.walk.config;
     bool has_mode = config->mode != 0;
+    struct tl_nexus_message m = {0};
     for (size_t at = 0; at < n;) {
-        struct tl_nexus_message m;
         const size_t size = whole_message(p + at, n - at);
         const bool idle = size == 0 && TL_NEXUS_MSEO(p[at]) == TL_NEXUS_MESSAGE_END;
         if (!idle &&

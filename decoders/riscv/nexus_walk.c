@@ -172,7 +172,7 @@ static struct tl_block *known_return(struct tl_nexus_walk *walk, const struct tl
 {
     struct tl_walker *const w = &walk->walker;
     uint64_t to;
-    if (!walk->config.returns || walk->returns.n == 0)
+    if (!walk->config.returns || walk->returns.n == 0 || b->link)
         return NULL;
     to = tl_isa_wrap(w->isa, tl_returns_top(&walk->returns));
     const uint32_t top = w->callers.top & (TL_WALKER_CALLERS - 1);
@@ -191,19 +191,19 @@ static struct tl_block *known_return(struct tl_nexus_walk *walk, const struct tl
  * How block `b`, which is not the last of the count, is left, and the block behind it if that is
  * known. Returns false for what needs more than that; then nothing has changed.
  */
-static bool leave_known(struct state *s, struct tl_block *b, bool *taken, struct tl_block **next)
+static inline bool leave_known(struct state *s, struct tl_nexus_outcomes *outcomes,
+                               struct tl_block *b, bool *taken, struct tl_block **next)
 {
     struct tl_nexus_walk *const walk = s->walk;
     *taken = true;
     switch (b->waits) {
     case TL_WAITS_OUTCOME:
-        if (!take_outcome(s, taken)) {
+        if (outcomes->n > 0)
+            *taken = outcomes->bits >> --outcomes->n & 1;
+        else if (s->count.is_history)
+            return false;
+        else
             *taken = false;
-            if (s->count.is_history)
-                return false;
-        } else {
-            s->straight = -(int64_t)b->size / 2;
-        }
         *next = b->go[*taken];
         return true;
     case TL_WAITS_NOTHING:
@@ -226,37 +226,28 @@ static bool leave_known(struct state *s, struct tl_block *b, bool *taken, struct
     }
 }
 
-/*
- * Pass blocks from the walker's on, as far as each leads to one that is known and none is the last
- * of the count: the same as pass() for each, at a fraction of its cost. Returns how many.
- */
-static uint32_t pass_known(struct state *s)
+/* The last block of the count ends in an indirect jump whose target the message gives. Returns
+ * false if it does not; then nothing has changed. */
+static bool end_known(struct state *s, struct tl_block *b)
 {
     struct tl_nexus_walk *const walk = s->walk;
-    struct tl_walker *const w = &walk->walker;
-    struct tl_block *b = w->block, *next = b;
-    uint64_t insns = 0;
-    int64_t left = s->count.by_outcomes ? INT64_MAX : s->count.halfwords;
-    uint32_t n = 0;
-    bool taken;
-    if (!w->out->paths || !b || b->size / 2 >= left)
-        return 0;
-    uintptr_t *const steps = tl_item_batch_steps(w->out, KNOWN);
-    while (next && n < KNOWN && next->size / 2 < left &&
-           (!s->count.by_outcomes || s->count.outcomes.n > 0)) {
-        b = next;
-        if (!leave_known(s, b, &taken, &next)) {
-            next = b;
-            break;
-        }
-        steps[n++] = tl_path_step(b, taken);
-        insns += b->n;
-        left -= b->size / 2;
-        s->straight += b->size / 2;
-        walk->executed += b->size / 2;
+    uint64_t to;
+    if (b->last_kind != TL_INSN_INDIRECT || b->end != TL_BLOCK_WAYPOINT ||
+        s->count.last != TL_NEXUS_LAST_ADDRESS || s->count.by_outcomes)
+        return false;
+    if (b->is_return)
+        (void)tl_returns_pop(&walk->returns, &to);
+    if (b->link) {
+        tl_returns_push(&walk->returns, tl_block_after(b));
+        tl_walker_note_caller(&walk->walker, b);
     }
-    if (n == 0)
-        return 0;
+    return s->ended = true;
+}
+
+/* The walker goes on behind `b`: at `next`, where that is known. */
+static void continue_known(struct tl_walker *w, struct tl_block *b, bool taken,
+                           struct tl_block *next)
+{
     if (next) {
         w->pc = next->pc;
         w->block = next;
@@ -266,7 +257,58 @@ static uint32_t pass_known(struct state *s)
     } else {
         tl_walker_continue(w, taken ? b->target : tl_block_after(b), &b->go[taken]);
     }
-    s->count.halfwords = s->count.by_outcomes ? s->count.halfwords : left;
+}
+
+/*
+ * Pass blocks from the walker's on, as far as each leads to one that is known: the same as pass()
+ * for each, at a fraction of its cost. Returns how many.
+ */
+static uint32_t pass_known(struct state *s)
+{
+    struct tl_nexus_walk *const walk = s->walk;
+    struct tl_walker *const w = &walk->walker;
+    struct tl_block *b = w->block, *next = b;
+    struct tl_nexus_outcomes outcomes = s->count.outcomes;
+    uint64_t insns = 0;
+    int64_t passed = 0, straight = s->straight;
+    const int64_t all = s->count.by_outcomes ? INT64_MAX : s->count.halfwords;
+    uint32_t n = 0;
+    bool taken = false, arrived = false;
+    if (!w->out->paths || !b)
+        return 0;
+    uintptr_t *const steps = tl_item_batch_steps(w->out, KNOWN);
+    while (next && n < KNOWN) {
+        const int64_t size = next->size / 2;
+        b = next;
+        if (size >= all - passed) {
+            arrived = size == all - passed && end_known(s, b);
+            if (!arrived)
+                break;
+            taken = true;
+            next = NULL;
+        } else if (!leave_known(s, &outcomes, b, &taken, &next)) {
+            next = b;
+            break;
+        }
+        steps[n++] = tl_path_step(b, taken);
+        insns += b->n;
+        straight = b->conditional ? 0 : straight + size;
+        passed += size;
+        if (s->count.by_outcomes && outcomes.n == 0)
+            break;
+    }
+    if (n == 0)
+        return 0;
+    s->count.outcomes = outcomes;
+    s->straight = straight;
+    if (arrived) {
+        w->pc = b->pc;
+        tl_walker_await_address(w, b);
+    } else {
+        continue_known(w, b, taken, next);
+    }
+    walk->executed += passed;
+    s->count.halfwords -= passed;
     tl_item_batch_path(w->out, n, insns, s->offset);
     walk->passed += n;
     return n;
