@@ -63,12 +63,12 @@ static enum tl_etrace_sense judge(void *context, const struct tl_etrace_frame *f
 {
     struct etrace *const e = context;
     const struct tl_feed *const feed = tl_feeds_find(&e->feeds, frame->src);
-    const struct tl_etrace_flow *const flow = flow_of(feed);
+    struct tl_etrace_flow *const flow = flow_of(feed);
     if (!feed && e->feeds.n == SOURCES)
         return TL_ETRACE_NONSENSE;
     if (flow && frame->is_data && !tl_etrace_flow_has_data(flow))
         return TL_ETRACE_NONSENSE;
-    if (flow && !frame->is_data && !tl_etrace_flow_is_plausible(flow, frame->payload, strict))
+    if (flow && !frame->is_data && !tl_etrace_flow_is_plausible(flow, frame, strict))
         return TL_ETRACE_NONSENSE;
     return feed || tl_riscv_source(e->setup, e->deframe.envelope.src_bits, frame->src)
                ? TL_ETRACE_SENSE

@@ -40,6 +40,12 @@ struct tl_etrace_flow {
     uint64_t *cache;  /* owned; targets of jumps; NULL: none */
     bool is_between;  /* there were payloads that are shortened in part */
     struct tl_etrace_support support;
+    /* The last packet that was judged, if `judged`: at `judged_at`, read with these options. */
+    bool judged;
+    int judged_rc;
+    uint64_t judged_at;
+    unsigned judged_options;
+    struct tl_etrace_packet packet;
 };
 
 /* ---- addresses -------------------------------------------------------------------------- */
@@ -451,56 +457,70 @@ bool tl_etrace_flow_has_data(const struct tl_etrace_flow *f)
     return !f->support.no_data;
 }
 
-bool tl_etrace_flow_is_plausible(const struct tl_etrace_flow *f, struct tl_bytes payload,
+/* Read the packet into `f->packet`, unless it is there: it is judged first. As tl_etrace_parse().
+ */
+static int read_packet(struct tl_etrace_flow *f, const struct tl_etrace_frame *frame)
+{
+    const unsigned options = f->walk.options;
+    if (f->judged && f->judged_at == frame->offset && f->judged_options == options)
+        return f->judged_rc;
+    f->judged = true;
+    f->judged_at = frame->offset;
+    f->judged_options = options;
+    return f->judged_rc = tl_etrace_parse(&f->packet, &f->params, options, frame->payload);
+}
+
+bool tl_etrace_flow_is_plausible(struct tl_etrace_flow *f, const struct tl_etrace_frame *frame,
                                  bool strict)
 {
-    struct tl_etrace_packet k;
-    if (tl_etrace_parse(&k, &f->params, f->walk.options, payload) < 0)
+    if (read_packet(f, frame) < 0)
         return false;
-    const enum tl_etrace_length length = tl_etrace_length_of(&k, payload);
+    const struct tl_etrace_packet *const k = &f->packet;
+    const enum tl_etrace_length length = tl_etrace_length_of(k, frame->payload);
     if (f->params.unit != TL_ETRACE_ESP32 &&
         (length == TL_ETRACE_TOO_LONG || (strict && length == TL_ETRACE_BETWEEN && !f->is_between)))
         return false;
-    return k.kind > TL_ETRACE_CONTEXT || privilege_of(privilege_in(f, &k)) != 15;
+    return k->kind > TL_ETRACE_CONTEXT || privilege_of(privilege_in(f, k)) != 15;
 }
 
 int tl_etrace_flow_packet(struct tl_etrace_flow *f, const struct tl_etrace_frame *frame)
 {
-    struct tl_etrace_packet k;
     struct tl_etrace_walk *const w = &f->walk;
     const uint64_t offset = frame->offset;
     if (f->support.waits)
         settle_support(f, &frame->payload);
-    const int rc = tl_etrace_parse(&k, &f->params, w->options, frame->payload);
-    list(f, rc < 0 ? NULL : &k, frame);
+    const int rc = read_packet(f, frame);
+    const struct tl_etrace_packet *const k = &f->packet;
+    f->judged = false;
+    list(f, rc < 0 ? NULL : k, frame);
     tl_item_batch_pause(&f->soft.out);
-    if (rc >= 0 && (k.kind != TL_ETRACE_SUPPORT || k.qual_status == TL_ETRACE_NO_CHANGE))
+    if (rc >= 0 && (k->kind != TL_ETRACE_SUPPORT || k->qual_status == TL_ETRACE_NO_CHANGE))
         follow_again(f, offset);
-    f->is_between |= rc >= 0 && tl_etrace_length_of(&k, frame->payload) == TL_ETRACE_BETWEEN;
+    f->is_between |= rc >= 0 && tl_etrace_length_of(k, frame->payload) == TL_ETRACE_BETWEEN;
     if (rc < 0) {
         tl_etrace_walk_leave(w);
         forget_place(f, false);
         note_misfit(f);
         skip(f, BAD_PACKET, frame);
-    } else if (k.kind == TL_ETRACE_START) {
-        on_start(f, &k, offset);
-    } else if (k.kind == TL_ETRACE_TRAP) {
-        on_trap(f, &k, offset);
-    } else if (k.kind == TL_ETRACE_SUPPORT) {
+    } else if (k->kind == TL_ETRACE_START) {
+        on_start(f, k, offset);
+    } else if (k->kind == TL_ETRACE_TRAP) {
+        on_trap(f, k, offset);
+    } else if (k->kind == TL_ETRACE_SUPPORT) {
         f->support.waits = true;
-        f->support.packet = k;
+        f->support.packet = *k;
         f->support.at = offset;
         f->support.size = frame->size;
-    } else if (k.kind == TL_ETRACE_CONTEXT) {
+    } else if (k->kind == TL_ETRACE_CONTEXT) {
         tl_etrace_walk_report(w);
-        take_mode(f, &k, offset);
+        take_mode(f, k, offset);
     } else if (f->synced && !f->trapped) {
-        on_flow(f, &k, offset);
+        on_flow(f, k, offset);
     } else {
         skip(f, f->misfit ? MISFIT : TL_LOSS_NOT_SYNC, frame);
     }
-    if (rc >= 0 && f->params.time_width && k.kind <= TL_ETRACE_CONTEXT)
-        take_time(f, k.time, f->params.time_width, offset);
+    if (rc >= 0 && f->params.time_width && k->kind <= TL_ETRACE_CONTEXT)
+        take_time(f, k->time, f->params.time_width, offset);
     else if (frame->has_time && !f->params.time_width)
         take_time(f, frame->time, frame->time_bits, offset);
     if (tl_etrace_walk_is_large(w)) {

@@ -26,7 +26,7 @@ bool tl_etrace_flow_has_data(const struct tl_etrace_flow *flow);
 
 /* Could these bytes be a packet, for synchronisation with damaged input? `strict`: shortened as
  * those before, or not at all, or as far as possible. */
-bool tl_etrace_flow_is_plausible(const struct tl_etrace_flow *flow, struct tl_bytes payload,
+bool tl_etrace_flow_is_plausible(struct tl_etrace_flow *flow, const struct tl_etrace_frame *frame,
                                  bool strict);
 
 /* Process a packet. Returns the sink's errors, TL_NOMEM, or those of tl_cancel_check(). */

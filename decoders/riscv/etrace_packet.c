@@ -84,9 +84,12 @@ static void take_report(struct reader *r, const struct tl_etrace_params *p, unsi
 {
     take_address(r, p, out);
     out->is_full = options & TL_ETRACE_FULL_ADDRESS;
-    out->notify = take_change(r);
-    out->updiscon = take_change(r);
-    take_irreport(r, p, out);
+    r->at--; /* each of the three says yes by differing from the bit in front */
+    const uint64_t bits = take(r, 4), changes = bits ^ bits >> 1;
+    out->notify = changes & 1;
+    out->updiscon = changes >> 1 & 1;
+    out->irreport = changes >> 2 & 1;
+    out->irdepth = (uint32_t)take(r, p->irdepth_width);
 }
 
 static int parse_format0(struct reader *r, const struct tl_etrace_params *p, unsigned options,

@@ -39,10 +39,9 @@ static uint64_t find_place(void *context, uint64_t at)
 
 static enum tl_etrace_sense judge(void *context, const struct tl_etrace_frame *frame, bool strict)
 {
-    const struct tl_etrace_flow *const flow = flow_of(context);
-    const bool makes_sense = frame->is_data
-                                 ? tl_etrace_flow_has_data(flow)
-                                 : tl_etrace_flow_is_plausible(flow, frame->payload, strict);
+    struct tl_etrace_flow *const flow = flow_of(context);
+    const bool makes_sense = frame->is_data ? tl_etrace_flow_has_data(flow)
+                                            : tl_etrace_flow_is_plausible(flow, frame, strict);
     return makes_sense ? TL_ETRACE_SENSE : TL_ETRACE_NONSENSE;
 }
 
