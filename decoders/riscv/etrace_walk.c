@@ -7,8 +7,7 @@
 #include "riscv/etrace_walk.h"
 
 #include "base/cancel.h"
-
-#define KNOWN 64u /* blocks passed at once, at most */
+#include "riscv/etrace_walk_parts.h"
 
 /* How execution leaves an instruction. */
 enum way {
@@ -74,21 +73,11 @@ static bool at_end(const struct tl_etrace_walk *w, const struct tl_block *b)
     return w->n == b->n && b->end == TL_BLOCK_WAYPOINT;
 }
 
-static uint64_t wrap(const struct tl_etrace_walk *w, uint64_t pc)
-{
-    return w->walker.isa == TL_ISA_RV32 ? (uint32_t)pc : pc;
-}
-
-static uint64_t last_of(const struct tl_etrace_walk *w, const struct tl_block *b)
-{
-    return wrap(w, b->pc + b->size - b->last_size);
-}
-
 /* Behind the instruction at pc. */
 static uint64_t after(const struct tl_etrace_walk *w, const struct tl_block *b)
 {
     const uint32_t bytes = w->n == b->n ? b->size : tl_block_bytes(b, w->n);
-    return wrap(w, b->pc + bytes);
+    return tl_etrace_wrap(w, b->pc + bytes);
 }
 
 static uint32_t encoding_at(const struct tl_block *b, uint32_t at)
@@ -103,7 +92,9 @@ static uint32_t encoding_at(const struct tl_block *b, uint32_t at)
 /* JALR with x0 as its base. */
 static bool is_absolute(const struct tl_block *b, uint64_t *to)
 {
-    const uint32_t op = encoding_at(b, b->size - b->last_size);
+    if (b->last_size != 4)
+        return false;
+    const uint32_t op = tl_le32(b->code + b->size - 4);
     if ((op & 0x7f) != 0x67 || (op >> 15 & 31) != 0)
         return false;
     *to = (uint64_t)((int64_t)(int32_t)op >> 20) & ~UINT64_C(1);
@@ -157,7 +148,7 @@ static enum way way_of(struct tl_etrace_walk *w, struct tl_block *b, uint64_t *t
         return b->conditional ? WAY_BRANCH : WAY_DIRECT;
     case TL_INSN_INDIRECT:
         if (is_absolute(b, to) || is_sequential(w, b, to)) {
-            *to = wrap(w, *to);
+            *to = tl_etrace_wrap(w, *to);
             return WAY_DIRECT;
         }
         return b->is_return && !b->link ? WAY_RETURN : WAY_JUMP;
@@ -185,11 +176,6 @@ bool tl_etrace_walk_at_trap(struct tl_etrace_walk *w)
 {
     const struct tl_block *const b = here(w);
     return b && at_end(w, b) && b->last_kind == TL_INSN_TRAP;
-}
-
-static bool infers_returns(const struct tl_etrace_walk *w)
-{
-    return w->options & TL_ETRACE_IMPLICIT_RETURN && w->returns.n > 0;
 }
 
 static bool depth_is(const struct tl_etrace_walk *w, uint32_t depth)
@@ -354,7 +340,7 @@ static enum arrival arrive(struct tl_etrace_walk *w, const struct tl_etrace_goal
 static enum arrival finish_block(struct tl_etrace_walk *w, struct tl_block *b,
                                  const struct tl_etrace_goal *goal)
 {
-    const uint64_t last = last_of(w, b);
+    const uint64_t last = tl_etrace_last_of(w, b);
     const uint64_t ahead = goal->address - b->pc;
     if (!goal->only_jump && !goal->last_branch && goal->address > w->pc && ahead < b->size &&
         goal->address != last) {
@@ -410,7 +396,7 @@ static enum arrival step(struct tl_etrace_walk *w, struct tl_block *b,
         w->given = false;
         return WRONG;
     }
-    if (way == WAY_RETURN && (!infers_returns(w) || is_reported(w, goal)))
+    if (way == WAY_RETURN && (!tl_etrace_infers_returns(w) || is_reported(w, goal)))
         way = WAY_JUMP;
     if (way == WAY_JUMP && goal->last_branch)
         return WRONG;
@@ -435,94 +421,6 @@ static enum arrival step(struct tl_etrace_walk *w, struct tl_block *b,
         return WRONG; /* reported */
     w->from_return = from_return;
     return arrive(w, goal, way == WAY_JUMP);
-}
-
-/* ---- blocks that are known ------------------------------------------------------------------ */
-
-/* The block that a return is inferred to lead to, if it was there before; NULL: not known. */
-static struct tl_block *known_return(struct tl_etrace_walk *w, const struct tl_block *b,
-                                     uint64_t waiting, const struct tl_etrace_goal *goal)
-{
-    uint64_t to = tl_returns_top(&w->returns);
-    struct tl_block *const next = b->go[1];
-    if (b->link || !infers_returns(w) || w->options & TL_ETRACE_SEQUENTIAL ||
-        (goal->irreport && (waiting <= 1 || goal->only_jump)) || !next || next->pc != to)
-        return NULL;
-    (void)tl_returns_pop(&w->returns, &to);
-    return next;
-}
-
-/* Does the walk pass all of this block, by outcomes of a map if it needs any? */
-static inline bool is_passed(const struct tl_block *b, const struct tl_etrace_goal *goal,
-                             unsigned waiting)
-{
-    const bool branches = b->waits == TL_WAITS_OUTCOME;
-    if (waiting > 1)
-        return true;
-    if (branches && waiting == 0)
-        return false;
-    return goal->last_branch ? !branches : goal->only_jump || goal->address - b->pc >= b->size;
-}
-
-/*
- * Go from the beginning of a block to that of another, as far as each leads to one that is known
- * and nothing can end the walk there: the same as step() and finish_block() for each, at a fraction
- * of their cost. Returns false if there is no step; `*used`: outcomes were.
- */
-static bool step_known(struct tl_etrace_walk *w, const struct tl_etrace_goal *goal, bool *used,
-                       uint64_t offset)
-{
-    struct tl_etrace_outcomes *const o = &w->outcomes;
-    struct tl_item_batch *const out = w->walker.out;
-    struct tl_block *b = w->block, *before = NULL;
-    uint64_t map = o->map, insns = 0;
-    unsigned waiting = o->n;
-    uint32_t n = 0;
-    if (!out->paths || !b || w->reported || o->predictor)
-        return false;
-    uintptr_t *const steps = tl_item_batch_steps(out, KNOWN);
-    while (n < KNOWN && is_passed(b, goal, waiting)) {
-        struct tl_block *next = NULL;
-        bool taken = true;
-        if (b->waits == TL_WAITS_OUTCOME) {
-            taken = !(map & 1);
-            next = b->go[taken];
-        } else if (b->waits == TL_WAITS_NOTHING && b->last_kind == TL_INSN_BRANCH) {
-            next = b->go[1];
-        } else if (b->waits == TL_WAITS_STRAIGHT) {
-            taken = false;
-            next = b->go[0];
-        } else if (b->waits == TL_WAITS_RETURN) {
-            next = known_return(w, b, waiting, goal);
-        }
-        if (!next)
-            break;
-        if (b->waits == TL_WAITS_OUTCOME) {
-            map >>= 1;
-            waiting--;
-        }
-        if (b->link)
-            tl_returns_push(&w->returns, wrap(w, b->pc + b->size));
-        steps[n++] = tl_path_step(b, taken);
-        insns += b->n;
-        before = b;
-        b = next;
-    }
-    if (n == 0)
-        return false;
-    tl_item_batch_path(out, n, insns, w->offset);
-    *used = waiting < o->n;
-    o->untrained &= !*used;
-    o->map = map;
-    o->n = waiting;
-    w->before = last_of(w, before);
-    w->has_before = true;
-    w->from_return = w->before_lost = w->unmapped = w->given = false;
-    w->start = w->pc = b->pc;
-    w->n = 1;
-    w->block = b;
-    w->offset = offset;
-    return true;
 }
 
 /*
@@ -575,7 +473,7 @@ enum tl_etrace_end tl_etrace_walk_to(struct tl_etrace_walk *w, const struct tl_e
             w->rc = w->walker.out->rc < 0 ? w->walker.out->rc : tl_give_way();
         if (!b || w->rc < 0)
             a = WRONG;
-        else if (step_known(w, goal, &used, offset))
+        else if (tl_etrace_step_known(w, goal, &used, offset))
             a = (a = arrive(w, goal, false)) == GO_ON && is_circle(&circle, w, used) ? WRONG : a;
         else if (w->n < b->n && !w->reported)
             a = finish_block(w, b, goal);
@@ -596,7 +494,7 @@ bool tl_etrace_walk_successor(struct tl_etrace_walk *w, uint64_t *pc)
     if (!b)
         return false;
     const enum way way = way_of(w, b, pc);
-    if (way == WAY_RETURN && infers_returns(w)) {
+    if (way == WAY_RETURN && tl_etrace_infers_returns(w)) {
         *pc = tl_returns_top(&w->returns);
         return true;
     }
@@ -620,7 +518,7 @@ bool tl_etrace_walk_leads_to(struct tl_etrace_walk *w, uint64_t bits, uint64_t m
     case WAY_JUMP:
         return true;
     case WAY_RETURN:
-        if (!infers_returns(w))
+        if (!tl_etrace_infers_returns(w))
             return true;
         to = tl_returns_top(&w->returns);
         break;
