@@ -2,108 +2,121 @@
 /* `tracelake call`: details of a call. */
 #include "cli/cli.h"
 #include "out/durations.h"
-#include "out/jsonread.h"
 #include "terminal/plain.h"
 #include "terminal/span.h"
 
-#include <cJSON.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-/* A number or text of the answer, "-" if absent. */
-static const char *field(const cJSON *o, const char *name, char room[static 32])
+static void print_text(const char *label, const char *text)
 {
-    const cJSON *const item = cJSON_GetObjectItem(o, name);
-    if (cJSON_IsString(item))
-        return item->valuestring;
-    if (!cJSON_IsNumber(item))
-        return "-";
-    snprintf(room, 32, "%.0f", item->valuedouble);
-    return room;
-}
-
-static void print_field(const cJSON *o, const char *label, const char *name)
-{
-    char room[32];
-    if (!cJSON_GetObjectItem(o, name))
+    if (!*text)
         return;
     printf("%-12s ", label);
-    tl_print_plain(stdout, field(o, name, room), 0);
+    tl_print_plain(stdout, text, 0);
     putchar('\n');
 }
 
-/* How long it took, with no more digits than the bounds allow. */
-static void print_duration(const cJSON *o)
+static void print_number(const char *label, uint64_t number)
 {
-    char text[TL_DURATION_TEXT];
-    const cJSON *const most = cJSON_GetObjectItem(o, "time_most");
-    const bool ns = cJSON_IsTrue(cJSON_GetObjectItem(o, "time_unit_ns"));
-    const struct tracelake_duration duration = {
-        (uint64_t)(tl_json_number(o, "time_to") - tl_json_number(o, "time_from")),
-        (uint64_t)tl_json_number(o, "time_least"),
-        most ? (uint64_t)tl_json_value(most) : UINT64_MAX};
-    if (cJSON_GetObjectItem(o, "time_least"))
-        printf("%-12s %s%s\n", "took", tl_duration_bounds(&duration, ns, text), ns ? "" : " ticks");
+    if (number != TRACELAKE_END)
+        printf("%-12s %" PRIu64 "\n", label, number);
 }
 
-static void print_call(const cJSON *o)
+static void print_address(const char *label, uint64_t address)
 {
-    static const char *const fields[][2] = {
-        {"function", "name"},
-        {"kind", "kind"},
-        {"exception", "exception"},
-        {"depth", "depth"},
-        {"begins at", "from"},
-        {"ends at", "to"},
-        {"instructions", "insns"},
-        {"self", "self"},
-        {"from time", "time_from"},
-        {"to time", "time_to"},
-        {"address", "pc"},
-        {"caller", "caller"},
-        {"caller since", "caller_from"},
-        {"returns to", "return_pc"},
-        {"call number", "number"},
-    };
-    static const char *const all[][2] = {
-        {"calls in all", "calls"}, {"completed", "finished"}, {"shortest", "min"},
-        {"longest", "max"},        {"longest at", "longest"}, {"previous at", "previous"},
-        {"next at", "next"},
-    };
-    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
-        print_field(o, fields[i][0], fields[i][1]);
-    print_duration(o);
-    const cJSON *const others = cJSON_GetObjectItem(o, "all");
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        print_field(others, all[i][0], all[i][1]);
-    const double ended = tl_json_number(others, "finished");
-    if (ended > 0)
-        printf("%-12s %.1f\n", "average", tl_json_number(others, "total") / ended);
+    printf("%-12s 0x%" PRIx64 "\n", label, address);
+}
+
+/* How long it took, with no more digits than the bounds allow. */
+static void print_duration(const struct tracelake_call_details *c)
+{
+    char text[TL_DURATION_TEXT];
+    if (c->has_time)
+        printf("%-12s %s%s\n", "took", tl_duration_bounds(&c->time, c->time_unit_ns, text),
+               c->time_unit_ns ? "" : " ticks");
+}
+
+/* All calls of its function. */
+static void print_all(const struct tracelake_call_details *c)
+{
+    print_number("calls in all", c->calls);
+    print_number("completed", c->finished);
+    print_number("shortest", c->min);
+    print_number("longest", c->max);
+    print_number("longest at", c->longest);
+    print_number("previous at", c->previous);
+    print_number("next at", c->next);
+    if (c->finished > 0)
+        printf("%-12s %.1f\n", "average", (double)c->total / (double)c->finished);
+}
+
+static void print_call(const struct tracelake_call_details *c)
+{
+    static const char *const kinds[] = {"root", "call", "tail", "exception"};
+    print_text("function", c->name);
+    print_text("kind", kinds[c->kind]);
+    if (c->exception >= 0)
+        print_number("exception", (uint64_t)c->exception);
+    print_number("depth", c->depth);
+    print_number("begins at", c->from);
+    print_number("ends at", c->to);
+    print_number("instructions", c->insns);
+    print_number("self", c->self);
+    if (c->has_time) {
+        print_number("from time", c->time_from);
+        print_number("to time", c->time_to);
+    }
+    print_address("address", c->pc);
+    print_text("caller", c->caller);
+    print_number("caller since", c->caller_from);
+    if (c->return_pc)
+        print_address("returns to", c->return_pc);
+    if (c->number > 0)
+        print_number("call number", c->number);
+    print_duration(c);
+    if (*c->name)
+        print_all(c);
+}
+
+/* Ask for the call, and print it. */
+static int show(struct tracelake *lake, const struct tl_remote_name *name, uint64_t insn,
+                uint32_t depth, struct tracelake_error *error)
+{
+    struct tracelake_call_details *call;
+    const int r = tracelake_get_call(lake, name->trace, name->stream, insn, depth, &call, error);
+    if (r < 0)
+        return r;
+    print_call(call);
+    tracelake_call_details_free(call);
+    return TRACELAKE_OK;
+}
+
+static int show_json(struct tracelake *lake, const struct tl_remote_name *name, uint64_t insn,
+                     uint32_t depth, struct tracelake_error *error)
+{
+    char *json;
+    const int r = tracelake_call(lake, name->trace, name->stream, insn, depth, &json, error);
+    if (r < 0)
+        return r;
+    puts(json);
+    free(json);
+    return TRACELAKE_OK;
 }
 
 static int run(struct tracelake *lake, struct tl_remote_name *name, const struct tl_time_arg *time,
                uint64_t insn, uint64_t depth, bool raw)
 {
     struct tracelake_error error;
-    char *json = NULL;
     int status = tl_remote_one_stream(lake, name);
     if (status == TL_ARGS_GO && insn == UINT64_MAX)
         status = tl_span_insn_at(time, lake, name, &insn);
     if (status != TL_ARGS_GO)
         return status;
-    if (tracelake_call(lake, name->trace, name->stream, insn,
-                       depth < TRACELAKE_INNERMOST ? (uint32_t)depth : TRACELAKE_INNERMOST, &json,
-                       &error) < 0)
-        return tl_remote_fail_query(name->trace, &error);
-    cJSON *const tree = raw ? NULL : cJSON_Parse(json);
-    if (tree)
-        print_call(tree);
-    else
-        puts(json);
-    cJSON_Delete(tree);
-    free(json);
-    return TL_CLI_DONE;
+    const uint32_t at = depth < TRACELAKE_INNERMOST ? (uint32_t)depth : TRACELAKE_INNERMOST;
+    const int r = (raw ? show_json : show)(lake, name, insn, at, &error);
+    return r < 0 ? tl_remote_fail_query(name->trace, &error) : TL_CLI_DONE;
 }
 
 int tl_cmd_call(int argc, char **argv)

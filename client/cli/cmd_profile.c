@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* `tracelake profile`: execution counts and call stacks, for compilers and profile viewers. */
+#include "base/buf.h"
 #include "cli/cli.h"
 #include "cli/codeof.h"
 #include "out/outfile.h"
@@ -7,7 +8,6 @@
 #include "out/rows_out.h"
 #include "setup/format.h"
 
-#include <cJSON.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -87,40 +87,53 @@ static int write_json(const struct options *o, struct tracelake *lake, const str
     return status;
 }
 
+/* Append the nodes of `one`, whose names are borrowed. False: out of memory. */
+static bool append_nodes(struct tracelake_profile_tree *all, size_t *cap,
+                         const struct tracelake_profile_tree *one)
+{
+    if (tl_grow(&all->nodes, cap, all->n_nodes + one->n_nodes + 1, sizeof *all->nodes) < 0)
+        return false;
+    memcpy(all->nodes + all->n_nodes, one->nodes, one->n_nodes * sizeof *one->nodes);
+    all->n_nodes += one->n_nodes;
+    return true;
+}
+
+/* Add a trace's stacks to `all`; its answer is kept in `*out`. */
+static int add_stacks(const struct options *o, struct tracelake *lake,
+                      const struct tl_remote_name *name, struct tracelake_profile_tree *all,
+                      size_t *cap, struct tracelake_profile_tree **out)
+{
+    const struct tracelake_range range = tl_span_range(&o->of.span, name);
+    struct tracelake_error error;
+    if (tracelake_get_profile(lake, &range, o->by, false, STACKS, out, &error) < 0)
+        return tl_remote_fail_query(range.trace, &error);
+    if ((*out)->sampled)
+        tl_cli_warn(range.trace, "the counts are samples of the program counter: a statistic");
+    if ((*out)->truncated)
+        tl_cli_warn(range.trace, "smaller call stacks are left out");
+    return append_nodes(all, cap, *out) ? TL_CLI_DONE : out_of_memory();
+}
+
 /* Call stacks of several traces, concatenated: readers add them up. */
 static int write_stacks(const struct options *o, struct tracelake *lake, const struct tl_codeof *of,
                         FILE *file)
 {
-    cJSON *const nodes = cJSON_CreateArray();
-    const bool time = o->by == TRACELAKE_BY_TIME;
-    int status = nodes ? TL_CLI_DONE : out_of_memory();
-    for (size_t i = 0; i <= of->request.n_also && status == TL_CLI_DONE; i++) {
-        struct tracelake_error error;
-        char *json = NULL;
-        const struct tracelake_range range = tl_span_range(&o->of.span, &of->names[i]);
-        if (tracelake_profile_by(lake, &range, o->by, false, STACKS, &json, &error) < 0) {
-            status = tl_remote_fail_query(range.trace, &error);
-            break;
-        }
-        cJSON *const tree = cJSON_Parse(json);
-        cJSON *const some = cJSON_DetachItemFromObject(tree, "nodes");
-        for (cJSON *node; some && (node = cJSON_DetachItemFromArray(some, 0));)
-            cJSON_AddItemToArray(nodes, node);
-        if (!some)
-            status = out_of_memory();
-        if (cJSON_IsTrue(cJSON_GetObjectItem(tree, "sampled")))
-            tl_cli_warn(range.trace, "the counts are samples of the program counter: a statistic");
-        if (cJSON_IsTrue(cJSON_GetObjectItem(tree, "truncated")))
-            tl_cli_warn(range.trace, "smaller call stacks are left out");
-        cJSON_Delete(some);
-        cJSON_Delete(tree);
-        free(json);
-    }
+    struct tracelake_profile_tree all = {.by_time = o->by == TRACELAKE_BY_TIME};
+    const size_t n = of->request.n_also + 1;
+    struct tracelake_profile_tree **const trees =
+        calloc(n, sizeof(struct tracelake_profile_tree *));
+    size_t cap = 0;
+    int status = trees ? TL_CLI_DONE : out_of_memory();
+    for (size_t i = 0; i < n && status == TL_CLI_DONE; i++)
+        status = add_stacks(o, lake, &of->names[i], &all, &cap, &trees[i]);
     if (status == TL_CLI_DONE)
-        status = written(o, o->form == TL_PROFILE_PPROF
-                                ? tl_profile_write_pprof(nodes, o->demangle, time, file)
-                                : tl_profile_write_stacks(o->form, nodes, time, file));
-    cJSON_Delete(nodes);
+        status =
+            written(o, o->form == TL_PROFILE_PPROF ? tl_profile_write_pprof(&all, o->demangle, file)
+                                                   : tl_profile_write_stacks(o->form, &all, file));
+    for (size_t i = 0; trees && i < n; i++)
+        tracelake_profile_tree_free(trees[i]);
+    free(trees);
+    free(all.nodes);
     return status;
 }
 

@@ -7,6 +7,7 @@
 #include "terminal/span.h"
 
 #include <cJSON.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -56,12 +57,12 @@ static void print_functions(const cJSON *stats, double all)
         printf("# %d more; --json has them\n", cJSON_GetArraySize(functions) - FUNCTIONS);
 }
 
-static int print_stats(const char *json, bool raw)
+static void print_stats(const char *json, bool raw)
 {
     cJSON *const stats = raw ? NULL : cJSON_Parse(json);
     if (!stats) {
         puts(json);
-        return TL_CLI_DONE;
+        return;
     }
     const double all = tl_json_number(stats, "insns");
     printf("%16.0f instructions, %.0f to %.0f\n", all, tl_json_number(stats, "from"),
@@ -74,33 +75,25 @@ static int print_stats(const char *json, bool raw)
     print_counts("gaps", cJSON_GetObjectItem(stats, "gaps"), 0);
     print_functions(stats, all);
     cJSON_Delete(stats);
-    return TL_CLI_DONE;
 }
 
 /* Print a path: instructions including callees, own instructions, calls, function. */
-static void print_node(const cJSON *node)
+static void print_node(const struct tracelake_profile_node *node)
 {
-    printf("%14.0f %14.0f %10.0f  %*s", tl_json_number(node, "total"), tl_json_number(node, "self"),
-           tl_json_number(node, "calls"), (int)(2 * tl_json_number(node, "depth")), "");
-    tl_print_plain(stdout, tl_json_function(node, "name"), 0);
+    printf("%14" PRIu64 " %14" PRIu64 " %10" PRIu64 "  %*s", node->total, node->self, node->calls,
+           (int)(2 * node->depth), "");
+    tl_print_plain(stdout, *node->name ? node->name : "(no symbol)", 0);
     putchar('\n');
 }
 
-static int print_tree(const char *json, bool raw)
+static void print_tree(const struct tracelake_profile_tree *tree)
 {
-    cJSON *const tree = raw ? NULL : cJSON_Parse(json);
-    if (!tree) {
-        puts(json);
-        return TL_CLI_DONE;
-    }
-    const cJSON *node;
-    printf("#%13s %14s %10s  function\n",
-           cJSON_GetObjectItem(tree, "weight") ? "time" : "instructions", "its own", "calls");
-    cJSON_ArrayForEach(node, cJSON_GetObjectItem(tree, "nodes")) print_node(node);
-    if (cJSON_IsTrue(cJSON_GetObjectItem(tree, "truncated")))
+    printf("#%13s %14s %10s  function\n", tree->by_time ? "time" : "instructions", "its own",
+           "calls");
+    for (size_t i = 0; i < tree->n_nodes; i++)
+        print_node(&tree->nodes[i]);
+    if (tree->truncated)
         puts("# smaller paths are left out");
-    cJSON_Delete(tree);
-    return TL_CLI_DONE;
 }
 
 /* What is asked for. */
@@ -111,39 +104,57 @@ struct options {
     bool raw, tree, callers;
 };
 
-/* Get the answer in JSON. TL_ARGS_GO, or the exit status of a reported error. */
-static int ask(struct tracelake *lake, const struct options *o, const struct tl_remote_name *name,
-               char **json)
+static int ask_tree(struct tracelake *lake, const struct options *o,
+                    const struct tracelake_range *range, struct tracelake_error *error)
 {
-    struct tracelake_error error;
-    struct tracelake_range range = tl_span_range(&o->span, name);
-    int result;
-    tl_progress_wait(name->trace);
     enum tracelake_weight weight = TRACELAKE_BY_INSNS;
+    struct tracelake_profile_tree *tree;
+    char *json;
     (void)tl_weight_of("stats", o->weight, &weight);
-    if (o->tree || o->callers) {
-        result = tracelake_profile_by(lake, &range, weight, o->callers, 0, json, &error);
-    } else {
-        const int status = tl_span_insns(&o->span, lake, name, &range.from, &range.to);
-        if (status != TL_ARGS_GO)
-            return status;
-        result =
-            tracelake_stats(lake, name->trace, name->stream, range.from, range.to, json, &error);
-    }
+    tl_progress_wait(range->trace);
+    const int r = o->raw ? tracelake_profile_by(lake, range, weight, o->callers, 0, &json, error)
+                         : tracelake_get_profile(lake, range, weight, o->callers, 0, &tree, error);
     tl_progress_end();
-    return result < 0 ? tl_remote_fail_query(name->trace, &error) : TL_ARGS_GO;
+    if (r < 0)
+        return r;
+    if (o->raw) {
+        puts(json);
+        free(json);
+    } else {
+        print_tree(tree);
+        tracelake_profile_tree_free(tree);
+    }
+    return TRACELAKE_OK;
+}
+
+static int ask_stats(struct tracelake *lake, const struct options *o,
+                     const struct tracelake_range *range, struct tracelake_error *error)
+{
+    char *json;
+    tl_progress_wait(range->trace);
+    const int r =
+        tracelake_stats(lake, range->trace, range->stream, range->from, range->to, &json, error);
+    tl_progress_end();
+    if (r < 0)
+        return r;
+    print_stats(json, o->raw);
+    free(json);
+    return TRACELAKE_OK;
 }
 
 static int run(struct tracelake *lake, const struct options *o, struct tl_remote_name *name)
 {
-    char *json = NULL;
+    struct tracelake_error error;
+    const bool tree = o->tree || o->callers;
     int status = tl_remote_one_stream(lake, name);
-    if (status == TL_ARGS_GO)
-        status = ask(lake, o, name, &json);
-    if (status == TL_ARGS_GO)
-        status = o->tree || o->callers ? print_tree(json, o->raw) : print_stats(json, o->raw);
-    free(json);
-    return status;
+    struct tracelake_range range = tl_span_range(&o->span, name);
+    if (status == TL_ARGS_GO && !tree)
+        status = tl_span_insns(&o->span, lake, name, &range.from, &range.to);
+    if (status != TL_ARGS_GO)
+        return status;
+    return (tree ? ask_tree : ask_stats)(lake, o, &range, &error) < 0
+               ? tl_remote_fail_query(name->trace, &error)
+               : TL_CLI_DONE;
 }
 
 int tl_cmd_stats(int argc, char **argv)

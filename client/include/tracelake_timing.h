@@ -165,4 +165,6 @@ TRACELAKE_API void tracelake_gaps_free(struct tracelake_gaps *gaps); /* or NULL 
 }
 #endif
 
+#include "tracelake_answers.h" /* which has durations */
+
 #endif

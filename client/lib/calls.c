@@ -1,31 +1,34 @@
 /* SPDX-License-Identifier: MIT */
 /* Queries with JSON answers, which are made here: the server sends messages. */
-#include "ask.h"
-#include "tracelake/v1/lookups.pb-c.h"
+#include "lookups.h"
 #include "json/messagejson.h"
 
-/* Ask, and make JSON of the answer; of its rows if it consists of them. */
-static int ask_json(struct tracelake *lake, const char *method, const ProtobufCMessage *request,
-                    const ProtobufCMessageDescriptor *kind, char **json,
-                    struct tracelake_error *error)
+/* Make JSON of an answer, of its rows if it consists of them, and free it. */
+static int json_of(void *reply, char **json, struct tracelake_error *error)
 {
-    ProtobufCMessage *reply;
+    ProtobufCMessage *const message = reply;
     struct tl_buf text = {0};
-    const int result = tl_ask_once(lake, method, 0, request, kind, &reply, error);
-    if (result < 0)
-        return result;
     struct tl_jsonout j = {.out = &text};
-    if (kind == &tracelake__v1__insns_reply__descriptor)
-        tl_messagejson_rows(&j, reply);
+    if (message->descriptor == &tracelake__v1__insns_reply__descriptor)
+        tl_messagejson_rows(&j, message);
     else
-        tl_messagejson(&j, reply);
-    protobuf_c_message_free_unpacked(reply, NULL);
+        tl_messagejson(&j, message);
+    protobuf_c_message_free_unpacked(message, NULL);
     if (j.rc >= 0 && tl_buf_add(&text, "\n", 2) >= 0) {
         *json = (char *)text.p;
         return TRACELAKE_OK;
     }
     tl_buf_fini(&text);
     return tl_client_fail(error, TRACELAKE_NOMEM, "out of memory");
+}
+
+static int ask_json(struct tracelake *lake, const char *method, const ProtobufCMessage *request,
+                    const ProtobufCMessageDescriptor *kind, char **json,
+                    struct tracelake_error *error)
+{
+    void *reply;
+    const int result = tl_ask_once(lake, method, 0, request, kind, &reply, error);
+    return result < 0 ? result : json_of(reply, json, error);
 }
 
 int tracelake_stats(struct tracelake *lake, const char *trace, const char *stream, uint64_t from,
@@ -40,8 +43,8 @@ int tracelake_stats(struct tracelake *lake, const char *trace, const char *strea
                     &tracelake__v1__stats_reply__descriptor, json, error);
 }
 
-int tracelake_call(struct tracelake *lake, const char *trace, const char *stream, uint64_t insn,
-                   uint32_t depth, char **json, struct tracelake_error *error)
+int tl_lookup_call(struct tracelake *lake, const char *trace, const char *stream, uint64_t insn,
+                   uint32_t depth, Tracelake__V1__CallReply **reply, struct tracelake_error *error)
 {
     Tracelake__V1__CallRequest request = TRACELAKE__V1__CALL_REQUEST__INIT;
     request.trace = tl_ask_text(trace);
@@ -49,12 +52,20 @@ int tracelake_call(struct tracelake *lake, const char *trace, const char *stream
     request.at = insn;
     request.innermost = depth == TRACELAKE_INNERMOST;
     request.depth = depth;
-    return ask_json(lake, "/tracelake.v1.Lookups/Call", &request.base,
-                    &tracelake__v1__call_reply__descriptor, json, error);
+    return tl_ask_once(lake, "/tracelake.v1.Lookups/Call", 0, &request.base,
+                       &tracelake__v1__call_reply__descriptor, reply, error);
 }
 
-int tracelake_slices(struct tracelake *lake, const struct tracelake_range *range, uint32_t columns,
-                     char **json, struct tracelake_error *error)
+int tracelake_call(struct tracelake *lake, const char *trace, const char *stream, uint64_t insn,
+                   uint32_t depth, char **json, struct tracelake_error *error)
+{
+    Tracelake__V1__CallReply *reply;
+    const int result = tl_lookup_call(lake, trace, stream, insn, depth, &reply, error);
+    return result < 0 ? result : json_of(reply, json, error);
+}
+
+int tl_lookup_slices(struct tracelake *lake, const struct tracelake_range *range, uint32_t columns,
+                     Tracelake__V1__SlicesReply **reply, struct tracelake_error *error)
 {
     Tracelake__V1__LaneRequest request = TRACELAKE__V1__LANE_REQUEST__INIT;
     request.trace = tl_ask_text(range->trace);
@@ -63,8 +74,16 @@ int tracelake_slices(struct tracelake *lake, const struct tracelake_range *range
     request.begin = range->from;
     request.to = tl_ask_end_of(range->to);
     request.columns = columns;
-    return ask_json(lake, "/tracelake.v1.Lookups/Slices", &request.base,
-                    &tracelake__v1__slices_reply__descriptor, json, error);
+    return tl_ask_once(lake, "/tracelake.v1.Lookups/Slices", 0, &request.base,
+                       &tracelake__v1__slices_reply__descriptor, reply, error);
+}
+
+int tracelake_slices(struct tracelake *lake, const struct tracelake_range *range, uint32_t columns,
+                     char **json, struct tracelake_error *error)
+{
+    Tracelake__V1__SlicesReply *reply;
+    const int result = tl_lookup_slices(lake, range, columns, &reply, error);
+    return result < 0 ? result : json_of(reply, json, error);
 }
 
 int tracelake_disassembly(struct tracelake *lake, const char *trace, const char *stream,
@@ -91,8 +110,8 @@ int tracelake_source(struct tracelake *lake, const char *trace, const char *stre
                     &tracelake__v1__source_reply__descriptor, json, error);
 }
 
-int tracelake_log(struct tracelake *lake, const struct tracelake_range *range, uint32_t limit,
-                  bool last, char **json, struct tracelake_error *error)
+int tl_lookup_log(struct tracelake *lake, const struct tracelake_range *range, uint32_t limit,
+                  bool last, Tracelake__V1__LogReply **reply, struct tracelake_error *error)
 {
     Tracelake__V1__LogRequest request = TRACELAKE__V1__LOG_REQUEST__INIT;
     request.trace = tl_ask_text(range->trace);
@@ -102,8 +121,16 @@ int tracelake_log(struct tracelake *lake, const struct tracelake_range *range, u
     request.to = tl_ask_end_of(range->to);
     request.limit = limit;
     request.last = last;
-    return ask_json(lake, "/tracelake.v1.Lookups/Log", &request.base,
-                    &tracelake__v1__log_reply__descriptor, json, error);
+    return tl_ask_once(lake, "/tracelake.v1.Lookups/Log", 0, &request.base,
+                       &tracelake__v1__log_reply__descriptor, reply, error);
+}
+
+int tracelake_log(struct tracelake *lake, const struct tracelake_range *range, uint32_t limit,
+                  bool last, char **json, struct tracelake_error *error)
+{
+    Tracelake__V1__LogReply *reply;
+    const int result = tl_lookup_log(lake, range, limit, last, &reply, error);
+    return result < 0 ? result : json_of(reply, json, error);
 }
 
 int tracelake_profile(struct tracelake *lake, const struct tracelake_range *range, bool callers,
@@ -112,9 +139,9 @@ int tracelake_profile(struct tracelake *lake, const struct tracelake_range *rang
     return tracelake_profile_by(lake, range, TRACELAKE_BY_INSNS, callers, nodes, json, error);
 }
 
-int tracelake_profile_by(struct tracelake *lake, const struct tracelake_range *range,
-                         enum tracelake_weight weight, bool callers, uint32_t nodes, char **json,
-                         struct tracelake_error *error)
+int tl_lookup_profile(struct tracelake *lake, const struct tracelake_range *range,
+                      enum tracelake_weight weight, bool callers, uint32_t nodes,
+                      Tracelake__V1__ProfileReply **reply, struct tracelake_error *error)
 {
     Tracelake__V1__ProfileRequest request = TRACELAKE__V1__PROFILE_REQUEST__INIT;
     request.trace = tl_ask_text(range->trace);
@@ -125,8 +152,17 @@ int tracelake_profile_by(struct tracelake *lake, const struct tracelake_range *r
     request.weight = (Tracelake__V1__Weight)weight;
     request.callers = callers;
     request.nodes = nodes;
-    return ask_json(lake, "/tracelake.v1.Lookups/Profile", &request.base,
-                    &tracelake__v1__profile_reply__descriptor, json, error);
+    return tl_ask_once(lake, "/tracelake.v1.Lookups/Profile", 0, &request.base,
+                       &tracelake__v1__profile_reply__descriptor, reply, error);
+}
+
+int tracelake_profile_by(struct tracelake *lake, const struct tracelake_range *range,
+                         enum tracelake_weight weight, bool callers, uint32_t nodes, char **json,
+                         struct tracelake_error *error)
+{
+    Tracelake__V1__ProfileReply *reply;
+    const int result = tl_lookup_profile(lake, range, weight, callers, nodes, &reply, error);
+    return result < 0 ? result : json_of(reply, json, error);
 }
 
 int tracelake_compare(struct tracelake *lake, const struct tracelake_range *a,

@@ -4,9 +4,9 @@
  * these formats separate frames and counts by characters that names of C++ and Rust contain.
  */
 #include "out/profile_out.h"
-#include "out/jsonread.h"
 
-#include <cJSON.h>
+#include "base/jsonout.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -125,90 +125,122 @@ static void print_frame(const char *name, FILE *file)
     }
 }
 
+static const char *name_of(const struct tracelake_profile_node *node)
+{
+    return *node->name ? node->name : "(no symbol)";
+}
+
 /* "main;parse;read 1200" */
-static void print_folded(const cJSON *const *stack, size_t depth, double self, FILE *file)
+static void print_folded(const struct tracelake_profile_node *const *stack, size_t depth,
+                         uint64_t self, FILE *file)
 {
     for (size_t i = 0; i < depth; i++) {
         if (i)
             putc(';', file);
-        print_frame(tl_json_function(stack[i], "name"), file);
+        print_frame(name_of(stack[i]), file);
     }
-    fprintf(file, " %.0f\n", self);
+    fprintf(file, " %" PRIu64 "\n", self);
 }
 
-static bool write_folded(const cJSON *nodes, FILE *file)
+static bool write_folded(const struct tracelake_profile_tree *tree, FILE *file)
 {
-    const cJSON *stack[DEEPEST], *node;
-    cJSON_ArrayForEach(node, nodes)
-    {
-        const double depth = tl_json_number(node, "depth"), self = tl_json_number(node, "self");
-        if (depth < 0 || depth >= DEEPEST)
+    const struct tracelake_profile_node *stack[DEEPEST];
+    for (size_t i = 0; i < tree->n_nodes; i++) {
+        const struct tracelake_profile_node *const node = &tree->nodes[i];
+        if (node->depth >= DEEPEST)
             continue;
-        stack[(size_t)depth] = node;
-        if (self > 0)
-            print_folded(stack, (size_t)depth + 1, self, file);
+        stack[node->depth] = node;
+        if (node->self > 0)
+            print_folded(stack, node->depth + 1, node->self, file);
     }
     return !ferror(file);
 }
 
-/* Append `item`, taking it over. False: out of memory. */
-static bool append(cJSON *array, cJSON *item)
+/* Names become frames; each stack with own instructions is a sample. */
+static void write_samples(struct tl_jsonout *j, const struct tracelake_profile_tree *tree,
+                          struct tl_jsonout *frames, struct tl_jsonout *weights, uint64_t *total)
 {
-    if (cJSON_AddItemToArray(array, item))
-        return true;
-    cJSON_Delete(item);
-    return false;
-}
-
-/* Names become frames; each stack with own instructions is a sample. NULL: out of memory. */
-static cJSON *speedscope(const cJSON *nodes, bool time)
-{
-    cJSON *const tree = cJSON_CreateObject();
-    cJSON *const frames = cJSON_AddArrayToObject(cJSON_AddObjectToObject(tree, "shared"), "frames");
-    cJSON *const profile = cJSON_CreateObject();
-    cJSON *const samples = cJSON_AddArrayToObject(profile, "samples");
-    cJSON *const weights = cJSON_AddArrayToObject(profile, "weights");
-    int path[DEEPEST], frame = 0;
-    double total = 0;
-    bool ok = true;
-    const cJSON *node;
-    cJSON_ArrayForEach(node, nodes)
-    {
-        const double depth = tl_json_number(node, "depth"), self = tl_json_number(node, "self");
-        if (depth < 0 || depth >= DEEPEST)
+    uint64_t path[DEEPEST];
+    for (size_t i = 0, frame = 0; i < tree->n_nodes; i++) {
+        const struct tracelake_profile_node *const node = &tree->nodes[i];
+        if (node->depth >= DEEPEST)
             continue;
-        cJSON *const one = cJSON_CreateObject();
-        ok &= cJSON_AddStringToObject(one, "name", tl_json_function(node, "name")) != NULL;
-        ok &= append(frames, one);
-        path[(size_t)depth] = frame++;
-        if (self <= 0)
+        path[node->depth] = frame++;
+        tl_jsonout_open(frames, '{');
+        tl_jsonout_name(frames, "name");
+        tl_jsonout_text(frames, name_of(node));
+        tl_jsonout_close(frames, '}');
+        if (node->self == 0)
             continue;
-        ok &= append(samples, cJSON_CreateIntArray(path, (int)depth + 1));
-        ok &= append(weights, cJSON_CreateNumber(self));
-        total += self;
+        tl_jsonout_open(j, '[');
+        for (uint32_t k = 0; k <= node->depth; k++)
+            tl_jsonout_u64(j, path[k]);
+        tl_jsonout_close(j, ']');
+        tl_jsonout_double(weights, (double)node->self);
+        *total += node->self;
     }
-    ok &= cJSON_AddStringToObject(profile, "type", "sampled") &&
-          cJSON_AddStringToObject(profile, "name", time ? "time" : "instructions") &&
-          cJSON_AddStringToObject(profile, "unit", time ? "nanoseconds" : "none") &&
-          cJSON_AddNumberToObject(profile, "startValue", 0) &&
-          cJSON_AddNumberToObject(profile, "endValue", total) &&
-          cJSON_AddStringToObject(tree, "$schema",
-                                  "https://www.speedscope.app/file-format-schema.json");
-    ok &= append(cJSON_AddArrayToObject(tree, "profiles"), profile);
-    if (ok)
-        return tree;
-    cJSON_Delete(tree);
-    return NULL;
 }
 
-bool tl_profile_write_stacks(enum tl_profile_form form, const cJSON *nodes, bool time, FILE *file)
+static void put_text(struct tl_jsonout *j, const char *name, const char *text)
+{
+    tl_jsonout_name(j, name);
+    tl_jsonout_text(j, text);
+}
+
+/* An array whose elements were written elsewhere. */
+static void put_array(struct tl_jsonout *j, const char *name, const struct tl_jsonout *elements)
+{
+    tl_jsonout_name(j, name);
+    tl_jsonout_open(j, '[');
+    if (elements->out->n > 0)
+        tl_jsonout_raw(j, (const char *)elements->out->p, elements->out->n);
+    tl_jsonout_close(j, ']');
+    if (elements->rc < 0)
+        j->rc = elements->rc;
+}
+
+static void write_speedscope(struct tl_jsonout *j, const struct tracelake_profile_tree *tree,
+                             struct tl_buf parts[3])
+{
+    struct tl_jsonout samples = {.out = &parts[0]}, frames = {.out = &parts[1]},
+                      weights = {.out = &parts[2]};
+    uint64_t total = 0;
+    write_samples(&samples, tree, &frames, &weights, &total);
+    tl_jsonout_open(j, '{');
+    tl_jsonout_name(j, "shared");
+    tl_jsonout_open(j, '{');
+    put_array(j, "frames", &frames);
+    tl_jsonout_close(j, '}');
+    put_text(j, "$schema", "https://www.speedscope.app/file-format-schema.json");
+    tl_jsonout_name(j, "profiles");
+    tl_jsonout_open(j, '[');
+    tl_jsonout_open(j, '{');
+    put_array(j, "samples", &samples);
+    put_array(j, "weights", &weights);
+    put_text(j, "type", "sampled");
+    put_text(j, "name", tree->by_time ? "time" : "instructions");
+    put_text(j, "unit", tree->by_time ? "nanoseconds" : "none");
+    tl_jsonout_name(j, "startValue");
+    tl_jsonout_u64(j, 0);
+    tl_jsonout_name(j, "endValue");
+    tl_jsonout_double(j, (double)total);
+    tl_jsonout_close(j, '}');
+    tl_jsonout_close(j, ']');
+    tl_jsonout_close(j, '}');
+}
+
+bool tl_profile_write_stacks(enum tl_profile_form form, const struct tracelake_profile_tree *tree,
+                             FILE *file)
 {
     if (form == TL_PROFILE_FOLDED)
-        return write_folded(nodes, file);
-    cJSON *const tree = speedscope(nodes, time);
-    char *const text = tree ? cJSON_PrintUnformatted(tree) : NULL;
-    cJSON_Delete(tree);
-    const bool written = text && fprintf(file, "%s\n", text) > 0;
-    free(text);
+        return write_folded(tree, file);
+    struct tl_buf text = {0}, parts[3] = {{0}, {0}, {0}};
+    struct tl_jsonout j = {.out = &text};
+    write_speedscope(&j, tree, parts);
+    const bool written =
+        j.rc >= 0 && fwrite(text.p, 1, text.n, file) == text.n && putc('\n', file) != EOF;
+    for (size_t i = 0; i < 3; i++)
+        tl_buf_fini(&parts[i]);
+    tl_buf_fini(&text);
     return written;
 }

@@ -21,8 +21,6 @@
 
 #include <stdio.h>
 
-struct cJSON;
-
 enum tl_profile_form {
     TL_PROFILE_AUTOFDO,
     TL_PROFILE_LLVM_PROFGEN,
@@ -48,14 +46,12 @@ struct tl_profile_binary {
 
 bool tl_profile_write_code(enum tl_profile_form form, const struct tracelake_code *code,
                            const struct tl_profile_binary *binary, FILE *file);
-/* `nodes`: the array of that name in a profile's JSON (docs/http.md). Neither for the form JSON nor
- * for pprof. `time`: they are times, not instructions. */
-bool tl_profile_write_stacks(enum tl_profile_form form, const struct cJSON *nodes, bool time,
+/* Neither for the form JSON nor for pprof. */
+bool tl_profile_write_stacks(enum tl_profile_form form, const struct tracelake_profile_tree *tree,
                              FILE *file);
 
 /* Write the stacks as profile.proto, packed and gzip'd: profile_pprof.c. `demangle`: the nodes'
- * names are as in the files, and a function gets the demangled one beside its own. `time`: as
- * above. */
-bool tl_profile_write_pprof(const struct cJSON *nodes, bool demangle, bool time, FILE *file);
+ * names are as in the files, and a function gets the demangled one beside its own. */
+bool tl_profile_write_pprof(const struct tracelake_profile_tree *tree, bool demangle, FILE *file);
 
 #endif

@@ -4,11 +4,9 @@
 #include "base/hash.h"
 #include "base/numbers.h"
 #include "image/demangle.h"
-#include "out/jsonread.h"
 #include "out/profile_out.h"
 #include "pprof/profile.pb-c.h"
 
-#include <cJSON.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -82,7 +80,7 @@ static bool number_of(struct pprof *p, const char *name, uint32_t *out)
 }
 
 /* Add a sample for the stack's functions, outermost first, at `path`. */
-static bool add_sample(struct pprof *p, const uint32_t *path, size_t depth, double self)
+static bool add_sample(struct pprof *p, const uint32_t *path, size_t depth, uint64_t self)
 {
     if (tl_grow(&p->samples, &p->cap_samples, p->n_samples + 1, sizeof *p->samples) < 0)
         return false;
@@ -105,18 +103,17 @@ static bool add_sample(struct pprof *p, const uint32_t *path, size_t depth, doub
     return true;
 }
 
-static bool add_stacks(struct pprof *p, const cJSON *nodes)
+static bool add_stacks(struct pprof *p, const struct tracelake_profile_tree *tree)
 {
     static uint32_t path[DEEPEST];
-    const cJSON *node;
-    cJSON_ArrayForEach(node, nodes)
-    {
-        const double depth = tl_json_number(node, "depth"), self = tl_json_number(node, "self");
-        if (!(depth >= 0 && depth < DEEPEST))
+    for (size_t i = 0; i < tree->n_nodes; i++) {
+        const struct tracelake_profile_node *const node = &tree->nodes[i];
+        const char *const name = *node->name ? node->name : "(no symbol)";
+        if (node->depth >= DEEPEST)
             continue;
-        if (!number_of(p, tl_json_function(node, "name"), &path[(size_t)depth]))
+        if (!number_of(p, name, &path[node->depth]))
             return false;
-        if (self > 0 && !add_sample(p, path, (size_t)depth + 1, self))
+        if (node->self > 0 && !add_sample(p, path, node->depth + 1, node->self))
             return false;
     }
     return true;
@@ -172,10 +169,10 @@ static bool pack(struct pprof *p, bool time, FILE *file)
     return ok;
 }
 
-bool tl_profile_write_pprof(const cJSON *nodes, bool demangle, bool time, FILE *file)
+bool tl_profile_write_pprof(const struct tracelake_profile_tree *tree, bool demangle, FILE *file)
 {
     struct pprof p = {.demangle = demangle};
-    const bool ok = add_stacks(&p, nodes) && pack(&p, time, file);
+    const bool ok = add_stacks(&p, tree) && pack(&p, tree->by_time, file);
     for (size_t i = 0; i < p.names.n; i++) {
         free(p.texts[TEXTS + 2 * i]);
         free(p.texts[TEXTS + 2 * i + 1]);

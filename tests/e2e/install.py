@@ -93,7 +93,7 @@ def manual_pages(lab):
         check(not missing, name, 'does not tell of', missing)
         check('.SH SYNOPSIS' in page and '.SH DESCRIPTION' in page, name)
     library = read(prefix, 'share/man/man3/libtracelake.3')
-    header = read(prefix, 'include/tracelake.h') + read(prefix, 'include/tracelake_lookups.h') + read(prefix, 'include/tracelake_timing.h')
+    header = headers(prefix)
     for function in re.findall(r'\b(tracelake_[a-z_]+)\(', header):
         check(function + '(' in library, function, 'is not in libtracelake(3)')
     if shutil.which('man'):
@@ -105,12 +105,17 @@ def manual_pages(lab):
                 check(done.returncode == 0 and not done.stderr, page, done.stderr.decode())
 
 
+def headers(prefix):
+    """The text of the library's headers."""
+    return ''.join(read(prefix, 'include/tracelake%s.h' % part) for part in ('', '_lookups', '_timing', '_answers'))
+
+
 @test
 def libraries(lab):
     """Versioned symbols, .pc files for this prefix, .proto files that compile."""
     prefix = install(lab)
     shared = only_one(os.path.join(prefix, 'lib'), 'libtracelake.so.0')
-    header = read(prefix, 'include/tracelake.h') + read(prefix, 'include/tracelake_lookups.h') + read(prefix, 'include/tracelake_timing.h')
+    header = headers(prefix)
     wanted = set(re.findall(r'\b(tracelake_[a-z_]+)\(', header))
     out = run('nm', '-D', '--defined-only', shared)
     found = {line.split()[2] for line in out.splitlines()} - {'TRACELAKE_0.1'}

@@ -9,6 +9,7 @@ import os
 import re
 import subprocess
 import sys
+import urllib.request
 from ctypes import POINTER, byref, c_bool, c_char, c_char_p, c_int, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -202,11 +203,7 @@ def installed_library(lab):
         if kind == 'static':
             flags = [os.path.join(library, 'libtracelake.a') if f == '-ltracelake' else f
                      for f in flags]
-        program = lab.path(kind)
-        done = subprocess.run(['cc', '-std=c11', '-Wall', '-Wextra', '-Werror', '-o', program,
-                               source] + flags + sanitize,
-                              env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        check(done.returncode == 0, kind, done.stdout.decode())
+        program = build_example(lab, source, kind, flags + sanitize, env)
         rows = ['I ' + line.split(' ', 1)[1] for line in
                 run_example(lab, program, env, 'sim/cs.10', 1000, 3000).splitlines()]
         check(rows == whole[1000:3000], kind, len(rows), rows[:2], whole[1000:1002])
@@ -217,6 +214,43 @@ def installed_library(lab):
         bad = subprocess.run([program, lab.url, 'sim', 'cs.77', '0', '1'], env=env,
                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60)
         check(bad.returncode == 1 and b'cs.77' in bad.stderr, kind, bad)
+        look_around(lab, build_example(lab, source.replace('fetch_range', 'look_around'), kind + '-look',
+                                       flags + sanitize, env), env)
+
+
+def build_example(lab, source, name, flags, env):
+    program = lab.path(name)
+    done = subprocess.run(['cc', '-std=c11', '-Wall', '-Wextra', '-Werror', '-o', program, source] + flags,
+                          env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    check(done.returncode == 0, name, done.stdout.decode())
+    return program
+
+
+def look_around(lab, program, env):
+    """Answers as structs are those that HTTP gives as JSON."""
+    def http(path):
+        with urllib.request.urlopen(lab.url + '/api/v1/traces/' + path, timeout=60) as reply:
+            return json.load(reply)
+
+    def ran(*args):
+        done = subprocess.run([program, lab.url, *args], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60)
+        check(done.returncode == 0, done.stderr.decode())
+        return done.stdout.decode().splitlines()
+
+    told, of = ran('sim', 'cs.10', '5000'), 'sim/streams/cs.10/'
+    call = http(of + 'call?at=5000')
+    wanted = ['call %s %d %d %d' % (call['name'], call['from'], call['to'], call['self'])]
+    if call['name']:
+        wanted.append('longest %d %d' % (call['all']['longest'], call['all']['max']))
+    profile = http(of + 'profile?to=5001')
+    wanted += ['function %s %d of %d' % (f['name'], f['self'], profile['insns']) for f in profile['functions'][:5]]
+    slices = http(of + 'slices?to=5001')['slices']
+    wanted.append('deepest %d of %d calls' % (max(s['depth'] for s in slices), len(slices)))
+    check(told == wanted and len(profile['functions']) > 2, told, wanted)
+    stream = next(s['name'] for s in http('di')['streams'] if http('di/log?streams=' + s['name'])['streams'][s['name']]['entries'])
+    entries = http('di/log?streams=%s&last=1&limit=3&to=501' % stream)['streams'][stream]['entries']
+    lines = [line for line in ran('di', stream, '500') if line.startswith('log ')]
+    check(lines == ['log %d %s' % (e['at'], e.get('text', e.get('value'))) for e in entries] and entries, lines, entries)
 
 
 def run_example(lab, program, env, name, first=0, end=(1 << 64) - 1):
