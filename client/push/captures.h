@@ -31,6 +31,11 @@
         {"buildid-dir",         0,     TL_ARG_TEXT,                                                \
          &(places).buildid_dir, "DIR", "perf: perf's build-ID cache (default: ~/.debug)"},         \
         {"vmlinux", 0, TL_ARG_TEXT, &(places).vmlinux, "FILE", "perf: the kernel's ELF file"},     \
+        {"guestmount", 0,                                                                          \
+         TL_ARG_TEXT,  &(places).guestmount,                                                       \
+         "DIR",        "perf: roots of virtual machines, DIR/PID by their processes' numbers"},    \
+        {"guestvmlinux",         0,      TL_ARG_TEXT,                                              \
+         &(places).guestvmlinux, "FILE", "perf: the ELF file of virtual machines' kernel"},        \
     {                                                                                              \
         "kcore", 0, TL_ARG_TEXT, &(places).kcore, "FILE",                                          \
             "perf: a copy of /proc/kcore, or the folder that contains it"                          \

@@ -73,7 +73,7 @@ static void set_view(struct tl_walker *w)
     if (!w->cache)
         return;
     const uint64_t shown = tl_image_view(w->image, &w->context, w->time, &w->view_until);
-    const uint64_t view = w->hidden ? TL_IMAGE_NOTHING : shown;
+    const uint64_t view = w->hidden ? shown | TL_IMAGE_MACHINE : shown;
     if (view == w->view)
         return;
     w->view = view;

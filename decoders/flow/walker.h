@@ -155,7 +155,8 @@ struct tl_walker {
 TL_MUST_USE int tl_walker_init(struct tl_walker *walker, const struct tl_walker_config *config,
                                struct tl_item_batch *out);
 void tl_walker_fini(struct tl_walker *walker);
-/* Treat all memory as unmapped until set back to false, or until the walker is reset. */
+/* See only memory bound to the context's VMID, that of a virtual machine, until set back to false, or
+ * until the walker is reset. */
 void tl_walker_hide(struct tl_walker *walker, bool hidden);
 /* Set the encoder for `coded` of blocks (block.h). Call before any packet. */
 void tl_walker_code(struct tl_walker *walker, tl_block_code *code);

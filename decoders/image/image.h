@@ -142,7 +142,9 @@ TL_MUST_USE int tl_image_freeze(struct tl_image *image);
 /* Is nothing mapped? */
 bool tl_image_is_empty(const struct tl_image *image);
 
-#define TL_IMAGE_NOTHING UINT64_MAX /* a view without any memory */
+/* To be added to a view: of it only what is bound to the context's VMID, as of a virtual machine in
+ * which no other memory is to be seen. */
+#define TL_IMAGE_MACHINE (UINT64_C(1) << 63)
 
 /*
  * Get the view: the memory visible in a context at a time. Regions bound to both of its identifiers

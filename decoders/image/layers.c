@@ -165,7 +165,7 @@ static bool has_room(const struct tl_image *image)
 {
     uint64_t views = image->group_versions[TL_BOUND_TO_NONE];
     for (unsigned binding = TL_BOUND_TO_VMID; binding < TL_BINDINGS; binding++) {
-        if (views > UINT64_MAX / (image->group_versions[binding] + 1))
+        if (views > (TL_IMAGE_MACHINE - 1) / (image->group_versions[binding] + 1))
             return false;
         views *= image->group_versions[binding] + 1;
     }
@@ -300,10 +300,11 @@ unsigned tl_view_versions(const struct tl_image *image, uint64_t view,
                           const struct tl_version *versions[static TL_BINDINGS])
 {
     const uint64_t always = image->group_versions[TL_BOUND_TO_NONE];
-    const struct tl_version *found[TL_BINDINGS] = {&image->versions[view % always]};
+    const struct tl_version *found[TL_BINDINGS] = {0};
+    const bool is_machine = view & TL_IMAGE_MACHINE;
     unsigned n = 0;
-    if (view == TL_IMAGE_NOTHING)
-        return 0;
+    view &= ~TL_IMAGE_MACHINE;
+    found[TL_BOUND_TO_NONE] = &image->versions[view % always];
     view /= always;
     for (unsigned binding = TL_BOUND_TO_VMID; view > 0 && binding < TL_BINDINGS; binding++) {
         const uint64_t digits = image->group_versions[binding] + 1, digit = view % digits;
@@ -312,7 +313,7 @@ unsigned tl_view_versions(const struct tl_image *image, uint64_t view,
         view /= digits;
     }
     for (unsigned binding = TL_BINDINGS; binding-- > 0;)
-        if (found[binding])
+        if (found[binding] && (!is_machine || binding & TL_BOUND_TO_VMID))
             versions[n++] = found[binding];
     return n;
 }

@@ -32,6 +32,9 @@ struct tl_code_places {
     const char *buildid_dir; /* NULL: ~/.debug */
     const char *vmlinux;     /* the kernel's ELF file */
     const char *kcore;       /* a copy of /proc/kcore, or the folder that contains it */
+    /* Of virtual machines: a folder with the root of each, DIR/PID by the number of its process;
+     * and their kernel's ELF file. */
+    const char *guestmount, *guestvmlinux;
 };
 
 enum tl_code_kind {

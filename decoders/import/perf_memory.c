@@ -31,7 +31,7 @@ static const struct tl_build_id *id_of(const struct tl_perf_import *im, const st
     if (d->id.n > 0)
         return &d->id;
     const struct tl_build_id *const named =
-        d->kind == TL_CODE_KERNEL ? &im->kernel_id : tl_perf_import_id(im, d->name);
+        d->kind == TL_CODE_KERNEL && !d->machine ? &im->kernel_id : tl_perf_import_id(im, d->name);
     return named ? named : &d->id;
 }
 
@@ -42,8 +42,9 @@ static void report_missing(const struct tl_perf_import *im, const struct tl_perf
     tl_build_id_text(id_of(im, d), id);
     tl_perf_import_report(
         im, "no code of %s%s%s%s; %s", d->name, id[0] ? " (build ID " : "", id, id[0] ? ")" : "",
-        d->kind == TL_CODE_KERNEL ? "give --vmlinux FILE, --kcore FILE or --buildid-dir DIR"
-                                  : "give --symfs DIR or --buildid-dir DIR");
+        d->machine ? "give --guestmount DIR, --guestvmlinux FILE or --buildid-dir DIR"
+        : d->kind == TL_CODE_KERNEL ? "give --vmlinux FILE, --kcore FILE or --buildid-dir DIR"
+                                    : "give --symfs DIR or --buildid-dir DIR");
 }
 
 /* Name a missing file by its build ID, with which a server may receive it later, or by a number. */
@@ -68,12 +69,14 @@ static int keep_found(const struct tl_perf_import *im, struct tl_perf_dso *d,
                       const struct tl_code_file *file)
 {
     char debug[4096] = "";
+    struct tl_perf_places where;
+    tl_perf_import_places(im, d->machine, &where);
     d->file = malloc(sizeof *d->file);
     if (!d->file)
         return TL_NOMEM;
     *d->file = *file;
     if (d->kind == TL_CODE_FILE)
-        (void)tl_debug_file_find(debug, file, &im->places, id_of(im, d));
+        (void)tl_debug_file_find(debug, file, &where.places, id_of(im, d));
     d->debug = debug[0] ? strdup(debug) : NULL;
     return debug[0] && !d->debug ? TL_NOMEM : TL_OK;
 }
@@ -81,13 +84,23 @@ static int keep_found(const struct tl_perf_import *im, struct tl_perf_dso *d,
 int tl_perf_import_find(struct tl_perf_import *im, struct tl_perf_dso *d)
 {
     struct tl_code_file file;
-    d->found =
-        tl_code_find(&file, &im->places, d->kind, d->name, id_of(im, d), symbol_of(d), im->release);
+    struct tl_perf_places where;
+    tl_perf_import_places(im, d->machine, &where);
+    d->found = tl_code_find(&file, &where.places, d->kind, d->name, id_of(im, d), symbol_of(d),
+                            where.release);
     if (d->found == TL_OK)
         return d->found = keep_found(im, d, &file);
     report_missing(im, d);
     set_later(im, d);
     return TL_OK;
+}
+
+/* Bind the last image to the kernel of the machine. */
+static void bind_last(const struct tl_perf_event *e, struct tl_setup *setup)
+{
+    struct tl_image_context *const c = &setup->images[setup->n_images - 1].context;
+    c->vmid = (uint32_t)e->machine;
+    c->has_vmid = e->machine != 0;
 }
 
 /* Map the kernel at the position given by one of its symbols. */
@@ -96,7 +109,10 @@ static int add_kernel(const struct tl_perf_event *e, const struct tl_perf_dso *d
 {
     const uint64_t bias =
         d->file->is_core || !d->file->has_reference ? 0 : e->offset - d->file->reference;
-    return tl_setup_add_image_at(setup, d->file->path, bias, 0, UINT64_MAX, TL_SPACE_ANY);
+    const int rc = tl_setup_add_image_at(setup, d->file->path, bias, 0, UINT64_MAX, TL_SPACE_ANY);
+    if (rc == TL_OK)
+        bind_last(e, setup);
+    return rc;
 }
 
 /* The same for a kernel file that is not available yet. */
@@ -106,6 +122,8 @@ static int add_later_kernel(const struct tl_perf_event *e, const struct tl_perf_
     const char *const symbol = symbol_of(d);
     const int rc = tl_setup_add_image_at(setup, d->later, symbol ? e->offset : 0, 0,
                                          symbol ? e->length : UINT64_MAX, TL_SPACE_ANY);
+    if (rc == TL_OK)
+        bind_last(e, setup);
     return rc == TL_OK && symbol
                ? tl_setup_image_anchor(&setup->images[setup->n_images - 1], symbol)
                : rc;
@@ -115,7 +133,7 @@ static int add_mapping(struct tl_perf_import *im, struct tl_maps *maps,
                        const struct tl_perf_event *e, struct tl_setup *setup)
 {
     struct tl_map map = {
-        .process = e->pid == TL_PERF_KERNEL_PID ? TL_MAPS_KERNEL : (uint32_t)e->pid,
+        .process = tl_perf_import_process(e->machine, e->pid),
         .time = ticks(im, e->time),
         .address = e->address,
         .length = e->length,
@@ -129,7 +147,7 @@ static int add_mapping(struct tl_perf_import *im, struct tl_maps *maps,
     if (d && tl_jitdump_is(d->name)) /* only announces a jitdump file; not code */
         return tl_maps_add(maps, &map);
     /* Code that was not traced is not needed. */
-    if (d && d->kind != TL_CODE_FILE && !tl_perf_import_has_kernel(im))
+    if (d && d->kind != TL_CODE_FILE && !e->machine && !tl_perf_import_has_kernel(im))
         return TL_OK;
     if (d && d->found == 1 && tl_perf_import_find(im, d) < 0)
         return TL_NOMEM;
@@ -203,7 +221,7 @@ static int add_unreported(const struct tl_perf_import *im, struct tl_maps *maps)
 static int take_event(struct tl_perf_import *im, struct tl_maps *maps,
                       const struct tl_perf_event *e, struct tl_setup *setup)
 {
-    const uint64_t process = (uint32_t)e->pid, time = ticks(im, e->time);
+    const uint64_t process = tl_perf_import_process(e->machine, e->pid), time = ticks(im, e->time);
     /* With Intel PT the context is the process, from records; with CoreSight it is the thread, from
      * the trace. */
     const bool names_threads = im->info.kind == TL_PERF_TRACE_CORESIGHT;
@@ -223,12 +241,13 @@ static int take_event(struct tl_perf_import *im, struct tl_maps *maps,
         break;
     case TL_PERF_FORK:
         if (e->pid != e->ppid)
-            rc = tl_maps_fork(maps, process, (uint32_t)e->ppid, time);
+            rc = tl_maps_fork(maps, process, tl_perf_import_process(e->machine, e->ppid), time);
         break;
     default:
         break;
     }
-    if (rc == TL_OK && names_threads && e->pid >= 0 && e->tid >= 0 && e->tid != e->pid)
+    if (rc == TL_OK && names_threads && !e->machine && e->pid >= 0 && e->tid >= 0 &&
+        e->tid != e->pid)
         rc = tl_maps_thread(maps, process, (uint32_t)e->tid, time);
     return rc;
 }
@@ -377,9 +396,13 @@ int tl_perf_import_images(struct tl_perf_import *im, struct tl_setup *setup)
     if (rc == TL_OK)
         name_contexts(im, setup, before);
     if (rc == TL_OK)
+        tl_perf_import_bind(setup, before);
+    if (rc == TL_OK)
         rc = name_missing(im, setup, before);
     if (rc == TL_OK)
         rc = tl_perf_import_names(im, setup);
+    if (rc == TL_OK)
+        rc = tl_perf_import_name_guests(im, setup);
     tl_maps_free(maps);
     return rc;
 }

@@ -53,6 +53,8 @@ int tl_perf_import_names(const struct tl_perf_import *im, struct tl_setup *setup
     int rc = TL_OK;
     for (size_t i = 0; rc == TL_OK && reported != TL_PERF_CONTEXT_NONE && i < im->n_events; i++) {
         const struct tl_perf_event *const e = &im->events[i];
+        if (e->machine)
+            continue; /* its numbers are those of the host's other processes */
         if (e->type == TL_PERF_COMM && (threads || e->tid == e->pid))
             rc = call(&n, e->tid, e->comm);
         else if (e->type == TL_PERF_FORK)

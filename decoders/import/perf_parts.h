@@ -6,6 +6,7 @@
  *   perf_records.c  collects information from records and features
  *   perf_memory.c   converts it to the memory of processes: images
  *   perf_names.c    converts it to names of processes and threads
+ *   perf_guests.c   what differs for virtual machines
  *   perf_made.c     code that is in no file: from just-in-time compilers, BPF, and the kernel's
  *                   changes to itself
  */
@@ -28,6 +29,7 @@ struct tl_perf_dso {
     char *name;
     struct tl_build_id id;
     enum tl_code_kind kind;
+    int32_t machine; /* of a virtual machine: its process in the host; else 0 */
     size_t index;
     struct tl_code_file *file; /* NULL: not found, or not searched yet */
     char *debug;               /* file with its symbols; NULL: it has its own, or there is none */
@@ -41,7 +43,8 @@ struct tl_perf_dso {
 struct tl_perf_event {
     uint64_t time, number; /* ns; order in the file */
     uint32_t type;
-    bool exec; /* COMM: the process executes another program; KSYMBOL: the code is removed */
+    bool exec;       /* COMM: the process executes another program; KSYMBOL: the code is removed */
+    int32_t machine; /* as in struct tl_perf_record */
     int32_t pid, tid, ppid, ptid;
     uint64_t address, length, offset;
     size_t dso;    /* or TL_PERF_NO_FILE, TL_PERF_MADE */
@@ -137,6 +140,23 @@ void tl_perf_import_forget(struct tl_perf_import *im);
 TL_MUST_USE int tl_perf_import_images(struct tl_perf_import *im, struct tl_setup *setup);
 /* Search for the file; report if it is missing. Returns TL_NOMEM. */
 TL_MUST_USE int tl_perf_import_find(struct tl_perf_import *im, struct tl_perf_dso *dso);
+
+/* ---- perf_guests.c --------------------------------------------------------------------------- */
+
+/* Where a machine's files are: those of a virtual machine are never searched among the host's. */
+struct tl_perf_places {
+    struct tl_code_places places; /* `symfs` is in `root` for virtual machines */
+    char root[4096];
+    char release[64]; /* of its kernel, "": unknown */
+};
+void tl_perf_import_places(const struct tl_perf_import *im, int32_t machine,
+                           struct tl_perf_places *out);
+/* Identifies a process among all machines' in import/maps.h: `pid` in a machine (0: the host). */
+uint64_t tl_perf_import_process(int32_t machine, int32_t pid);
+/* Bind the images from `first` on to the virtual machines that their contexts' numbers tell. */
+void tl_perf_import_bind(struct tl_setup *setup, size_t first);
+/* Name the VMIDs of virtual machines. Events must be in order of time. Returns TL_NOMEM. */
+TL_MUST_USE int tl_perf_import_name_guests(const struct tl_perf_import *im, struct tl_setup *setup);
 
 /* ---- perf_names.c ---------------------------------------------------------------------------- */
 

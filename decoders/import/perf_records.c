@@ -99,7 +99,8 @@ static enum tl_code_kind kind_of(int32_t pid, const char *name)
 {
     if (pid != TL_PERF_KERNEL_PID)
         return TL_CODE_FILE;
-    return !strncmp(name, "[kernel.kallsyms]", 17) || !strcmp(name, "[kernel.vmlinux]")
+    return !strncmp(name, "[kernel.kallsyms]", 17) || !strcmp(name, "[kernel.vmlinux]") ||
+                   !strncmp(name, "[guest.kernel.kallsyms", 22)
                ? TL_CODE_KERNEL
                : TL_CODE_MODULE;
 }
@@ -108,6 +109,8 @@ static enum tl_code_kind kind_of(int32_t pid, const char *name)
 static int by_file(const void *a, const void *b)
 {
     const struct tl_perf_dso *const x = a, *const y = b;
+    if (x->machine != y->machine)
+        return x->machine < y->machine ? -1 : 1;
     if (x->kind != y->kind || x->id.n != y->id.n)
         return x->kind != y->kind ? (int)x->kind - (int)y->kind : x->id.n - y->id.n;
     const int order = memcmp(x->id.v, y->id.v, x->id.n);
@@ -154,11 +157,13 @@ static int add_dso(struct tl_perf_import *im, const struct tl_perf_dso *like)
     return TL_OK;
 }
 
-static int dso_of(struct tl_perf_import *im, const struct tl_perf_mapping *m, size_t *out)
+static int dso_of(struct tl_perf_import *im, const struct tl_perf_record *r, size_t *out)
 {
+    const struct tl_perf_mapping *const m = &r->mapping;
     struct tl_perf_dso wanted = {.name = (char *)m->name,
                                  .id = {.n = m->n_build_id},
                                  .kind = kind_of(m->pid, m->name),
+                                 .machine = r->machine,
                                  .index = im->n_dsos,
                                  .found = 1};
     memcpy(wanted.id.v, m->build_id, wanted.id.n);
@@ -205,6 +210,18 @@ static int take_sample(struct tl_perf_import *im, const struct tl_perf_raw *raw)
     return tl_perf_import_area(im, &area, 0, (struct tl_bytes){0}, raw->offset);
 }
 
+/* Memory of a virtual machine of which nothing tells which one it is. */
+static void report_guests(struct tl_perf_import *im, const struct tl_perf_raw *raw)
+{
+    const bool is_map = raw->type == TL_PERF_MMAP || raw->type == TL_PERF_MMAP2;
+    if (!is_map || !tl_perf_is_guest(raw->misc) || im->reported_guests)
+        return;
+    tl_perf_import_report(im,
+                          "virtual machines were recorded without telling which; what runs in them "
+                          "is not followed");
+    im->reported_guests = true;
+}
+
 int tl_perf_import_record(void *context, const struct tl_perf_raw *raw)
 {
     struct tl_perf_import *const im = context;
@@ -221,15 +238,12 @@ int tl_perf_import_record(void *context, const struct tl_perf_raw *raw)
         return take_id(im, raw->misc, raw->body);
     if (raw->type == TL_PERF_TIME_CONV)
         tl_perf_info_clock(&im->info, swap, raw->body);
-    if ((raw->type == TL_PERF_MMAP || raw->type == TL_PERF_MMAP2) && tl_perf_is_guest(raw->misc) &&
-        !im->reported_guests) {
-        tl_perf_import_report(
-            im, "virtual machines were recorded, too; what runs in them is not followed");
-        im->reported_guests = true;
-    }
-    if (tl_perf_record_read(&r, raw, swap, tl_perf_reader_attrs(im->reader)) < 0)
+    if (tl_perf_record_read(&r, raw, swap, tl_perf_reader_attrs(im->reader)) < 0) {
+        report_guests(im, raw);
         return TL_OK;
-    struct tl_perf_event e = {.time = r.time, .type = r.type, .dso = TL_PERF_NO_FILE};
+    }
+    struct tl_perf_event e = {
+        .time = r.time, .type = r.type, .dso = TL_PERF_NO_FILE, .machine = r.machine};
     int rc = TL_OK;
     switch (r.type) {
     case TL_PERF_MMAP:
@@ -240,7 +254,7 @@ int tl_perf_import_record(void *context, const struct tl_perf_raw *raw)
         e.length = r.mapping.length;
         e.offset = r.mapping.offset;
         if (is_code(&r) && !tl_code_is_anonymous(r.mapping.name))
-            rc = dso_of(im, &r.mapping, &e.dso);
+            rc = dso_of(im, &r, &e.dso);
         break;
     case TL_PERF_COMM:
         e.pid = r.comm.pid;
@@ -259,9 +273,9 @@ int tl_perf_import_record(void *context, const struct tl_perf_raw *raw)
         e.tid = r.who.tid;
         break;
     case TL_PERF_KSYMBOL:
-        return tl_perf_import_ksymbol(im, &r);
+        return r.machine ? TL_OK : tl_perf_import_ksymbol(im, &r);
     case TL_PERF_TEXT_POKE:
-        return tl_perf_import_poke(im, &r);
+        return r.machine ? TL_OK : tl_perf_import_poke(im, &r);
     default:
         return TL_OK;
     }

@@ -6,10 +6,12 @@
  */
 #include "perf/attr.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #define MAX_ATTRS 65536u
 #define MAX_IDS   (1u << 22)
+#define MAX_VCPUS 512u /* which are looked through for each ID */
 
 /* Bits of sample_type whose members are in the trailer. */
 #define TRAILER                                                                                    \
@@ -55,6 +57,8 @@ void tl_perf_attrs_fini(struct tl_perf_attrs *attrs)
     tl_perf_map_fini(&attrs->ids);
     tl_perf_map_fini(&attrs->types);
     tl_perf_map_fini(&attrs->cpus);
+    tl_perf_map_fini(&attrs->guests);
+    free(attrs->vcpus);
     *attrs = (struct tl_perf_attrs){0};
 }
 
@@ -82,6 +86,45 @@ int tl_perf_attrs_add(struct tl_perf_attrs *attrs, const struct tl_perf_attr *at
     return TL_OK;
 }
 
+static int add_guest(struct tl_perf_attrs *attrs, uint64_t id, struct tl_perf_vcpu vcpu)
+{
+    size_t i = 0;
+    while (i < attrs->n_vcpus &&
+           (attrs->vcpus[i].machine != vcpu.machine || attrs->vcpus[i].number != vcpu.number))
+        i++;
+    if (i == MAX_VCPUS || attrs->guests.keys.n >= MAX_IDS)
+        return TL_LIMIT;
+    if (i == attrs->n_vcpus) {
+        if (tl_grow(&attrs->vcpus, &attrs->cap_vcpus, i + 1, sizeof *attrs->vcpus) < 0)
+            return TL_NOMEM;
+        attrs->vcpus[attrs->n_vcpus++] = vcpu;
+    }
+    if (attrs->vcpus[i].tid < 0)
+        attrs->vcpus[i].tid = vcpu.tid;
+    return tl_perf_map_set(&attrs->guests, id, i);
+}
+
+/* Behind the entries, {u64 machine, vcpu} for each, if virtual machines' records were merged in. */
+static int index_guests(struct tl_perf_attrs *attrs, bool swap, struct tl_bytes body, uint64_t n)
+{
+    enum { ENTRY = 32, TID = 24, GUEST = 16 };
+    int rc = TL_OK;
+    if (n > (body.n - 8) / (ENTRY + GUEST))
+        return TL_OK;
+    for (uint64_t i = 0; rc == TL_OK && i < n; i++) {
+        const uint8_t *const entry = body.p + 8 + ENTRY * i;
+        const uint8_t *const guest = body.p + 8 + ENTRY * n + GUEST * i;
+        const uint64_t machine = tl_perf_u64(swap, guest), tid = tl_perf_u64(swap, entry + TID);
+        if (machine == 0 || machine > INT32_MAX)
+            continue;
+        rc = add_guest(attrs, tl_perf_u64(swap, entry),
+                       (struct tl_perf_vcpu){.machine = (int32_t)machine,
+                                             .tid = tid > 0 && tid <= INT32_MAX ? (int32_t)tid : -1,
+                                             .number = (uint32_t)tl_perf_u64(swap, guest + 8)});
+    }
+    return rc;
+}
+
 /* {u64 id, idx, cpu, tid} per event; CPU -1: the event follows a thread. */
 int tl_perf_attrs_index(struct tl_perf_attrs *attrs, bool swap, struct tl_bytes body)
 {
@@ -97,7 +140,26 @@ int tl_perf_attrs_index(struct tl_perf_attrs *attrs, bool swap, struct tl_bytes 
         if (tl_perf_map_set(&attrs->cpus, tl_perf_u64(swap, p), (size_t)cpu) < 0)
             return TL_NOMEM;
     }
-    return TL_OK;
+    return body.n < 8 ? TL_OK : index_guests(attrs, swap, body, n);
+}
+
+const struct tl_perf_vcpu *tl_perf_attrs_guest(const struct tl_perf_attrs *attrs, uint64_t id)
+{
+    const int64_t i = tl_perf_map_get(&attrs->guests, id);
+    return i < 0 ? NULL : &attrs->vcpus[i];
+}
+
+const struct tl_perf_vcpu *tl_perf_attrs_vcpu(const struct tl_perf_attrs *attrs, int32_t pid,
+                                              int32_t tid, const char *name)
+{
+    unsigned number;
+    const bool named = sscanf(name, "CPU %u/KVM", &number) == 1; /* as QEMU calls its threads */
+    for (size_t i = 0; i < attrs->n_vcpus; i++) {
+        const struct tl_perf_vcpu *const v = &attrs->vcpus[i];
+        if (v->machine == pid && (v->tid == tid || (named && v->tid < 0 && v->number == number)))
+            return v;
+    }
+    return NULL;
 }
 
 void tl_perf_attrs_state(struct tl_perf_attrs *attrs, struct tl_state *s)
@@ -107,6 +169,8 @@ void tl_perf_attrs_state(struct tl_perf_attrs *attrs, struct tl_state *s)
     tl_perf_map_state(&attrs->ids, s, attrs->n);
     tl_perf_map_state(&attrs->types, s, attrs->n);
     tl_perf_map_state(&attrs->cpus, s, (size_t)INT32_MAX + 1);
+    tl_state_array(s, &attrs->vcpus, &attrs->n_vcpus, &attrs->cap_vcpus, sizeof *attrs->vcpus);
+    tl_perf_map_state(&attrs->guests, s, attrs->n_vcpus);
     tl_state_bool(s, &attrs->alike);
     tl_state_bool(s, &attrs->aux_samples);
 }

@@ -95,15 +95,25 @@ static inline bool tl_perf_attr_has(const struct tl_perf_attr *attr, enum tl_per
 /* Parse an attribute: its own `size`, at least 64, is its length in `bytes`. Returns TL_BAD. */
 TL_MUST_USE int tl_perf_attr_read(struct tl_perf_attr *attr, bool swap, struct tl_bytes bytes);
 
+/* A virtual processor whose own records were merged into the file. */
+struct tl_perf_vcpu {
+    int32_t machine; /* the machine's process in the host */
+    int32_t tid;     /* the processor's thread in the host; -1: unknown */
+    uint32_t number;
+};
+
 /* All attributes of a file, and their event IDs. */
 struct tl_perf_attrs {
     struct tl_perf_attr *v;
     size_t n, cap;
     struct tl_perf_map ids;
-    struct tl_perf_map types; /* the first attribute of each PMU */
-    struct tl_perf_map cpus;  /* event ID to CPU, from ID_INDEX records */
-    bool alike;               /* all have the same record trailer */
-    bool aux_samples;         /* samples of some of them contain trace */
+    struct tl_perf_map types;  /* the first attribute of each PMU */
+    struct tl_perf_map cpus;   /* event ID to CPU, from ID_INDEX records */
+    struct tl_perf_map guests; /* event ID of a virtual machine to the index in `vcpus` */
+    struct tl_perf_vcpu *vcpus;
+    size_t n_vcpus, cap_vcpus;
+    bool alike;       /* all have the same record trailer */
+    bool aux_samples; /* samples of some of them contain trace */
 };
 
 void tl_perf_attrs_fini(struct tl_perf_attrs *attrs);
@@ -115,6 +125,12 @@ TL_MUST_USE int tl_perf_attrs_add(struct tl_perf_attrs *attrs, const struct tl_p
 /* Process an ID_INDEX record's body: the CPU of each event ID. Returns TL_NOMEM, TL_LIMIT. */
 TL_MUST_USE int tl_perf_attrs_index(struct tl_perf_attrs *attrs, bool swap, struct tl_bytes body);
 void tl_perf_attrs_state(struct tl_perf_attrs *attrs, struct tl_state *state);
+
+/* The virtual processor that this event ID belongs to; NULL: the host's. */
+const struct tl_perf_vcpu *tl_perf_attrs_guest(const struct tl_perf_attrs *attrs, uint64_t id);
+/* The virtual processor that the host's thread runs; NULL: none that is known. */
+const struct tl_perf_vcpu *tl_perf_attrs_vcpu(const struct tl_perf_attrs *attrs, int32_t pid,
+                                              int32_t tid, const char *name);
 
 /* The attribute of this event ID; NULL: unknown ID. */
 const struct tl_perf_attr *tl_perf_attrs_by_id(const struct tl_perf_attrs *attrs, uint64_t id);

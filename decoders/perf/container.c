@@ -418,7 +418,8 @@ static int take_record(struct tl_perf_decode *d, const struct tl_perf_raw *raw)
                                  false);
     if (rc >= 0)
         rc = tl_perf_sideband_add(&d->sideband, &r);
-    return rc < 0 || !d->setup->events ? rc : tl_perf_events_record(d, &r);
+    /* Events are those of the host. */
+    return rc < 0 || !d->setup->events || r.machine ? rc : tl_perf_events_record(d, &r);
 }
 
 /* Because of a limit, later records were already taken as final. */

@@ -113,6 +113,9 @@ struct tl_perf_area_state {
     uint64_t changed;    /* time of the last memory change applied */
     int32_t reported_pid, reported_tid;
     char reported_name[TL_PERF_NAME];
+    /* The same in the virtual machine that the thread runs; tid -1: none, or unknown. */
+    int32_t guest_pid, guest_tid;
+    char guest_name[TL_PERF_NAME];
 };
 
 struct tl_perf_decode {

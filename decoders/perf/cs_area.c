@@ -47,7 +47,7 @@ static int enter(const struct enabling *e, struct tl_perf_stream *s, int32_t pid
                  uint64_t offset)
 {
     struct tl_perf_decode *const d = e->owner;
-    const struct tl_perf_thread *const thread = tl_perf_sideband_thread(&d->sideband, tid, e->time);
+    const struct tl_perf_thread *const thread = tl_perf_sideband_thread(&d->sideband, 0, tid, e->time);
     const char *const name = thread && thread->name[0] ? thread->name : tid == 0 ? "swapper" : "-";
     char note[64];
     int rc = d->setup->threads

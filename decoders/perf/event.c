@@ -346,7 +346,7 @@ static int stream_of(struct tl_perf_decode *d, int32_t which, struct tl_perf_str
 static const char *who(const struct tl_perf_decode *d, char out[static 64], int32_t pid,
                        int32_t tid, uint64_t time)
 {
-    const struct tl_perf_thread *const t = tl_perf_sideband_thread(&d->sideband, tid, time);
+    const struct tl_perf_thread *const t = tl_perf_sideband_thread(&d->sideband, 0, tid, time);
     snprintf(out, 64, "%" PRId32 " %" PRId32 " %s", pid, tid,
              t && t->name[0] ? t->name
              : tid == 0      ? "swapper"

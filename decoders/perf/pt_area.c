@@ -42,6 +42,7 @@ static int begin_area(struct tl_perf_area_state *a)
     tl_perf_info_pt(&d->info, attr, &a->stream->source);
     a->timed = tl_perf_info_is_timed(&d->info, attr);
     a->reported_pid = a->reported_tid = INT32_MIN;
+    a->guest_pid = a->guest_tid = -1;
     int rc = tl_perf_stream_announce(a->stream);
     if (rc == TL_OK)
         rc = tl_perf_stream_decoder(a->stream, &a->decoder);
@@ -70,9 +71,60 @@ struct tl_perf_run tl_perf_pt_run(const struct tl_perf_area_state *a, uint64_t t
         return *run;
     struct tl_perf_run known = {.pid = a->tid, .tid = a->tid};
     const struct tl_perf_thread *const thread =
-        a->tid >= 0 ? tl_perf_sideband_thread(s, a->tid, time) : NULL;
+        a->tid >= 0 ? tl_perf_sideband_thread(s, 0, a->tid, time) : NULL;
     known.pid = thread ? thread->pid : a->tid;
     return known;
+}
+
+/* The context while a process runs: its virtual machine's process goes with it. */
+static struct tl_image_context context_of(const struct tl_perf_area_state *a)
+{
+    return (struct tl_image_context){.context_id = (uint32_t)a->reported_pid,
+                                     .has_context_id = true,
+                                     .vmid = (uint32_t)a->guest_pid,
+                                     .has_vmid = a->guest_tid >= 0};
+}
+
+/* What runs in the virtual machine whose processor this thread is. Returns whether that is new. */
+static bool take_guest(struct tl_perf_area_state *a, const struct tl_perf_run *host,
+                       const char *thread_name, uint64_t time)
+{
+    const struct tl_perf_decode *const d = a->owner;
+    const struct tl_perf_attrs *const attrs = tl_perf_reader_attrs(d->reader);
+    const struct tl_perf_vcpu *const vcpu =
+        host->tid > 0 ? tl_perf_attrs_vcpu(attrs, host->pid, host->tid, thread_name) : NULL;
+    const struct tl_perf_run *const run =
+        vcpu ? tl_perf_sideband_guest(&d->sideband, vcpu, time) : NULL;
+    const struct tl_perf_thread *const thread =
+        run ? tl_perf_sideband_thread(&d->sideband, vcpu->machine, run->tid, time) : NULL;
+    const char *const name = thread ? thread->name : "";
+    const int32_t pid = run ? run->pid : -1, tid = run ? run->tid : -1;
+    if (pid == a->guest_pid && tid == a->guest_tid && strcmp(name, a->guest_name) == 0)
+        return false;
+    a->guest_pid = pid;
+    a->guest_tid = tid;
+    snprintf(a->guest_name, sizeof a->guest_name, "%s", name);
+    return true;
+}
+
+static int notify(struct tl_perf_area_state *a, const struct tl_stream_notice *notice)
+{
+    return a->decoder && a->decoder->ops->notify ? a->decoder->ops->notify(a->decoder, notice)
+                                                 : TL_OK;
+}
+
+/* Say what a virtual machine runs now. */
+static int report_guest(struct tl_perf_area_state *a, struct tl_stream_notice notice)
+{
+    char note[64];
+    snprintf(note, sizeof note, "guest %" PRId32 " %" PRId32 " %s", a->guest_pid, a->guest_tid,
+             a->guest_name[0]    ? a->guest_name
+             : a->guest_tid == 0 ? "swapper"
+                                 : "-");
+    notice.note = note;
+    notice.has_context = true;
+    notice.context = context_of(a);
+    return notify(a, &notice);
 }
 
 int tl_perf_pt_report(struct tl_perf_area_state *a, uint64_t time)
@@ -80,7 +132,7 @@ int tl_perf_pt_report(struct tl_perf_area_state *a, uint64_t time)
     struct tl_perf_decode *const d = a->owner;
     const struct tl_perf_run run = tl_perf_pt_run(a, time);
     const struct tl_perf_thread *const thread =
-        run.tid >= 0 ? tl_perf_sideband_thread(&d->sideband, run.tid, time) : NULL;
+        run.tid >= 0 ? tl_perf_sideband_thread(&d->sideband, 0, run.tid, time) : NULL;
     const uint64_t changed = a->timed ? tl_perf_sideband_changed(&d->sideband, time) : 0;
     const char *const name = thread ? thread->name : "";
     char note[64];
@@ -91,6 +143,7 @@ int tl_perf_pt_report(struct tl_perf_area_state *a, uint64_t time)
     }
     const bool other = run.tid >= 0 && (run.tid != a->reported_tid || run.pid != a->reported_pid ||
                                         strcmp(name, a->reported_name) != 0);
+    const bool guest_is_new = take_guest(a, &run, name, time);
     if (other) {
         if (a->timed && run.time > changed)
             notice.time = tl_clock_ticks(&d->info.clock, run.time);
@@ -103,18 +156,18 @@ int tl_perf_pt_report(struct tl_perf_area_state *a, uint64_t time)
                                 : "-");
         notice.note = note;
         notice.has_context = true;
-        notice.context =
-            (struct tl_image_context){.context_id = (uint32_t)run.pid, .has_context_id = true};
+        notice.context = context_of(a);
     }
-    if (!other && !notice.time)
+    if (!other && !notice.time && !guest_is_new)
         return TL_OK;
     const bool has_thread = other && d->setup->threads && a->cpu >= 0 && a->timed;
-    const int rc =
+    int rc =
         has_thread ? tl_perf_thread_enter(a->stream, run.pid, run.tid, name, notice.offset) : TL_OK;
-    if (rc < 0)
+    if (rc == TL_OK && (other || notice.time))
+        rc = notify(a, &notice);
+    if (rc < 0 || !guest_is_new || a->guest_tid < 0)
         return rc;
-    return a->decoder && a->decoder->ops->notify ? a->decoder->ops->notify(a->decoder, &notice)
-                                                 : TL_OK;
+    return report_guest(a, (struct tl_stream_notice){.offset = notice.offset});
 }
 
 /* ---- decoding -------------------------------------------------------------------------------- */
@@ -148,8 +201,7 @@ static int take_break(struct tl_perf_area_state *a, const struct tl_perf_break *
             return rc;
         if (a->reported_tid >= 0) {
             notice.has_context = true;
-            notice.context = (struct tl_image_context){.context_id = (uint32_t)a->reported_pid,
-                                                       .has_context_id = true};
+            notice.context = context_of(a);
         }
         notice.time = a->changed ? tl_clock_ticks(&a->owner->info.clock, a->changed) : 0;
     }

@@ -97,8 +97,13 @@ static const struct tl_perf_attr *attr_of(const struct tl_perf_raw *raw, bool sw
 static void find_cpu(struct tl_perf_record *out, uint64_t id, const struct tl_perf_attrs *attrs)
 {
     const int64_t cpu = tl_perf_map_get(&attrs->cpus, id);
+    const struct tl_perf_vcpu *const guest = tl_perf_attrs_guest(attrs, id);
     out->has_cpu = cpu >= 0;
     out->cpu = cpu >= 0 ? (uint32_t)cpu : 0;
+    if (guest) {
+        out->machine = guest->machine;
+        out->vcpu = guest->number;
+    }
 }
 
 static void read_trailer(struct tl_perf_record *out, const struct tl_perf_attr *attr, bool swap,
@@ -189,8 +194,6 @@ static int read_body(struct tl_perf_record *out, struct rest *r)
     switch (out->type) {
     case TL_PERF_MMAP:
     case TL_PERF_MMAP2:
-        if (tl_perf_is_guest(out->misc)) /* not the host's memory */
-            return TL_NOTFOUND;
         read_mapping(out, r);
         break;
     case TL_PERF_LOST_SAMPLES:
@@ -248,6 +251,22 @@ static int read_body(struct tl_perf_record *out, struct rest *r)
     return r->bad ? TL_BAD : TL_OK;
 }
 
+/*
+ * Memory of a machine's kernel without records of its own is recorded by the host, under the
+ * process that the machine is.
+ */
+static int find_machine(struct tl_perf_record *out)
+{
+    enum { GUEST_KERNEL = 4 };
+    if (!tl_perf_is_guest(out->misc) || out->machine)
+        return TL_OK;
+    if ((out->misc & TL_PERF_MISC_MODE) != GUEST_KERNEL || out->mapping.pid <= 0)
+        return TL_NOTFOUND;
+    out->machine = out->mapping.pid;
+    out->mapping.pid = TL_PERF_KERNEL_PID;
+    return TL_OK;
+}
+
 int tl_perf_record_read(struct tl_perf_record *out, const struct tl_perf_raw *raw, bool swap,
                         const struct tl_perf_attrs *attrs)
 {
@@ -261,5 +280,5 @@ int tl_perf_record_read(struct tl_perf_record *out, const struct tl_perf_raw *ra
     /* Records synthesised by perf may have no trailer. */
     if (n > 0 && r.n >= n)
         read_trailer(out, attr, swap, raw->body.p + raw->body.n - n, attrs);
-    return TL_OK;
+    return out->type == TL_PERF_MMAP || out->type == TL_PERF_MMAP2 ? find_machine(out) : TL_OK;
 }

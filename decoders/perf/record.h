@@ -41,6 +41,10 @@ struct tl_perf_record {
     uint64_t time; /* ns */
     uint32_t cpu;
     int32_t pid, tid;
+    /* Of a virtual machine: its process in the host, and the number of its processor. All pid and
+     * tid are the machine's own, and pid -1 its kernel. 0: of the host. */
+    int32_t machine;
+    uint32_t vcpu;
     union {
         struct tl_perf_mapping mapping; /* MMAP, MMAP2 */
         struct {
@@ -80,8 +84,8 @@ struct tl_perf_record {
 bool tl_perf_is_guest(uint16_t misc);
 
 /*
- * Parse a record. Returns TL_NOTFOUND: of a kind that is not used here; TL_BAD: too short for its
- * contents.
+ * Parse a record. Returns TL_NOTFOUND: of a kind that is not used here, or memory of a virtual
+ * machine that is not known; TL_BAD: too short for its contents.
  */
 TL_MUST_USE int tl_perf_record_read(struct tl_perf_record *out, const struct tl_perf_raw *raw,
                                     bool swap, const struct tl_perf_attrs *attrs);

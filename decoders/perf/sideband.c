@@ -56,7 +56,19 @@ static uint64_t first_after(const struct tl_perf_times *times, uint64_t time)
 
 /* ---- who runs -------------------------------------------------------------------------------- */
 
-static int add_run(struct tl_perf_sideband *s, uint32_t cpu, struct tl_perf_run run)
+/* A processor's number, of a virtual machine or (0) the host. */
+static uint64_t processor(int32_t machine, uint32_t cpu)
+{
+    return (uint64_t)(uint32_t)machine << 32 | cpu;
+}
+
+/* A thread's number, likewise. */
+static uint64_t thread_of(int32_t machine, int32_t tid)
+{
+    return (uint64_t)(uint32_t)machine << 32 | (uint32_t)tid;
+}
+
+static int add_run(struct tl_perf_sideband *s, uint64_t cpu, struct tl_perf_run run)
 {
     int64_t i = tl_perf_map_get(&s->by_cpu, cpu);
     if (i < 0) {
@@ -81,7 +93,7 @@ static int add_run(struct tl_perf_sideband *s, uint32_t cpu, struct tl_perf_run 
 }
 
 /* A CPU's runs; `*begun`: number that began at or before `time`. NULL: unknown CPU. */
-static const struct tl_perf_runs *runs_of(const struct tl_perf_sideband *s, uint32_t cpu,
+static const struct tl_perf_runs *runs_of(const struct tl_perf_sideband *s, uint64_t cpu,
                                           uint64_t time, size_t *begun)
 {
     const int64_t i = tl_perf_map_get(&s->by_cpu, cpu);
@@ -90,12 +102,24 @@ static const struct tl_perf_runs *runs_of(const struct tl_perf_sideband *s, uint
     return r;
 }
 
-const struct tl_perf_run *tl_perf_sideband_run(const struct tl_perf_sideband *s, uint32_t cpu,
-                                               uint64_t time)
+static const struct tl_perf_run *run_at(const struct tl_perf_sideband *s, uint64_t cpu,
+                                        uint64_t time)
 {
     size_t begun;
     const struct tl_perf_runs *const r = runs_of(s, cpu, time, &begun);
     return begun > 0 ? &r->v[begun - 1] : NULL;
+}
+
+const struct tl_perf_run *tl_perf_sideband_run(const struct tl_perf_sideband *s, uint32_t cpu,
+                                               uint64_t time)
+{
+    return run_at(s, cpu, time);
+}
+
+const struct tl_perf_run *tl_perf_sideband_guest(const struct tl_perf_sideband *s,
+                                                 const struct tl_perf_vcpu *vcpu, uint64_t time)
+{
+    return run_at(s, processor(vcpu->machine, vcpu->number), time);
 }
 
 uint64_t tl_perf_sideband_next(const struct tl_perf_sideband *s, int32_t cpu, uint64_t time)
@@ -111,10 +135,10 @@ uint64_t tl_perf_sideband_next(const struct tl_perf_sideband *s, int32_t cpu, ui
 
 /* ---- threads --------------------------------------------------------------------------------- */
 
-static struct tl_perf_thread *find_thread(const struct tl_perf_sideband *s, int32_t tid,
-                                          uint64_t time)
+static struct tl_perf_thread *find_thread(const struct tl_perf_sideband *s, int32_t machine,
+                                          int32_t tid, uint64_t time)
 {
-    int64_t i = tl_perf_map_get(&s->by_tid, (uint32_t)tid);
+    int64_t i = tl_perf_map_get(&s->by_tid, thread_of(machine, tid));
     if (i < 0)
         return NULL;
     /* If `time` is before everything known, use the earliest entry. */
@@ -126,18 +150,18 @@ static struct tl_perf_thread *find_thread(const struct tl_perf_sideband *s, int3
     return &s->threads[i];
 }
 
-const struct tl_perf_thread *tl_perf_sideband_thread(const struct tl_perf_sideband *s, int32_t tid,
-                                                     uint64_t time)
+const struct tl_perf_thread *tl_perf_sideband_thread(const struct tl_perf_sideband *s,
+                                                     int32_t machine, int32_t tid, uint64_t time)
 {
-    return find_thread(s, tid, time);
+    return find_thread(s, machine, tid, time);
 }
 
 /* Without a name, keep the previous one, or use the parent's. */
 static int add_thread(struct tl_perf_sideband *s, const struct tl_perf_waiting *w)
 {
-    const struct tl_perf_thread *const old = find_thread(s, w->tid, w->time);
+    const struct tl_perf_thread *const old = find_thread(s, w->machine, w->tid, w->time);
     const struct tl_perf_thread *const from =
-        old && old->pid == w->pid ? old : find_thread(s, w->parent, w->time);
+        old && old->pid == w->pid ? old : find_thread(s, w->machine, w->parent, w->time);
     struct tl_perf_thread t = {.time = w->time, .pid = w->pid, .before = -1};
     memcpy(t.name, w->name[0] || !from ? w->name : from->name, sizeof t.name);
     if (old && old->pid == t.pid && strcmp(old->name, t.name) == 0)
@@ -145,17 +169,17 @@ static int add_thread(struct tl_perf_sideband *s, const struct tl_perf_waiting *
     if (s->n_threads >= INT32_MAX || add_time(&s->named, w->time) < 0 ||
         tl_grow(&s->threads, &s->cap_threads, s->n_threads + 1, sizeof *s->threads) < 0)
         return TL_NOMEM;
-    const int64_t last = tl_perf_map_get(&s->by_tid, (uint32_t)w->tid);
+    const int64_t last = tl_perf_map_get(&s->by_tid, thread_of(w->machine, w->tid));
     const int32_t index = (int32_t)s->n_threads++;
     s->threads[index] = t;
     if (last >= 0 && t.time < s->threads[last].time) { /* earlier than all known entries */
-        struct tl_perf_thread *const first = find_thread(s, w->tid, 0);
+        struct tl_perf_thread *const first = find_thread(s, w->machine, w->tid, 0);
         s->threads[index].before = first->before;
         first->before = index;
         return TL_OK;
     }
     s->threads[index].before = (int32_t)last;
-    return tl_perf_map_set(&s->by_tid, (uint32_t)w->tid, (size_t)index);
+    return tl_perf_map_set(&s->by_tid, thread_of(w->machine, w->tid), (size_t)index);
 }
 
 /* ---- memory ---------------------------------------------------------------------------------- */
@@ -177,10 +201,14 @@ static int apply(struct tl_perf_sideband *s, const struct tl_perf_waiting *w)
     if (w->kind == THREAD)
         return add_thread(s, w);
     struct tl_perf_run run = {w->time, w->pid, w->tid};
-    const struct tl_perf_thread *const t =
-        run.pid < 0 ? find_thread(s, run.tid, run.time) : NULL; /* the thread is exiting */
+    const struct tl_perf_thread *const t = run.pid < 0
+                                               ? find_thread(s, w->machine, run.tid, run.time)
+                                               : NULL; /* the thread is exiting */
     run.pid = t ? t->pid : run.pid < 0 ? run.tid : run.pid;
-    return add_run(s, w->cpu, run);
+    /* Which CPU the virtual one is on is known only by the host's records: look at all. */
+    if (w->machine && add_time(&s->named, w->time) < 0)
+        return TL_NOMEM;
+    return add_run(s, processor(w->machine, w->cpu), run);
 }
 
 static bool is_before(const struct tl_perf_waiting *a, const struct tl_perf_waiting *b)
@@ -292,22 +320,30 @@ int tl_perf_sideband_end(struct tl_perf_sideband *s)
 static int add_switch(struct tl_perf_sideband *s, const struct tl_perf_record *r)
 {
     const bool out = r->misc & TL_PERF_MISC_OUT;
-    struct tl_perf_waiting w = {
-        .kind = RUN, .time = r->time, .cpu = r->cpu, .pid = r->pid, .tid = r->tid};
+    struct tl_perf_waiting w = {.kind = RUN,
+                                .time = r->time,
+                                .cpu = r->machine ? r->vcpu : r->cpu,
+                                .machine = r->machine,
+                                .pid = r->pid,
+                                .tid = r->tid};
     if (out && r->type == TL_PERF_SWITCH_CPU_WIDE) {
         w.pid = r->who.pid;
         w.tid = r->who.tid;
     } else if (out || !r->has_tid) {
         return TL_OK; /* the next thread has a record of its own */
     }
-    return r->has_cpu && w.tid >= 0 ? wait_for(s, w) : TL_OK;
+    return (r->has_cpu || r->machine) && w.tid >= 0 ? wait_for(s, w) : TL_OK;
 }
 
-static int report_thread(struct tl_perf_sideband *s, int32_t pid, int32_t tid, int32_t parent,
-                         const char *name, uint64_t time)
+static int report_thread(struct tl_perf_sideband *s, const struct tl_perf_record *r, int32_t pid,
+                         int32_t tid, int32_t parent, const char *name)
 {
-    struct tl_perf_waiting w = {
-        .kind = THREAD, .time = time, .pid = pid, .tid = tid, .parent = parent};
+    struct tl_perf_waiting w = {.kind = THREAD,
+                                .time = r->time,
+                                .machine = r->machine,
+                                .pid = pid,
+                                .tid = tid,
+                                .parent = parent};
     snprintf(w.name, sizeof w.name, "%s", name);
     for (char *p = w.name; *p; p++) /* names become part of lines of text */
         *p = iscntrl((unsigned char)*p) ? '?' : *p;
@@ -327,18 +363,18 @@ int tl_perf_sideband_add(struct tl_perf_sideband *s, const struct tl_perf_record
     case TL_PERF_ITRACE_START: {
         const struct tl_perf_waiting w = {
             .kind = RUN, .time = r->time, .cpu = r->cpu, .pid = r->who.pid, .tid = r->who.tid};
-        rc = report_thread(s, r->who.pid, r->who.tid, r->who.pid, "", r->time);
+        rc = report_thread(s, r, r->who.pid, r->who.tid, r->who.pid, "");
         return rc < 0 || !r->has_cpu || w.tid < 0 ? rc : wait_for(s, w);
     }
     case TL_PERF_COMM:
-        rc = report_thread(s, r->comm.pid, r->comm.tid, r->comm.pid, r->comm.name, r->time);
+        rc = report_thread(s, r, r->comm.pid, r->comm.tid, r->comm.pid, r->comm.name);
         return rc < 0 || !(r->misc & TL_PERF_MISC_EXEC) ? rc : wait_for(s, change);
     case TL_PERF_FORK:
-        rc = report_thread(s, r->task.pid, r->task.tid, r->task.ptid, "", r->time);
+        rc = report_thread(s, r, r->task.pid, r->task.tid, r->task.ptid, "");
         return rc < 0 || r->task.pid == r->task.ppid ? rc : wait_for(s, change);
     case TL_PERF_MMAP:
     case TL_PERF_MMAP2:
-        rc = report_thread(s, r->mapping.pid, r->mapping.tid, r->mapping.pid, "", r->time);
+        rc = report_thread(s, r, r->mapping.pid, r->mapping.tid, r->mapping.pid, "");
         return rc < 0 ? rc : wait_for(s, change);
     case TL_PERF_TEXT_POKE:
     case TL_PERF_KSYMBOL:
@@ -387,6 +423,7 @@ static void waiting_state(struct tl_perf_waiting *w, struct tl_state *s)
     tl_state_u64(s, &w->number);
     tl_state_u8(s, &w->kind, CHANGE);
     tl_state_u32(s, &w->cpu);
+    tl_state_i32(s, &w->machine);
     tl_state_i32(s, &w->pid);
     tl_state_i32(s, &w->tid);
     tl_state_i32(s, &w->parent);

@@ -45,7 +45,8 @@ struct tl_perf_times {
 struct tl_perf_waiting {
     uint64_t time, number; /* time; arrival order */
     uint8_t kind;
-    uint32_t cpu;
+    uint32_t cpu;    /* of a virtual machine: its own */
+    int32_t machine; /* 0: the host */
     int32_t pid, tid, parent;
     char name[TL_PERF_NAME];
 };
@@ -94,9 +95,12 @@ TL_MUST_USE int tl_perf_sideband_end(struct tl_perf_sideband *s);
 /* The last run on this CPU that began at or before `time`; NULL: unknown. */
 const struct tl_perf_run *tl_perf_sideband_run(const struct tl_perf_sideband *s, uint32_t cpu,
                                                uint64_t time);
-/* The thread's state at `time`; NULL: unknown. */
-const struct tl_perf_thread *tl_perf_sideband_thread(const struct tl_perf_sideband *s, int32_t tid,
-                                                     uint64_t time);
+/* The same for a virtual processor, with the machine's own numbers. */
+const struct tl_perf_run *tl_perf_sideband_guest(const struct tl_perf_sideband *s,
+                                                 const struct tl_perf_vcpu *vcpu, uint64_t time);
+/* The thread's state at `time`, of a virtual machine or (0) the host; NULL: unknown. */
+const struct tl_perf_thread *tl_perf_sideband_thread(const struct tl_perf_sideband *s,
+                                                     int32_t machine, int32_t tid, uint64_t time);
 /* Time of the next change of this CPU (-1: none), of memory or of a thread after `time`;
  * UINT64_MAX: none known. */
 uint64_t tl_perf_sideband_next(const struct tl_perf_sideband *s, int32_t cpu, uint64_t time);

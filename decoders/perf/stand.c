@@ -219,6 +219,9 @@ static void order_state(struct tl_perf_area_state *a, struct tl_state *s)
     tl_state_i32(s, &a->reported_pid);
     tl_state_i32(s, &a->reported_tid);
     text_state(a->reported_name, sizeof a->reported_name, s);
+    tl_state_i32(s, &a->guest_pid);
+    tl_state_i32(s, &a->guest_tid);
+    text_state(a->guest_name, sizeof a->guest_name, s);
 }
 
 static void decoder_state(struct tl_perf_area_state *a, struct tl_state *s)

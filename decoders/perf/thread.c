@@ -52,7 +52,7 @@ static bool needs_context(const struct tl_perf_stream *cpu, const struct tl_perf
                           int32_t pid)
 {
     const uint64_t process = (uint32_t)pid; /* a guest's context has it in the VMID */
-    const uint64_t current = cpu->context_flags & TL_ITEM_HAS_PC ? cpu->context : cpu->vmid;
+    const uint64_t current = cpu->context_flags & TL_ITEM_HAS_VALUE ? cpu->vmid : cpu->context;
     return cpu->context_flags && (pid < 0 || process == current) &&
            (cpu->context_flags != thread->context_flags || cpu->context != thread->context ||
             cpu->vmid != thread->vmid);

@@ -289,10 +289,15 @@ static void on_branch(struct tl_pt_flow *f, const struct tl_pt_event *event, uin
 
 void tl_pt_flow_host(struct tl_pt_flow *f, const struct tl_image_context *host, uint64_t offset)
 {
-    const struct tl_image_context guest = {.vmid = host->context_id, .has_vmid = true};
+    const struct tl_image_context guest = {.vmid = host->context_id,
+                                           .has_vmid = true,
+                                           .context_id = host->vmid,
+                                           .has_context_id = host->has_vmid};
+    const struct tl_image_context own = {.context_id = host->context_id,
+                                         .has_context_id = host->has_context_id};
     f->host = *host;
     tl_walker_hide(&f->walker, f->is_guest);
-    tl_walker_context(&f->walker, f->is_guest ? &guest : host, offset);
+    tl_walker_context(&f->walker, f->is_guest ? &guest : &own, offset);
 }
 
 static void set_guest(struct tl_pt_flow *f, bool is_guest, uint64_t offset)

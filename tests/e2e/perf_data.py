@@ -75,6 +75,35 @@ def second_thread(lab):
         check(executed == sorted([caller, 'helper']), executed)
 
 
+@test
+def perf_guests(lab):
+    """A traced machine is a virtual one: its processes and its kernel run in it as they ran on real processors."""
+    lab.start()
+    for name in 'pt-three-processes-two-cpus', 'pt-kernel':
+        path, truth = capture(name)
+        with open(path, 'rb') as f:
+            raw = perffile.as_guest(f.read(), 834)
+        guest, mount = lab.path(name + '.data'), lab.path('mount')
+        with open(guest, 'wb') as f:
+            f.write(raw)
+        if not os.path.exists(mount):
+            shutil.copytree(os.path.join(DATA, 'perf', 'symfs'), os.path.join(mount, '834'))
+            os.mkdir(os.path.join(mount, '834', 'proc'))
+            with open(os.path.join(mount, '834', 'proc', 'version'), 'w') as f:
+                f.write('Linux version 6.1.0 (builder)\n')
+        lab.run('push', '--trace', name, '--guestmount', mount, guest)
+        stored = agrees(lab, name, truth)
+        text = '\n'.join(stored['pt.0'])
+        check('C 834 342\nA switch 834 835 qemu\nA guest 2100 2100 ' in text, text[:300])
+        # Without its files it is a gap under the machine's name, and nothing of this machine's is taken for it.
+        plain = lab.run('decode', '--format', 'perf', '--text', '--symfs', os.path.join(DATA, 'perf', 'symfs'), guest,
+                        status=None)
+        check(b'\nI ' not in plain.out and b'C 834 342' in plain.out, plain)
+        check(b'give --guestmount' in plain.err, plain)
+    setup = lab.run('setup', guest).text()
+    check('[vmid 0x342]\nname=guest 834 qemu\n' in setup, setup[-300:])
+
+
 def small_elf(path, names):
     """The program of tests/fuzz/corpus/perf/two-threads.data, its three functions with these names."""
     code = bytearray(0x108)

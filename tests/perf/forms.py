@@ -71,9 +71,9 @@ def versions(checks, name, raw, expected, places):
     half = len(whole) // 2
     checks.run(name + " with records that are not known", expected, args,
                as_file(raw, whole[:half] + strange + whole[half:]))
-    guests = [[k, m, b + struct.pack("<QQ", 77, 1) * struct.unpack_from("<Q", b)[0], t] if k == 69 else [k, m, b, t]
+    guests = [[k, m, b + struct.pack("<QQ", 0, 1) * struct.unpack_from("<Q", b)[0], t] if k == 69 else [k, m, b, t]
               for k, m, b, t in whole]
-    checks.run(name + " whose ID_INDEX tells machines", expected, args, as_file(raw, guests))
+    checks.run(name + " whose ID_INDEX tells of machines that all are the host", expected, args, as_file(raw, guests))
     sample_type = struct.unpack_from("<Q", perffile.File(raw).attrs[0][0], 24)[0]
     trailer = struct.calcsize("<" + perffile.trailer_fields(sample_type))
     tail = [[k, m, b[:-trailer] + bytes(trailer), t] for k, m, b, t in whole if k in (1, 3, 10)]

@@ -616,3 +616,65 @@ def with_second_core(raw, wanted, cpu, other, sinks, with_cpus=True):
             body = body[:-8]
         out.append([kind, misc, body, trace])
     return piped[:16] + b"".join(record("<", kind, body, misc) + trace for kind, misc, body, trace in out)
+
+
+def with_pips(trace):
+    """Trace of Intel PT in which each PSB+ ends by saying that a virtual machine runs (PIP, NR)."""
+    psb, end, pip, out = bytes.fromhex("0282" * 8), b"\x02\x23", bytes.fromhex("0243012000000000"), bytearray()
+    while True:
+        at = trace.find(psb)
+        stop = trace.find(end, at + len(psb)) if at >= 0 else -1
+        if stop < 0:
+            return bytes(out) + trace
+        out += trace[:stop] + pip + end
+        trace = trace[stop + len(end):]
+
+
+def with_name(body, at, begin, other):
+    """A mapping whose name begins otherwise, if it begins so."""
+    if not body[at:].startswith(begin):
+        return body
+    end = body.index(b"\0", at)
+    name = other + body[at + len(begin):end] + b"\0"
+    return body[:at] + name + bytes(-len(name) % 8) + body[at + (end - at) // 8 * 8 + 8:]
+
+
+def as_guest(raw, machine):
+    """As a pipe of the host on which the traced machine is a virtual one, its records merged in as `perf inject
+    --guest-data` does. The machine is process `machine`, and its processors are the threads after it."""
+    file, out, done, moved = File(raw), [b"PERFILE2" + struct.pack("<Q", 16)], set(), {}
+    more = 1000  # a virtual machine's event IDs are larger by this
+    ids = [struct.unpack("<%dQ" % (len(raw_ids) // 8), raw_ids) for _, raw_ids in file.attrs]
+    for attr, raw_ids in file.attrs:
+        out.append(record("<", PIPE_TYPES["ATTR"], attr + raw_ids))
+    out.append(record("<", PIPE_TYPES["ATTR"], file.attrs[1][0] + struct.pack("<%dQ" % len(ids[1]), *(i + more for i in ids[1]))))
+    index = [(i, n, n, 2 ** 64 - 1, 0, 0) for n, i in enumerate(ids[1])]
+    index += [(i + more, n, 2 ** 64 - 1, machine + 1 + n, machine, n) for n, i in enumerate(ids[1])]
+    out.append(record("<", 69, struct.pack("<Q", len(index)) + b"".join(struct.pack("<4Q", *i[:4]) for i in index) +
+                      b"".join(struct.pack("<2Q", *i[4:]) for i in index)))
+    for kind, misc, body, trace in file.records():
+        if kind == 71:
+            size, offset, reference, idx = struct.unpack_from("<QQQI", body)
+            trace = with_pips(trace)
+            trace += bytes(-len(trace) % 8)
+            body = struct.pack("<QQQ", len(trace), moved.get(idx, 0), reference) + body[24:]
+            moved[idx] = moved.get(idx, 0) + len(trace)
+        elif kind in (1, 3, 4, 7, 10, 12, 14, 15):
+            who, (time, cpu, _, event) = body[-40:-32], struct.unpack("<QIIQ", body[-24:])
+            event = event or ids[1][0]
+            if cpu not in done:
+                done.add(cpu)
+                tail = struct.pack("<iiQIIQ", machine, machine + 1 + cpu, 1, cpu, 0, event)
+                out.append(record("<", 3, struct.pack("<ii8s", machine, machine, b"qemu") + tail))
+                out.append(record("<", 12, struct.pack("<ii", machine, machine + 1 + cpu) + tail))
+            if kind == 12:  # is not merged: the thread is known by the next switch to it
+                kind, misc, body = 14, 0, body[:8] + body[-32:]
+                body = body[8:]
+            if kind in (1, 10):
+                misc = misc & ~7 | (4 if misc & 7 == 1 else 5)
+                body = with_name(body, 32 if kind == 1 else 64, b"[kernel.", b"[guest.kernel.")
+            body = body[:-8] + struct.pack("<Q", event + more)
+        elif kind == 69 or kind == 11:
+            continue
+        out.append(record("<", kind, body, misc) + trace)
+    return b"".join(out)

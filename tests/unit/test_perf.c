@@ -399,10 +399,10 @@ static void names_of_threads(void **state)
     fork.task.tid = 8;
     assert_int_equal(tl_perf_sideband_add(&s, &fork), TL_OK);
     assert_int_equal(tl_perf_sideband_end(&s), TL_OK);
-    assert_string_equal(tl_perf_sideband_thread(&s, 7, 29)->name, "shell");
-    assert_string_equal(tl_perf_sideband_thread(&s, 7, 30)->name, "program");
-    assert_string_equal(tl_perf_sideband_thread(&s, 8, 50)->name, "program");
-    assert_int_equal(tl_perf_sideband_thread(&s, 8, 50)->pid, 7);
+    assert_string_equal(tl_perf_sideband_thread(&s, 0, 7, 29)->name, "shell");
+    assert_string_equal(tl_perf_sideband_thread(&s, 0, 7, 30)->name, "program");
+    assert_string_equal(tl_perf_sideband_thread(&s, 0, 8, 50)->name, "program");
+    assert_int_equal(tl_perf_sideband_thread(&s, 0, 8, 50)->pid, 7);
     assert_int_equal(tl_perf_sideband_changed(&s, 29), 0);
     assert_int_equal(tl_perf_sideband_changed(&s, 35), 30);
     tl_perf_sideband_fini(&s);
@@ -564,6 +564,41 @@ static void maps_of_guests(void **state)
     assert_string_equal(r.mapping.name, "kernel");
     for (raw.misc = 4; raw.misc <= 5; raw.misc++)
         assert_int_equal(tl_perf_record_read(&r, &raw, false, &none), TL_NOTFOUND);
+    /* Of a machine's kernel, the process tells which machine it is. */
+    body[0] = 77;
+    raw.misc = 4;
+    assert_int_equal(tl_perf_record_read(&r, &raw, false, &none), TL_OK);
+    assert_int_equal(r.machine, 77);
+    assert_int_equal(r.mapping.pid, TL_PERF_KERNEL_PID);
+}
+
+/* Event IDs tell which virtual processor a record is of, and which thread of the host that is. */
+static void virtual_processors(void **state)
+{
+    (void)state;
+    struct tl_perf_attrs attrs = {0};
+    uint8_t body[8 + 2 * 48] = {2};
+    const uint64_t words[] = {11, 0, 3, UINT64_MAX, 12, 1, UINT64_MAX, 835, 0, 0, 834, 5};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        tl_put_le64(body + 8 + 8 * i, words[i]);
+    assert_int_equal(tl_perf_attrs_index(&attrs, false, (struct tl_bytes){body, sizeof body}),
+                     TL_OK);
+    assert_null(tl_perf_attrs_guest(&attrs, 11));
+    assert_int_equal(tl_perf_attrs_guest(&attrs, 12)->machine, 834);
+    assert_int_equal(tl_perf_attrs_guest(&attrs, 12)->number, 5);
+    assert_ptr_equal(tl_perf_attrs_vcpu(&attrs, 834, 835, ""), attrs.vcpus);
+    assert_null(tl_perf_attrs_vcpu(&attrs, 834, 836, "CPU 5/KVM"));
+    assert_null(tl_perf_attrs_vcpu(&attrs, 833, 835, ""));
+    attrs.vcpus[0].tid = -1; /* then by its name */
+    assert_ptr_equal(tl_perf_attrs_vcpu(&attrs, 834, 836, "CPU 5/KVM"), attrs.vcpus);
+    assert_null(tl_perf_attrs_vcpu(&attrs, 834, 836, "CPU 4/KVM"));
+    tl_perf_attrs_fini(&attrs);
+    /* Cut anywhere. */
+    for (size_t n = 0; n < sizeof body; n++) {
+        assert_int_equal(tl_perf_attrs_index(&attrs, false, (struct tl_bytes){body, n}), TL_OK);
+        assert_null(tl_perf_attrs_guest(&attrs, 12));
+    }
+    tl_perf_attrs_fini(&attrs);
 }
 
 int main(void)
@@ -583,6 +618,7 @@ int main(void)
         cmocka_unit_test(clock_records),
         cmocka_unit_test(clocks_of_trace_units),
         cmocka_unit_test(maps_of_guests),
+        cmocka_unit_test(virtual_processors),
         cmocka_unit_test(code_made_at_run_time),
         cmocka_unit_test(code_in_no_file),
         cmocka_unit_test(bad_record_between),
