@@ -84,6 +84,13 @@ export class Lab {
     return "finished";
   }
 
+  /** Push a simulated Cortex-M whose DWT reports interrupts and accesses. Returns the name of the trace. */
+  async cortex() {
+    await this.run("tracelake-rig", this.rig("cortex-m", "cortex", ["--rate", "2000000", "--bytes", "200000", "--seed", "3"]));
+    await this.sealed("cortex");
+    return "cortex";
+  }
+
   /** Call `body` with the name of a trace that grows until it returns. */
   async whileLive(body) {
     const rig = this.spawn("tracelake-rig", this.rig("etm", "live", ["--rate", "200000", "--seed", "8"]));

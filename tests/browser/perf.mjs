@@ -85,7 +85,7 @@ export async function perfChecks(suite, { server, bare, symfs }) {
     const box = await page.locator(".plot").boundingBox();
     const at = await group.boundingBox();
     await page.mouse.move(box.x + box.width / 2, at.y + at.height / 2);
-    await page.waitForFunction(() => /events, 2 lanes/.test(document.querySelector("#status").textContent) && /message/.test(document.querySelector("#status").textContent));
+    await page.waitForFunction(() => /events, 2 lanes/.test(document.querySelector("#status").textContent) && /[1-9] events?\b/.test(document.querySelector("#status").textContent));
     await inBothThemes(page, "perf-folded");
   });
 }

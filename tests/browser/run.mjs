@@ -29,6 +29,7 @@ import { budgetChecks, pageChecks } from "./page.mjs";
 import { serverChecks } from "./server.mjs";
 import { slowChecks } from "./slow.mjs";
 import { sourceChecks } from "./source.mjs";
+import { interruptChecks, spreadChecks, sqlChecks } from "./timing.mjs";
 import { togetherChecks } from "./together.mjs";
 
 /** What is checked on the mock server and on a lab, in parts of about the same length that can run side by side. */
@@ -55,6 +56,9 @@ const LAB = {
     await findChecks(suite, on);
     await callChecks(suite, on);
     await compareChecks(suite, on);
+    await interruptChecks(suite, { ...on, cortex: await lab.cortex() });
+    await spreadChecks(suite, on);
+    await sqlChecks(suite, on);
     const osd = await lab.osd();
     await osdChecks(suite, { ...on, trace: osd });
     await sourceChecks(suite, { ...on, bare: osd });

@@ -39,6 +39,7 @@ export class App {
   panel: Panel = "overview";
   kinds = ""; // kinds of events that are listed, "" for the default
   comparedWith = ""; // "TRACE/STREAM"
+  sql = ""; // the question in the panel
   readonly subs = new Set<Sub>(); // what is shown below lanes
   beside: readonly Beside[] = []; // traces shown next to this one
   noteWished = 0; // number of requests to write a note
@@ -134,7 +135,7 @@ export class App {
       to: bare ? undefined : text(s.view.to, step), lane: s.lane !== s.first ? s.stream?.name : undefined,
       at: s.cursor === undefined ? undefined : text(s.cursor),
       select: s.selection && [text(s.selection[0]), text(s.selection[1])], find: s.found?.text ?? "", panel: this.panel,
-      arrangement: s.arrangement, kinds: this.kinds, alone: this.swatches.highlight, with: this.comparedWith,
+      arrangement: s.arrangement, kinds: this.kinds, alone: this.swatches.highlight, with: this.comparedWith, sql: this.sql,
       open: s.folds, full: s.trace.streams.filter((_, i) => s.full.has(i)).map((x) => x.name),
       show: [...this.subs], beside: this.beside,
       follow: this.following,
@@ -195,6 +196,7 @@ export class App {
     this.kinds = place.kinds;
     if (place.alone !== this.swatches.highlight) this.swatches.setHighlight(place.alone);
     this.comparedWith = place.with;
+    this.sql = place.sql;
     this.beside = place.beside;
     this.subs.clear();
     for (const sub of place.show) this.subs.add(sub);

@@ -6,7 +6,7 @@ import { absolute, type Ref } from "./epoch.ts";
 import { bytes, duration, exactTime, grouped, short } from "./format.ts";
 import { contextName } from "./lanedata.ts";
 import { filesAt } from "./missing.ts";
-import { isSoftware, privilegeName, timeIsNs, unitName, type Stream } from "./model.ts";
+import { isEvents, isSoftware, privilegeName, timeIsNs, unitName, type Stream } from "./model.ts";
 import { EVENT, FLAG, FLAG_LOST, isOff, runs } from "./tile.ts";
 import { breakText } from "./timeline/gaps.ts";
 import type { Hover } from "./timeline/timeline.ts";
@@ -102,15 +102,17 @@ export function describe(session: Session, hover: Hover): Description {
   const within = c.breaks.find((k) => (timed ? k.from <= hover.at && hover.at < k.to
     : k.position === Math.floor(hover.at) && hover.width === 1));
   if (within) out.lost = breakText(within, timeIsNs(session.trace));
-  out.events = names(EVENT_NAMES, c.events[b]!);
-  if (c.eventCount[b]! > 1) out.events += ` (${grouped(c.eventCount[b]!)})`;
   const software = hover.group ? allSoftware(session, hover.group) : isSoftware(stream.protocol);
+  const what = isEvents(stream.protocol) ? "event" : "message";
+  // Each of perf's events is a note to the decoder.
+  out.events = names(EVENT_NAMES, c.events[b]! & ~(what === "event" ? EVENT.note : 0));
+  if (c.eventCount[b]! > 1 && out.events !== "") out.events += ` (${grouped(c.eventCount[b]!)})`;
   if (within && timed) {
     out.what = isOff(within.flags) ? "not traced" : "trace lost";
     return out;
   }
   if (software ? c.insns[b]! === 0 : !runs(c, b)) {
-    out.what = software ? "no message" : out.lost === "" || isOff(c.flags[b]!) ? "not traced" : "trace lost";
+    out.what = software ? `no ${what}` : out.lost === "" || isOff(c.flags[b]!) ? "not traced" : "trace lost";
     return out;
   }
   out.mode = mode(stream.protocol, c.privilege, b);
@@ -118,7 +120,7 @@ export function describe(session: Session, hover: Hover): Description {
     ? session.insns(hover.lane)?.get(Math.floor(hover.at)) : undefined;
   if (c.fn[b]! > 0) out.what = session.nameOf(c.fn[b]! - 1);
   else if (software && !hover.group && said(session, hover) !== "") out.what = said(session, hover);
-  else if (software) out.what = c.insns[b]! > 1 ? `${grouped(c.insns[b]!)} messages` : "1 message";
+  else if (software) out.what = `${grouped(c.insns[b]!)} ${what}${c.insns[b]! > 1 ? "s" : ""}`;
   else if (c.page[b]! > 0) out.what = `page 0x${(c.page[b]! * 4096).toString(16)}`;
   else out.what = "unnamed code";
   const state = hover.group ? undefined : session.states.get(stream.name, session.view)?.runs.find((r) => r.from <= hover.at && hover.at < r.to);

@@ -42,7 +42,7 @@ export class LaneData<T> {
   });
 
   constructor(
-    private readonly trace: Ref, private readonly kind: string, private readonly arguments_: string,
+    private readonly trace: Ref, private readonly kind: string, private readonly arguments_: () => string,
     private readonly read: Reader<T>, private readonly changed: () => void,
     /** Minimum units on each side: what begins there may extend into the view. */
     private readonly reach = 0,
@@ -110,7 +110,7 @@ export class LaneData<T> {
       this.held.set(stream, { view, from: view.from - pad, to, revision, data });
     };
     try {
-      const told = await api.ofStreams(this.trace, this.kind, streams, view.axis, from, to, this.arguments_, api.limited(controller.signal));
+      const told = await api.ofStreams(this.trace, this.kind, streams, view.axis, from, to, this.arguments_(), api.limited(controller.signal));
       for (const stream of streams) {
         const one = told[stream];
         keep(stream, one === undefined ? undefined : this.read(one, epoch));
@@ -156,14 +156,28 @@ function valueText(e: Json): string {
   return size > 0 ? `${text(e.value)} (${bytes(size)})` : text(e.value);
 }
 
-/** `epoch` is that of times, on either axis. */
+/** What a DWT reports, in the words of the page: "write ticks = 0x1, SysTick_Handler". */
+export function hardwareText(told: string): string {
+  const sample = /^pc ([0-9a-f]+)(?: <(.+)>)?$/.exec(told);
+  if (sample) return `at ${sample[2] ?? `0x${sample[1]!.replace(/^0+(?=.)/, "")}`}`;
+  const data = /^data (\w+) \d+ (\S+) (\S+) (\S+) (.*?)(?: <(.+)>)?$/.exec(told);
+  if (!data) return told;
+  const [, access, , value, pc, name, fn] = data as unknown as string[];
+  const known = name!.includes(" = ") || value === "-" ? name! : `${name} = 0x${value!.replace(/^0+(?=.)/, "")}`;
+  const place = fn ?? (/^0*-?$/.test(pc!) ? "" : `0x${pc!.replace(/^0+/, "")}`);
+  return `${access} ${known}${place && `, ${place}`}`;
+}
+
+/** `epoch` is that of times, on either axis. Text is only what a program wrote as such. */
 export function readLog(told: unknown, epoch: bigint): Log {
   const o = told as Json;
   return {
     more: o.more === true,
     entries: rows(o.entries).map((e) => ({
       at: Number(e.at), last: Number(e.last), time: e.time === undefined ? undefined : since(epoch, e.time),
-      source: text(e.source), channel: text(e.channel), text: e.text === undefined ? valueText(e) : text(e.text), isText: e.text !== undefined,
+      source: text(e.source), channel: text(e.channel),
+      text: e.text === undefined ? valueText(e) : e.source === "dwt" ? hardwareText(text(e.text)) : text(e.text),
+      isText: e.text !== undefined && e.source !== "dwt",
     })),
   };
 }

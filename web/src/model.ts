@@ -405,6 +405,11 @@ export function isSoftware(protocol: string): boolean {
   return /stm|itm|uart|transactions|^osd$|^perf-events$/i.test(protocol);
 }
 
+/** Does the stream consist of perf's events? No program wrote them. */
+export function isEvents(protocol: string): boolean {
+  return protocol === "perf-events";
+}
+
 /** Is the stream assembled from others of its trace? */
 export function isDerived(name: string): boolean {
   return name.startsWith("thread.");
@@ -417,7 +422,7 @@ export function executed(trace: Trace): number {
 
 /** "16.3 M insns", "41 records", "1 branch". */
 export function unitName(protocol: string, n = 0): string {
-  const [one, many] = isSoftware(protocol) ? ["record", "records"] : protocol === "osd-ctm" ? ["branch", "branches"] : ["insn", "insns"];
+  const [one, many] = isEvents(protocol) ? ["event", "events"] : isSoftware(protocol) ? ["record", "records"] : protocol === "osd-ctm" ? ["branch", "branches"] : ["insn", "insns"];
   return n === 1 ? one! : many!;
 }
 

@@ -14,6 +14,8 @@ import { TileClient } from "./tiles.ts";
 
 /** What a session needs from the page. */
 export interface Host {
+  /** Set while the live edge is followed. */
+  readonly following: number | undefined;
   changed(): void;
   counted(session: Session): void;
   missName(session: Session): void;
@@ -79,9 +81,9 @@ export class Session {
     this.overview = new Overview(trace, () => app.counted(this));
     const changed = (): void => app.changed();
     this.notes = new Notes(changed);
-    this.log = new LaneData(trace, "log", "&limit=1000", (told) => readLog(told, trace.epoch), changed, LINE_REACH);
-    this.states = new LaneData(trace, "states", "&columns=2048", (told, epoch) => readStates(told, epoch, ofLinux(trace)), changed);
-    this.counters = new LaneData(trace, "counters", "&columns=1024", readCounters, changed);
+    this.log = new LaneData(trace, "log", () => `&limit=1000${app.following === undefined ? "" : "&last=1"}`, (told) => readLog(told, trace.epoch), changed, LINE_REACH);
+    this.states = new LaneData(trace, "states", () => "&columns=2048", (told, epoch) => readStates(told, epoch, ofLinux(trace)), changed);
+    this.counters = new LaneData(trace, "counters", () => "&columns=1024", readCounters, changed);
     this.view = whole(axis, extentOf(trace, axis));
     this.fold(undefined, []);
   }

@@ -5,8 +5,8 @@
 import { AS_THEY_COME, type Arrangement } from "./arrange.ts";
 import type { Axis } from "./scale.ts";
 
-export type Panel = "overview" | "insns" | "events" | "stats" | "find" | "calls" | "source" | "log" | "notes" | "together" | "compare" | "none";
-const PANELS: readonly string[] = ["overview", "insns", "events", "stats", "find", "calls", "source", "log", "notes", "together", "compare", "none"];
+export type Panel = "overview" | "insns" | "events" | "stats" | "find" | "calls" | "source" | "interrupts" | "sql" | "log" | "notes" | "together" | "compare" | "none";
+const PANELS: readonly string[] = ["overview", "insns", "events", "stats", "find", "calls", "source", "interrupts", "sql", "log", "notes", "together", "compare", "none"];
 
 /** Sub-lanes shown below lanes. */
 export type Sub = "states" | "counters";
@@ -33,6 +33,7 @@ export interface Place {
   arrangement: Arrangement; // of lanes
   kinds: string; // kinds of events that are listed, "" for the default
   with: string; // "TRACE/STREAM" to compare with
+  sql: string; // the question that was asked
   open: readonly string[] | undefined; // lanes whose call stack is open, by name; undefined: the default
   full: readonly string[]; // lanes shown with all levels
   show: readonly Sub[]; // sub-lanes
@@ -44,7 +45,7 @@ export interface Place {
 export function emptyPlace(trace?: string): Place {
   return {
     trace, axis: "insn", from: undefined, to: undefined, lane: undefined, at: undefined,
-    select: undefined, find: "", panel: "overview", arrangement: AS_THEY_COME, kinds: "", alone: "", with: "", open: undefined, full: [],
+    select: undefined, find: "", panel: "overview", arrangement: AS_THEY_COME, kinds: "", alone: "", with: "", sql: "", open: undefined, full: [],
     show: [], beside: [], follow: undefined,
   };
 }
@@ -75,6 +76,7 @@ export function encodePlace(place: Place): string {
   if (place.alone !== "") query.push(`alone=${encodeURIComponent(place.alone)}`);
   if (place.kinds !== "") query.push(`kinds=${encodeURIComponent(place.kinds)}`);
   if (place.with !== "") query.push(`with=${encodeURIComponent(place.with)}`);
+  if (place.sql !== "") query.push(`sql=${encodeURIComponent(place.sql)}`);
   if (place.open) query.push(`open=${place.open.map(encodeURIComponent).join(",")}`);
   if (place.full.length > 0) query.push(`full=${place.full.map(encodeURIComponent).join(",")}`);
   if (place.beside.length > 0) query.push(`beside=${place.beside.map((b) => encodeURIComponent(b.trace)).join(",")}`);
@@ -132,6 +134,7 @@ export function decodePlace(hash: string): Place {
     only: query.get("only") ?? "",
   };
   place.with = query.get("with") ?? "";
+  place.sql = query.get("sql") ?? "";
   place.open = names(matched[2], "open");
   place.full = names(matched[2], "full") ?? [];
   const offsets = (query.get("offset") ?? "").split(",");

@@ -18,6 +18,18 @@ test("what lanes show is read, times from the epoch on", () => {
   assert.deepEqual(states.runs.map((r) => [contextName(r), r.mixed]), [["process 0x100, machine 0x2", false], ["", true]]);
 });
 
+test("what hardware reports is no text that a program wrote", () => {
+  const log = readLog({ entries: [
+    { at: 0, last: 0, source: "dwt", text: "data write 0 20000100 00000001 0000000008000550 ticks <SysTick_Handler>" },
+    { at: 1, last: 1, source: "dwt", text: "data read 1 20000104 3fc00000 0000000000000000 speed = 1.5 (float)" },
+    { at: 2, last: 2, source: "dwt", text: "pc 0000000008000274 <task_radio>" },
+    { at: 3, last: 3, source: "dwt", text: "sleep" },
+    { at: 4, last: 4, source: "itm", channel: "0", text: "sleep" }] }, 0n);
+  assert.deepEqual(log.entries.map((e) => [e.text, e.isText]), [
+    ["write ticks = 0x1, SysTick_Handler", false], ["read speed = 1.5 (float)", false], ["at task_radio", false],
+    ["sleep", false], ["sleep", true]]);
+});
+
 test("counters become rates, unknown where nothing is known", () => {
   const c = readCounters({ from: 0, to: 40, sampled: true, insns: [100, 50], time: [50, 0], cycles: [30, 0], cycle_insns: [20, 0] }, 0n);
   assert.deepEqual(c.rate, [2, NaN]);
@@ -38,7 +50,7 @@ test("what begins before a narrow view and may reach into it is asked for, and a
   const view = { axis: "insn", from: 1000, to: 1012 } as const;
   let told = (): void => {};
   const come = new Promise<void>((done) => { told = done; });
-  const log = new LaneData({ id: "t", epoch: 0n }, "log", "", (x) => readLog(x, 0n), told, 256);
+  const log = new LaneData({ id: "t", epoch: 0n }, "log", () => "", (x) => readLog(x, 0n), told, 256);
   log.want(["stm"], view, 1, false);
   await come;
   assert.match(asked[0]!, /from=744&to=1268$/);
@@ -54,7 +66,7 @@ test("what a panel and a lane want in one frame is asked for together, and then 
     return Promise.resolve(Response.json({ streams: { core: { entries: [] }, stm: { entries: [] }, uart: { entries: [] } } }));
   });
   let told = (): void => {};
-  const log = new LaneData({ id: "t", epoch: 0n }, "log", "", (x) => readLog(x, 0n), () => told(), 256);
+  const log = new LaneData({ id: "t", epoch: 0n }, "log", () => "", (x) => readLog(x, 0n), () => told(), 256);
   const view = { axis: "time", from: 0, to: 5000 } as const;
   const frame = (): void => {
     log.want(["core", "stm", "uart"], view, 1, false); // the panel

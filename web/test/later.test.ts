@@ -91,7 +91,7 @@ function answers(t: TestContext, body: unknown): string[] {
 const trace = { id: "t", epoch: 0n };
 
 test("lanes: what people look at does not wait for what only grew", async (t) => {
-  await goesFirst(t, new LaneData(trace, "states", "", () => "told", () => {}), answers(t, { streams: { a: {} } }));
+  await goesFirst(t, new LaneData(trace, "states", () => "", () => "told", () => {}), answers(t, { streams: { a: {} } }));
 });
 
 test("call stacks: what people look at does not wait for what only grew", async (t) => {

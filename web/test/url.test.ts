@@ -28,7 +28,7 @@ test("everything that is in view goes there and back", () => {
       beside: random() < 0.5 ? [] : [{ trace: "a b/&", offset: random() < 0.5 ? undefined : -5n }, { trace: "c,d", offset: random() < 0.5 ? undefined : 7n }],
       find: random() < 0.5 ? "" : "event:gap & ?#%", panel: random() < 0.5 ? "insns" : random() < 0.5 ? "stats" : "compare",
 arrangement: random() < 0.5 ? AS_THEY_COME : { order: ["b,&", "a"], hidden: ["c"], pinned: ["d=?"], folded: ["/", "/a, b/c"], only: "x & y" },
-      kinds: random() < 0.5 ? "" : "gap,note", alone: random() < 0.5 ? "" : "f(&, x)", with: random() < 0.5 ? "" : "run 2/cs.10 &?#%", follow: random() < 0.7 ? undefined : random() < 0.5 ? 0 : 10000,
+      kinds: random() < 0.5 ? "" : "gap,note", alone: random() < 0.5 ? "" : "f(&, x)", with: random() < 0.5 ? "" : "run 2/cs.10 &?#%", sql: random() < 0.5 ? "" : "SELECT 'a &?#%'\n-- more", follow: random() < 0.7 ? undefined : random() < 0.5 ? 0 : 10000,
     };
     assert.deepEqual(decodePlace(encodePlace(place)), place, `seed ${seed} round ${i}`);
   }

@@ -9,6 +9,8 @@ import { timeText } from "../describe.ts";
 import { bounded, duration, grouped, percent, short } from "../format.ts";
 import type { Session } from "../session.ts";
 import { Flame } from "./flame.ts";
+import { Inside } from "./inside.ts";
+import { Spread } from "./spread.ts";
 
 export class CallsPanel {
   private one: Asked<CallInfo> | undefined;
@@ -20,9 +22,14 @@ export class CallsPanel {
   private most = 100; // number of functions listed
   private range: readonly [number, number] | undefined; // of the tree, in units of the axis
   private readonly flame: Flame;
+  private readonly inside: Inside;
+  private readonly spread: Spread;
+  private readonly shown = new Set<"inside" | "spread">(); // below the details
 
   constructor(private readonly app: App) {
     this.flame = new Flame(app);
+    this.inside = new Inside(app);
+    this.spread = new Spread(app);
   }
 
   view(s: Session): TemplateResult {
@@ -82,7 +89,18 @@ export class CallsPanel {
         ${go("Previous", all?.previous, undefined, "The previous call of this function")}
         ${go("Next", all?.next, undefined, "The next call of this function")}
         ${go("Longest", all?.longest, undefined, "The longest call of this function")}
-        <button class="action" title="Select this call and show its call tree" @click=${() => void this.select(s, c)}>Select</button></p>`;
+        <button class="action" title="Select this call and show its call tree" @click=${() => void this.select(s, c)}>Select</button>
+        ${this.toggle("inside", "Inside", "Whom it called, what interrupted it, and what other cores did meanwhile")}
+        ${c.name !== "" && c.kind !== "root" ? this.toggle("spread", "All by length", "All calls of this function by how long they took") : nothing}</p>
+      ${this.shown.has("inside") ? this.inside.view(s, c) : nothing}
+      ${this.shown.has("spread") && c.name !== "" && c.kind !== "root" ? this.spread.view(s, c.name, undefined) : nothing}`;
+  }
+
+  private toggle(what: "inside" | "spread", text: string, title: string): TemplateResult {
+    return html`<button class="action" title=${title} aria-pressed=${this.shown.has(what)} @click=${() => {
+      if (!this.shown.delete(what)) this.shown.add(what);
+      this.app.changed();
+    }}>${text}</button>`;
   }
 
   /** Select the call, and show its tree. */

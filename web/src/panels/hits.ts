@@ -113,7 +113,7 @@ export class FindPanel {
 const KINDS: readonly (readonly [string, string])[] = [
   [EVENTS, "Events and gaps"], ["exception", "Exceptions"], ["return", "Exception returns"],
   ["event", "Hardware events"], ["software", "Software trace"], ["mode", "Mode changes"],
-  ["context", "Context changes"], ["trace-on", "Tracing on"], ["note", "Decoder notes"], ["gap", "Gaps"],
+  ["context", "Context changes"], ["trace-on", "Tracing on"], ["note", "Notes of the trace, perf's events"], ["gap", "Gaps"],
   ["overflow", "Gaps: overflow"], ["sync", "Gaps: not synchronised"], ["bad-packet", "Gaps: bad packet"],
   ["no-image", "Gaps: no image"], ["no-path", "Gaps: no path"], ["discard", "Gaps: discarded"],
   ["off", "Gaps: tracing off"], ["transport", "Gaps: transport"],

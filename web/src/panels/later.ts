@@ -5,6 +5,8 @@ export { CallsPanel } from "./calls.ts";
 export { ComparePanel } from "./compare.ts";
 export { SourcePanel } from "./source.ts";
 export { EventsPanel, FindPanel } from "./hits.ts";
+export { InterruptsPanel } from "./interrupts.ts";
 export { LogPanel } from "./log.ts";
 export { NotesPanel } from "./notes.ts";
+export { SqlPanel } from "./sql.ts";
 export { TogetherPanel } from "./together.ts";

@@ -7,7 +7,7 @@ import type { App } from "../app.ts";
 import { timeText } from "../describe.ts";
 import { grouped } from "../format.ts";
 import { sourceName, type LogEntry } from "../lanedata.ts";
-import { isSoftware } from "../model.ts";
+import { isEvents, isSoftware } from "../model.ts";
 import type { Session } from "../session.ts";
 
 interface Row extends LogEntry {
@@ -23,7 +23,7 @@ export class LogPanel {
     const { streams } = s.trace;
     const time = s.view.axis === "time";
     const software = streams.map((stream, lane) => ({ stream, lane })).filter(({ stream, lane }) =>
-      (isSoftware(stream.protocol) && (time ? stream.hasTime : lane === s.lane)) || (lane === s.lane && (!time || stream.hasTime)));
+      (isSoftware(stream.protocol) && !isEvents(stream.protocol) && (time ? stream.hasTime : lane === s.lane)) || (lane === s.lane && (!time || stream.hasTime)));
     if (software.length === 0) return html`<p class="muted hint">The selected lane has no timestamps.</p>`;
     const edge = s.trace.state !== "sealed" && s.view.to > s.liveEnd;
     s.log.want(software.slice(0, 16).map((x) => x.stream.name), s.view, s.trace.revision, edge);
@@ -43,17 +43,25 @@ export class LogPanel {
     const several = software.length > 1;
     const csv = logUrl(s.trace, software.slice(0, 16).map((x) => x.stream.name), s.view.axis, s.view.from, s.view.to);
     const here = this.nearest(s, rows, time);
+    // While the live edge is followed its last line is in sight, otherwise that at the cursor.
+    const sight = this.app.following === undefined ? here : rows.length - 1;
     const hint = rows.length > 0 ? "" : missing ? "Loading…" : "There is no software trace in view.";
-    return html`${hint ? html`<p class="muted hint">${hint}</p>` : ""}
+    const events = rows.length === 0 && !missing && streams.some((x) => isEvents(x.protocol));
+    return html`${hint ? html`<p class="muted hint">${hint}</p>` : ""}${events ? this.events() : ""}
       ${more ? html`<p class="muted hint">Not all entries in view are listed: zoom in to see the rest.</p>` : ""}
       ${!time && streams.some((x) => isSoftware(x.protocol) && x.hasTime) ? html`<p class="muted hint">On the time axis (T) the entries of all lanes are listed together.</p>` : ""}
       ${rows.length > 0 ? html`<p class="hint"><a class="action" download="log.csv" href=${csv}>CSV</a></p>` : ""}
       <ol class="log" tabindex="0" aria-label="Log" @keydown=${(e: KeyboardEvent) => this.key(e, rows, here)}>
-      ${rows.map((row, i) => html`<li class=${i === here ? "here" : ""} ${i === here ? ref((el) => this.follow(el, row)) : ""}>
+      ${rows.map((row, i) => html`<li class=${i === here ? "here" : ""} ${i === sight ? ref((el) => this.follow(el, row)) : ""}>
         <button class="plain" tabindex="-1" aria-current=${i === here ? "true" : "false"} @click=${() => this.go(row)}>
         <span class="i">${row.time === undefined ? grouped(row.at) : timeText(s.trace, row.time, streams[row.lane]!.timeIsNs)}</span>
         ${several ? html`<span class="muted lane">${streams[row.lane]!.name}</span>` : ""}
         <span class="muted src">${sourceName(row)}</span><code class=${row.isText ? "" : "muted"}>${row.text}</code></button></li>`)}</ol>`;
+  }
+
+  /** Programs wrote nothing here, but the system told something. */
+  private events(): TemplateResult {
+    return html`<p class="buttons"><button class="action" @click=${() => { this.app.setKinds("note"); this.app.setPanel("events"); }}>List the events of perf</button></p>`;
   }
 
   /** The last entry at the cursor. */

@@ -5,9 +5,10 @@ import type { App } from "../app.ts";
 import { since } from "../epoch.ts";
 import { bytes, duration, grouped, percent, short } from "../format.ts";
 import { EVENT_GROUP } from "../overview.ts";
-import { isSoftware, timeIsNs, type Stats } from "../model.ts";
+import { isEvents, isSoftware, timeIsNs, type Stats } from "../model.ts";
 import type { Session } from "../session.ts";
 import { RANKS } from "../swatches.ts";
+import { showRange } from "./reach.ts";
 import { ImagesPanel } from "./images.ts";
 
 export const REASONS: Readonly<Record<string, string>> = {
@@ -27,8 +28,7 @@ export const LENGTHS = html`<tr><th scope="col">Reason</th><th scope="col" class
 async function showTimes(app: App, from: number, to: number): Promise<void> {
   await app.setAxis("time");
   if (app.session?.view.axis !== "time") return;
-  app.setView({ axis: "time", from: 2 * from - to, to: 2 * to - from });
-  app.select([from, to]);
+  showRange(app, from, to);
 }
 
 /** Cells: duration of missing trace for a reason, if there are timestamps. */
@@ -110,7 +110,7 @@ export class OverviewPanel {
 
   private events(s: Session): TemplateResult | typeof nothing {
     const counts = new Map(this.group(s, "Events").map((r) => [r.name, r.count]));
-    return this.table("Events", EVENT_GROUP.filter((k) => counts.has(k)).map((k) => this.row(EVENT_TEXT[k] ?? k, k, counts.get(k)!)));
+    return this.table("Events", EVENT_GROUP.filter((k) => counts.has(k)).map((k) => this.row(k === "note" && s.trace.streams.some((x) => isEvents(x.protocol)) ? "events of perf" : EVENT_TEXT[k] ?? k, k, counts.get(k)!)));
   }
 
   private modes(s: Session): TemplateResult | typeof nothing {

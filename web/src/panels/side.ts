@@ -21,9 +21,11 @@ export const TABS: readonly (readonly [Panel, string])[] = [
   ["log", "Log"],
   ["events", "Events"],
   ["calls", "Calls"],
+  ["interrupts", "Interrupts"],
   ["stats", "Statistics"],
   ["find", "Search"],
   ["together", "Cores"],
+  ["sql", "SQL"],
   ["notes", "Notes"],
   ["compare", "Compare"],
 ];
@@ -36,6 +38,8 @@ const ICONS: Readonly<Partial<Record<Panel, string>>> = {
   log: "M2 3h12v10H2zM4.5 6l2 2-2 2M8 10.5h3.5",
   events: "M9 1.5L3.5 9H8l-1 5.5L12.5 7H8z",
   calls: "M2 3.5h12v3H2zM2 6.5h8v3H2zM2 9.5h5v3H2z",
+  interrupts: "M2 11h4V4l4 7h4M10 4h4M10 4v3",
+  sql: "M3 4c0-2 10-2 10 0v8c0 2-10 2-10 0zM3 4c0 2 10 2 10 0M3 8c0 2 10 2 10 0",
   stats: "M12 3H4l4.5 5L4 13h8",
   find: "M7 2.5a4.5 4.5 0 1 0 0 9a4.5 4.5 0 0 0 0-9M10.3 10.3L14 14",
   together: "M2 4h5M9 4h5M2 8h8M12 8h2M2 12h3M7 12h7",
@@ -59,6 +63,8 @@ export class Side {
       ["log", new Lazy(app, async () => new (await import("./later.js")).LogPanel(app))],
       ["notes", new Lazy(app, async () => new (await import("./later.js")).NotesPanel(app))],
       ["together", new Lazy(app, async () => new (await import("./later.js")).TogetherPanel(app, () => new Strip(app)))],
+      ["interrupts", new Lazy(app, async () => new (await import("./later.js")).InterruptsPanel(app))],
+      ["sql", new Lazy(app, async () => new (await import("./later.js")).SqlPanel(app))],
       ["compare", new Lazy(app, async () => new (await import("./later.js")).ComparePanel(app))],
     ]);
   }

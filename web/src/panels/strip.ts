@@ -58,7 +58,7 @@ export class Strip {
     if (this.session?.trace.id !== trace.id) {
       this.session?.tiles.abortAll();
       this.session = new Session(trace, s.view.axis, {
-        changed: () => this.app.changed(), counted: () => {}, missName: (other) => this.app.missNameOf(other),
+        following: undefined, changed: () => this.app.changed(), counted: () => {}, missName: (other) => this.app.missNameOf(other),
       });
       void this.app.loadFunctions(this.session);
     }

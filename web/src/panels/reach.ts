@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: MIT
+// What panels have in common: going to what they tell of, and writing how long it took.
+import { html, type TemplateResult } from "lit-html";
+import type { App } from "../app.ts";
+import type { CallInfo } from "../calls.ts";
+import { duration, grouped, short } from "../format.ts";
+import type { Session } from "../session.ts";
+
+/** Select a range, in units of the axis, and show it with as much on both sides. */
+export function showRange(app: App, from: number, to: number): void {
+  const axis = app.session?.view.axis;
+  if (axis === undefined) return;
+  app.setView({ axis, from: 2 * from - to, to: 2 * to - from });
+  app.select([from, to]);
+}
+
+/** Put the cursor on a call's first instruction, and show all of it. */
+export function showCall(app: App, s: Session, c: CallInfo): void {
+  const [from, to] = s.view.axis === "insn" ? [c.from, c.to] : [c.timeFrom, c.timeTo];
+  if (from !== undefined && to !== undefined) showRange(app, from, Math.max(from + 1, to));
+  void app.goTo(c.from, c.timeFrom);
+}
+
+/** A length of the selected lane: of time, or instructions. */
+export function lengthText(s: Session, n: number, timed: boolean): string {
+  if (!timed) return n < 1e5 ? `${grouped(n)} insns` : `${short(n)} insns`;
+  return s.stream?.timeIsNs === false ? `${grouped(n)} ticks` : duration(n);
+}
+
+/** A number in a table that leads to the place where it was. */
+export function leads(text: string, title: string, go: () => void): TemplateResult {
+  return html`<button class="plain link" title=${title} @click=${go}>${text}</button>`;
+}
