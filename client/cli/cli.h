@@ -8,6 +8,7 @@
 
 #include "terminal/say.h"
 
+int tl_cmd_view(int argc, char **argv);
 int tl_cmd_serve(int argc, char **argv);
 int tl_cmd_push(int argc, char **argv);
 int tl_cmd_decode(int argc, char **argv);

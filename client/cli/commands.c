@@ -10,6 +10,16 @@
 #include <string.h>
 
 static const struct tl_command commands[] = {
+#if defined TL_HAVE_VIEW && defined TL_HAVE_SERVE && defined TL_HAVE_PUSH
+    {"view", tl_cmd_view, "show captures in the browser",
+     "[options] FILE…\n"
+     "[options] --keep DIR [FILE…]",
+     "FILE is a capture (raw trace, perf.data, STF), the folder of a snapshot, a program (ELF) or "
+     "a configuration (FILE.ini); what each is, is seen by its contents. A server of its own is "
+     "started, the captures are decoded, and the browser is opened at the place most worth looking "
+     "at: a fault with which the trace ends, else the call that took longest beyond what is usual. "
+     "The address is printed. Ctrl-C ends all."},
+#endif
 #ifdef TL_HAVE_SERVE
     {"serve", tl_cmd_serve, "run the server",
      "--data DIR [options]\n"
