@@ -5,61 +5,15 @@
  * again at the next address, but only if the sum still holds: a lost packet makes it wrong until
  * the next synchronisation.
  */
-#include "riscv/etrace_flow.h"
-
-#include "decode/soft.h"
-#include "riscv/etrace_support.h"
-#include "riscv/etrace_walk.h"
+#include "riscv/etrace_flow_parts.h"
 #include "riscv/source.h"
-#include "riscv/timestamp.h"
-
-#define ILLEGAL_INSTRUCTION 2 /* an exception cause */
 
 static const char BAD_PACKET[] = "bad E-Trace packet";
 static const char MISFIT[] = TL_LOSS_MISFIT;
 static const char UNBELIEVED[] =
     "support packet that the configuration or the packets behind it contradict";
 
-struct tl_etrace_flow {
-    struct tl_soft soft; /* must be first: losses, listing, and the items on their way out */
-    struct tl_etrace_params params;
-    struct tl_etrace_walk walk;
-    bool synced;  /* `address` is known */
-    bool stopped; /* the trace ended: the next synchronisation packet begins it anew */
-    bool trapped; /* the next synchronisation packet is at the trap's handler */
-    bool misfit;  /* the program cannot be followed since it does not fit the trace */
-    /* enum tl_etrace_end: of the last packet's address; where it is not sure, the next decides */
-    uint8_t end;
-    bool irreport; /* what that packet said of returns */
-    uint32_t irdepth;
-    uint8_t privilege;
-    uint64_t address; /* the last one that was reported */
-    uint64_t time;    /* last timestamp */
-    uint64_t lost;    /* bytes that say nothing without synchronisation */
-    uint32_t vmid;    /* of the images bound to the source; 0: none */
-    uint64_t *cache;  /* owned; targets of jumps; NULL: none */
-    bool is_between;  /* there were payloads that are shortened in part */
-    struct tl_etrace_support support;
-    /* The last packet that was judged, if `judged`: at `judged_at`, read with these options. */
-    bool judged;
-    int judged_rc;
-    uint64_t judged_at;
-    unsigned judged_options;
-    struct tl_etrace_packet packet;
-};
-
 /* ---- addresses -------------------------------------------------------------------------- */
-
-static uint64_t mask(const struct tl_etrace_flow *f)
-{
-    return f->params.iaddress_width < 64 ? (UINT64_C(1) << f->params.iaddress_width) - 1
-                                         : UINT64_MAX;
-}
-
-static uint64_t place(struct tl_etrace_flow *f)
-{
-    return tl_etrace_walk_address(&f->walk, &f->params, f->address);
-}
 
 static uint64_t *cached(const struct tl_etrace_flow *f, uint64_t address)
 {
@@ -76,9 +30,7 @@ static void remember_target(struct tl_etrace_flow *f, uint64_t address)
 
 /* ---- losses ----------------------------------------------------------------------------- */
 
-/* The program cannot be followed here. Do differences of addresses still add up, and can the walk
- * begin again at the next address? */
-static void forget_place(struct tl_etrace_flow *f, bool can_resume)
+void tl_etrace_forget_place(struct tl_etrace_flow *f, bool can_resume)
 {
     const unsigned memory =
         TL_ETRACE_IMPLICIT_RETURN | TL_ETRACE_TARGET_CACHE | TL_ETRACE_PREDICTION;
@@ -106,61 +58,15 @@ static void skip(struct tl_etrace_flow *f, const char *why, const struct tl_etra
     f->lost += frame->size;
 }
 
-static void report_loss(struct tl_etrace_flow *f)
+void tl_etrace_report_loss(struct tl_etrace_flow *f)
 {
     tl_soft_report_loss(&f->soft, "NOT_SYNC", f->lost);
     f->lost = 0;
 }
 
-/* ---- mode and context ------------------------------------------------------------------- */
-
-static unsigned privilege_of(uint8_t privilege)
-{
-    static const uint8_t levels[] = {0, 1, 2, 3, 6, 4, 5}; /* U, S, reserved, M, D, VU, VS */
-    return privilege < sizeof levels ? levels[privilege] : 15;
-}
-
-/* Without a privilege field of two bits there are only U and M. */
-static uint8_t privilege_in(const struct tl_etrace_flow *f, const struct tl_etrace_packet *k)
-{
-    return f->params.privilege_width == 1 && k->privilege ? 3 : k->privilege;
-}
-
-/* What formats 3.0 to 3.2 report besides a place. What was executed has been delivered. */
-static void take_mode(struct tl_etrace_flow *f, const struct tl_etrace_packet *k, uint64_t offset)
-{
-    struct tl_walker *const w = &f->walk.walker;
-    const uint64_t view = w->view;
-    f->privilege = privilege_in(f, k);
-    tl_walker_mode(
-        w,
-        tl_mode(TL_ARCH_RISCV, privilege_of(f->privilege), TL_SEC_NONE, (enum tl_isa)f->params.isa),
-        offset);
-    const struct tl_image_context context = {.has_context_id = f->params.context_width > 0,
-                                             .context_id = k->context,
-                                             .has_vmid = f->vmid != 0,
-                                             .vmid = f->vmid};
-    tl_walker_context(w, &context, offset);
-    if (w->view != view)
-        tl_etrace_walk_refresh(&f->walk);
-}
-
-static void take_time(struct tl_etrace_flow *f, uint64_t ticks, unsigned width, uint64_t offset)
-{
-    f->time = tl_riscv_unwrap(f->time, ticks, width);
-    tl_etrace_walk_report(&f->walk);
-    const uint64_t view = f->walk.walker.view;
-    tl_walker_time(&f->walk.walker, f->time, offset);
-    if (f->soft.rc >= 0)
-        f->soft.rc =
-            tl_walker_tell_restart(&f->walk.walker, f->soft.sink.loss, f->soft.sink.context);
-    if (f->walk.walker.view != view)
-        tl_etrace_walk_refresh(&f->walk);
-}
-
 /* ---- walks ------------------------------------------------------------------------------ */
 
-static void report_unbelieved(struct tl_etrace_flow *f)
+void tl_etrace_report_unbelieved(struct tl_etrace_flow *f)
 {
     struct tl_etrace_support *const s = &f->support;
     if (f->soft.rc >= 0)
@@ -172,7 +78,7 @@ static void report_unbelieved(struct tl_etrace_flow *f)
 static void note_misfit(struct tl_etrace_flow *f)
 {
     if (tl_etrace_support_misfits(&f->support, &f->walk.options))
-        report_unbelieved(f);
+        tl_etrace_report_unbelieved(f);
 }
 
 /* Follow the program to where a packet of formats 0 to 2 says. */
@@ -186,7 +92,7 @@ static void follow(struct tl_etrace_flow *f, const struct tl_etrace_goal *goal, 
         tl_etrace_support_fits(&f->support);
         return;
     }
-    forget_place(f, w->unmapped);
+    tl_etrace_forget_place(f, w->unmapped);
     f->misfit = !w->unmapped;
     if (f->misfit || w->given) /* where the program leads to missing code, that says nothing */
         note_misfit(f);
@@ -204,39 +110,7 @@ static void follow_again(struct tl_etrace_flow *f, uint64_t offset)
         follow(f, &goal, offset);
 }
 
-/* ---- packets of format 3 ---------------------------------------------------------------- */
-
-/* Begin at the reported address; `continues`: the walk is there. */
-static void begin_flow(struct tl_etrace_flow *f, const struct tl_etrace_packet *k, bool continues,
-                       uint64_t offset)
-{
-    struct tl_etrace_walk *const w = &f->walk;
-    f->end = TL_ETRACE_END_REACHED;
-    f->stopped = f->misfit = f->trapped = false;
-    f->synced = true;
-    f->address = k->address & mask(f);
-    tl_etrace_outcomes_clear(&w->outcomes);
-    tl_etrace_outcomes_forget(&w->outcomes);
-    tl_returns_clear(&w->returns);
-    if (f->cache)
-        memset(f->cache, 0, ((size_t)1 << f->params.cache_size) * sizeof *f->cache);
-    if (!w->walker.cache) {
-        tl_item_batch_value(&f->soft.out, TL_ITEM_BRANCH, place(f), offset);
-        return;
-    }
-    const bool placed =
-        continues ? tl_etrace_walk_again(w, offset) : tl_etrace_walk_begin(w, place(f), offset);
-    if (!placed) /* code that is not followed changes what the encoder remembers */
-        forget_place(f, true);
-    if (placed && tl_etrace_walk_at_branch(w)) {
-        tl_etrace_outcomes_add(&w->outcomes, k->branch, 1);
-        w->outcomes.untrained = true;
-    }
-}
-
-/* The last address was reached before; the trace has come round to it, behind an uninferable jump.
- */
-static bool go_round(struct tl_etrace_flow *f, uint64_t offset)
+bool tl_etrace_go_round(struct tl_etrace_flow *f, uint64_t offset)
 {
     const struct tl_etrace_goal goal = {
         .address = f->walk.pc, .only_jump = true, .irreport = f->irreport, .irdepth = f->irdepth};
@@ -245,118 +119,6 @@ static bool go_round(struct tl_etrace_flow *f, uint64_t offset)
         return false;
     remember_target(f, f->address);
     return true;
-}
-
-static void on_start(struct tl_etrace_flow *f, const struct tl_etrace_packet *k, uint64_t offset)
-{
-    struct tl_etrace_walk *const w = &f->walk;
-    const uint64_t address = k->address & mask(f);
-    report_loss(f);
-    /* An address that was reached in passing is reported right in front of this packet only. */
-    if (w->placed && f->end == TL_ETRACE_END_INFERRED &&
-        !tl_etrace_walk_leads_to(w, address, mask(f)))
-        (void)go_round(f, offset);
-    f->address = address;
-    if (w->placed) {
-        const struct tl_etrace_goal goal = {.address = place(f),
-                                            .sync = true,
-                                            .same_privilege = privilege_in(f, k) == f->privilege};
-        (void)tl_etrace_walk_to(w, &goal, offset);
-    }
-    const bool continues = w->placed, before_lost = !continues && !f->stopped;
-    if (continues) /* what holds from the address on comes in front of its instruction */
-        tl_etrace_walk_split(w);
-    take_mode(f, k, offset);
-    begin_flow(f, k, continues, offset);
-    w->before_lost = before_lost && w->placed;
-}
-
-/* The preferred return address of a trap; false: not known. */
-static bool take_epc(struct tl_etrace_flow *f, const struct tl_etrace_packet *k, uint64_t *pc)
-{
-    struct tl_etrace_walk *const w = &f->walk;
-    if (f->params.unit == TL_ETRACE_ESP32 && k->ecause == ILLEGAL_INSTRUCTION && !k->interrupt) {
-        *pc = k->tval;
-        return true;
-    }
-    if (k->interrupt)
-        return (k->thaddr || !tl_etrace_walk_at_jump(w)) && tl_etrace_walk_successor(w, pc);
-    if (!k->thaddr && (!w->placed || tl_etrace_walk_at_jump(w))) {
-        *pc = tl_etrace_walk_address(w, &f->params, k->address & mask(f));
-        return true;
-    }
-    if (tl_etrace_walk_at_trap(w)) {
-        *pc = w->pc;
-        return true;
-    }
-    return tl_etrace_walk_successor(w, pc);
-}
-
-/* The handler's address where packets lack it; false: the setup does not give it. */
-static bool take_vector(struct tl_etrace_flow *f, const struct tl_etrace_packet *k)
-{
-    const uint64_t tvec = f->params.tvec[f->privilege < TL_ETRACE_TVECS ? f->privilege : 0];
-    const bool vectored = tvec & 1 && k->interrupt;
-    f->address = ((tvec & ~UINT64_C(3)) + (vectored ? 4 * (uint64_t)k->ecause : 0)) & mask(f);
-    return tvec != 0;
-}
-
-static void on_trap(struct tl_etrace_flow *f, const struct tl_etrace_packet *k, uint64_t offset)
-{
-    uint64_t epc = 0;
-    report_loss(f);
-    const bool known = take_epc(f, k, &epc);
-    tl_etrace_walk_leave(&f->walk);
-    struct tl_item *const item = tl_item_batch_add(&f->soft.out, TL_ITEM_EXCEPTION, offset);
-    item->sub = (uint16_t)(k->ecause | (k->interrupt ? TL_EXCEPTION_INTERRUPT : 0));
-    item->text = k->interrupt ? "interrupt" : "exception";
-    item->pc = epc;
-    item->flags = known ? TL_ITEM_HAS_PC : 0;
-    f->address = k->address & mask(f);
-    f->end = TL_ETRACE_END_REACHED;
-    f->stopped = f->misfit = false;
-    f->synced = f->trapped = true;
-    if (k->thaddr)
-        take_mode(f, k, offset);
-    if (k->thaddr && k->has_address)
-        begin_flow(f, k, false, offset);
-    else if (k->thaddr && take_vector(f, k))
-        begin_flow(f, &(struct tl_etrace_packet){.address = f->address, .branch = k->branch}, false,
-                   offset);
-}
-
-/* ---- support packets ------------------------------------------------------------------- */
-
-/* The trace ended, or packets were lost. */
-static void take_status(struct tl_etrace_flow *f, uint8_t status, uint64_t offset)
-{
-    struct tl_etrace_walk *const w = &f->walk;
-    if (status == TL_ETRACE_ENDED_NTR && f->end >= TL_ETRACE_END_INFERRED && w->placed)
-        (void)go_round(f, offset);
-    if (status == TL_ETRACE_NO_CHANGE || f->stopped)
-        return;
-    const bool lost = status == TL_ETRACE_LOST;
-    tl_etrace_walk_lose(w, lost ? TL_GAP_OVERFLOW : TL_GAP_OFF, offset);
-    f->stopped = true;
-    f->end = TL_ETRACE_END_REACHED;
-    f->synced = f->misfit = f->trapped = false;
-    if (lost && f->soft.rc >= 0)
-        f->soft.rc = f->soft.sink.loss(f->soft.sink.context, TL_LOSS_OVERFLOW, offset, 0);
-}
-
-/* A packet follows the support packet that waits; NULL: the trace ends. */
-static void settle_support(struct tl_etrace_flow *f, const struct tl_bytes *next)
-{
-    const uint64_t at = f->support.at;
-    const uint8_t status = f->support.packet.qual_status;
-    unsigned options = f->walk.options;
-    const struct tl_etrace_verdict verdict =
-        tl_etrace_support_settle(&f->support, &f->params, next, &options);
-    if (verdict.takes_status)
-        take_status(f, status, at);
-    f->walk.options = options; /* for what follows */
-    if (verdict.is_contradicted)
-        report_unbelieved(f);
 }
 
 /* ---- packets of formats 0 to 2 ---------------------------------------------------------- */
@@ -382,10 +144,10 @@ static void resume(struct tl_etrace_flow *f, const struct tl_etrace_packet *k, u
 {
     struct tl_etrace_walk *const w = &f->walk;
     if (!w->walker.cache) {
-        tl_item_batch_value(&f->soft.out, TL_ITEM_BRANCH, place(f), offset);
+        tl_item_batch_value(&f->soft.out, TL_ITEM_BRANCH, tl_etrace_place(f), offset);
         return;
     }
-    if (!tl_etrace_walk_begin(w, place(f), offset))
+    if (!tl_etrace_walk_begin(w, tl_etrace_place(f), offset))
         return;
     w->before_lost = k->kind != TL_ETRACE_INDEX && !k->updiscon; /* it may be no jump's target */
     if (tl_etrace_walk_at_branch(w) && k->branches)
@@ -399,11 +161,11 @@ static void on_flow(struct tl_etrace_flow *f, const struct tl_etrace_packet *k, 
     const bool was_placed = w->placed;
     if (was_placed && !take_outcomes(f, k)) {
         tl_etrace_walk_lose(w, TL_GAP_NO_PATH, offset);
-        forget_place(f, false);
+        tl_etrace_forget_place(f, false);
         return;
     }
-    if (was_placed && f->end == TL_ETRACE_END_INFERRED && !go_round(f, offset)) {
-        forget_place(f, false);
+    if (was_placed && f->end == TL_ETRACE_END_INFERRED && !tl_etrace_go_round(f, offset)) {
+        tl_etrace_forget_place(f, false);
         return;
     }
     if (!was_placed && k->kind == TL_ETRACE_INDEX) { /* what the cache holds is not known */
@@ -411,7 +173,7 @@ static void on_flow(struct tl_etrace_flow *f, const struct tl_etrace_packet *k, 
         return;
     }
     if (k->has_address)
-        f->address = (k->is_full ? k->address : f->address + k->address) & mask(f);
+        f->address = (k->is_full ? k->address : f->address + k->address) & tl_etrace_mask(f);
     else if (k->kind == TL_ETRACE_INDEX)
         f->address = f->cache[k->index];
     if (!was_placed) {
@@ -419,7 +181,7 @@ static void on_flow(struct tl_etrace_flow *f, const struct tl_etrace_packet *k, 
             resume(f, k, offset);
         return;
     }
-    const struct tl_etrace_goal goal = {.address = has_target ? place(f) : 0,
+    const struct tl_etrace_goal goal = {.address = has_target ? tl_etrace_place(f) : 0,
                                         .last_branch = !has_target,
                                         .by_jump = k->updiscon || k->kind == TL_ETRACE_INDEX,
                                         .notify = k->notify,
@@ -480,7 +242,7 @@ bool tl_etrace_flow_is_plausible(struct tl_etrace_flow *f, const struct tl_etrac
     if (f->params.unit != TL_ETRACE_ESP32 &&
         (length == TL_ETRACE_TOO_LONG || (strict && length == TL_ETRACE_BETWEEN && !f->is_between)))
         return false;
-    return k->kind > TL_ETRACE_CONTEXT || privilege_of(privilege_in(f, k)) != 15;
+    return k->kind > TL_ETRACE_CONTEXT || !tl_etrace_is_reserved(tl_etrace_privilege_in(f, k));
 }
 
 int tl_etrace_flow_packet(struct tl_etrace_flow *f, const struct tl_etrace_frame *frame)
@@ -488,7 +250,7 @@ int tl_etrace_flow_packet(struct tl_etrace_flow *f, const struct tl_etrace_frame
     struct tl_etrace_walk *const w = &f->walk;
     const uint64_t offset = frame->offset;
     if (f->support.waits)
-        settle_support(f, &frame->payload);
+        tl_etrace_settle_support(f, &frame->payload);
     const int rc = read_packet(f, frame);
     const struct tl_etrace_packet *const k = &f->packet;
     f->judged = false;
@@ -499,13 +261,13 @@ int tl_etrace_flow_packet(struct tl_etrace_flow *f, const struct tl_etrace_frame
     f->is_between |= rc >= 0 && tl_etrace_length_of(k, frame->payload) == TL_ETRACE_BETWEEN;
     if (rc < 0) {
         tl_etrace_walk_leave(w);
-        forget_place(f, false);
+        tl_etrace_forget_place(f, false);
         note_misfit(f);
         skip(f, BAD_PACKET, frame);
     } else if (k->kind == TL_ETRACE_START) {
-        on_start(f, k, offset);
+        tl_etrace_on_start(f, k, offset);
     } else if (k->kind == TL_ETRACE_TRAP) {
-        on_trap(f, k, offset);
+        tl_etrace_on_trap(f, k, offset);
     } else if (k->kind == TL_ETRACE_SUPPORT) {
         f->support.waits = true;
         f->support.packet = *k;
@@ -513,16 +275,16 @@ int tl_etrace_flow_packet(struct tl_etrace_flow *f, const struct tl_etrace_frame
         f->support.size = frame->size;
     } else if (k->kind == TL_ETRACE_CONTEXT) {
         tl_etrace_walk_report(w);
-        take_mode(f, k, offset);
+        tl_etrace_take_mode(f, k, offset);
     } else if (f->synced && !f->trapped) {
         on_flow(f, k, offset);
     } else {
         skip(f, f->misfit ? MISFIT : TL_LOSS_NOT_SYNC, frame);
     }
     if (rc >= 0 && f->params.time_width && k->kind <= TL_ETRACE_CONTEXT)
-        take_time(f, k->time, f->params.time_width, offset);
+        tl_etrace_take_time(f, k->time, f->params.time_width, offset);
     else if (frame->has_time && !f->params.time_width)
-        take_time(f, frame->time, frame->time_bits, offset);
+        tl_etrace_take_time(f, frame->time, frame->time_bits, offset);
     if (tl_etrace_walk_is_large(w)) {
         tl_etrace_walk_report(w);
         tl_walker_trim(&w->walker);
@@ -542,9 +304,9 @@ static int finish(struct tl_stream_decoder *decoder)
 {
     struct tl_etrace_flow *const f = (struct tl_etrace_flow *)decoder;
     if (f->support.waits)
-        settle_support(f, NULL);
+        tl_etrace_settle_support(f, NULL);
     tl_etrace_walk_leave(&f->walk);
-    report_loss(f);
+    tl_etrace_report_loss(f);
     return flush(decoder);
 }
 
