@@ -38,14 +38,15 @@ void tl_etrace_forget_place(struct tl_etrace_flow *f, bool can_resume)
     f->trapped = false;
     if (!can_resume || f->walk.options & memory)
         f->synced = false;
+    f->unknown |= f->walk.options & TL_ETRACE_NO_RESYNC && f->walk.options & memory;
 }
 
 void tl_etrace_flow_lost(struct tl_etrace_flow *f, enum tl_gap gap, uint64_t offset)
 {
     if (f->synced || f->walk.placed)
         tl_etrace_walk_lose(&f->walk, gap, offset);
-    f->end = TL_ETRACE_END_REACHED;
-    f->synced = f->misfit = f->trapped = false;
+    tl_etrace_forget_place(f, false);
+    f->misfit = false;
 }
 
 /* Count a packet that says nothing; `why`: TL_LOSS_NOT_SYNC, or the fault. */
@@ -77,7 +78,10 @@ void tl_etrace_report_unbelieved(struct tl_etrace_flow *f)
 /* Trace and program do not fit: perhaps because of a support packet. */
 static void note_misfit(struct tl_etrace_flow *f)
 {
-    if (tl_etrace_support_misfits(&f->support, &f->walk.options))
+    unsigned options = f->walk.options;
+    const bool report = tl_etrace_support_misfits(&f->support, &options);
+    tl_etrace_take_options(f, options);
+    if (report)
         tl_etrace_report_unbelieved(f);
 }
 
@@ -86,7 +90,7 @@ static void follow(struct tl_etrace_flow *f, const struct tl_etrace_goal *goal, 
 {
     struct tl_etrace_walk *const w = &f->walk;
     f->end = (uint8_t)tl_etrace_walk_to(w, goal, offset);
-    if (f->end == TL_ETRACE_END_JUMPED)
+    if (f->end == TL_ETRACE_END_JUMPED && !w->was_predicted)
         remember_target(f, f->address);
     if (f->end != TL_ETRACE_END_LOST) {
         tl_etrace_support_fits(&f->support);
@@ -118,6 +122,7 @@ bool tl_etrace_go_round(struct tl_etrace_flow *f, uint64_t offset)
     if (tl_etrace_walk_to(&f->walk, &goal, offset) == TL_ETRACE_END_LOST)
         return false;
     remember_target(f, f->address);
+    tl_etrace_walk_restart_irets(&f->walk);
     return true;
 }
 
@@ -219,23 +224,33 @@ bool tl_etrace_flow_has_data(const struct tl_etrace_flow *f)
     return !f->support.no_data;
 }
 
-/* Read the packet into `f->packet`, unless it is there: it is judged first. As tl_etrace_parse().
+/*
+ * Read the packet into `f->packet`, unless it is there: it is judged first. As tl_etrace_parse(). A
+ * support packet that waits gives the sizes of E-Trace 2.1.
  */
 static int read_packet(struct tl_etrace_flow *f, const struct tl_etrace_frame *frame)
 {
-    const unsigned options = f->walk.options;
+    const bool sized = f->params.unit == TL_ETRACE_2_1 && f->support.waits;
+    const unsigned options =
+        sized ? tl_etrace_options(&f->params, f->support.packet.ioptions) : f->walk.options;
+    struct tl_etrace_params params = f->params;
     if (f->judged && f->judged_at == frame->offset && f->judged_options == options)
         return f->judged_rc;
     f->judged = true;
     f->judged_at = frame->offset;
     f->judged_options = options;
-    return f->judged_rc = tl_etrace_parse(&f->packet, &f->params, options, frame->payload);
+    if (sized)
+        (void)tl_etrace_take_sizes(&params, options);
+    return f->judged_rc = tl_etrace_parse(&f->packet, &params, options, frame->payload);
 }
 
 bool tl_etrace_flow_is_plausible(struct tl_etrace_flow *f, const struct tl_etrace_frame *frame,
                                  bool strict)
 {
-    if (read_packet(f, frame) < 0)
+    const int rc = read_packet(f, frame);
+    if (f->params.unit == TL_ETRACE_2_1 && !(f->judged_options & TL_ETRACE_SIZED))
+        return true; /* sizes are not known yet */
+    if (rc < 0)
         return false;
     const struct tl_etrace_packet *const k = &f->packet;
     const enum tl_etrace_length length = tl_etrace_length_of(k, frame->payload);
@@ -251,6 +266,7 @@ int tl_etrace_flow_packet(struct tl_etrace_flow *f, const struct tl_etrace_frame
     const uint64_t offset = frame->offset;
     if (f->support.waits)
         tl_etrace_settle_support(f, &frame->payload);
+    tl_etrace_walk_restart_irets(w);
     const int rc = read_packet(f, frame);
     const struct tl_etrace_packet *const k = &f->packet;
     f->judged = false;
@@ -326,8 +342,13 @@ static void state(struct tl_stream_decoder *decoder, struct tl_state *s)
     static const char *const reasons[] = {TL_LOSS_NOT_SYNC, BAD_PACKET, MISFIT};
     tl_soft_state(&f->soft, s, reasons, sizeof reasons / sizeof *reasons);
     tl_item_batch_state(&f->soft.out, s);
+    unsigned options = f->walk.options;
+    tl_state_u32(s, &options);
+    if (tl_state_loads(s))
+        tl_etrace_take_options(f, options);
     tl_state_bool(s, &f->synced);
     tl_state_bool(s, &f->stopped);
+    tl_state_bool(s, &f->unknown);
     tl_state_bool(s, &f->misfit);
     tl_state_bool(s, &f->trapped);
     tl_state_u8(s, &f->end, TL_ETRACE_END_STOOD);
@@ -339,7 +360,7 @@ static void state(struct tl_stream_decoder *decoder, struct tl_state *s)
     tl_state_u64(s, &f->lost);
     tl_state_bool(s, &f->is_between);
     tl_etrace_support_state(&f->support, s);
-    if (f->cache)
+    if (f->cache && f->params.cache_size)
         tl_state_bytes(s, f->cache, ((size_t)1 << f->params.cache_size) * sizeof *f->cache);
     tl_etrace_walk_state(&f->walk, s);
 }
@@ -363,19 +384,22 @@ int tl_etrace_flow_new(struct tl_stream_decoder **out, const struct tl_source *s
     struct tl_etrace_flow *const f = tl_soft_new(sizeof *f, &ops, source, sink);
     if (!f)
         return tl_fail_set(fail, TL_NOMEM, "out of memory for a decoder");
-    f->params = params;
+    f->params = f->given = params;
     f->vmid = source->vmid;
     f->stopped = true;
     f->soft.out.paths = sink->paths;
     const struct tl_isa_options isa = tl_riscv_options(source, image);
     rc = tl_etrace_walk_init(&f->walk, &params, image, &isa, &f->soft.out);
-    if (params.cache_size)
-        f->cache = calloc((size_t)1 << params.cache_size, sizeof *f->cache);
-    if (rc < 0 || (params.cache_size && !f->cache)) {
+    const uint8_t cache = params.unit == TL_ETRACE_2_1 ? TL_ETRACE_TABLE_MAX : params.cache_size;
+    if (cache)
+        f->cache = calloc((size_t)1 << cache, sizeof *f->cache);
+    if (rc < 0 || (cache && !f->cache)) {
         destroy(&f->soft.base);
         return tl_fail_set(fail, TL_NOMEM, "out of memory for a decoder");
     }
-    f->walk.options = tl_etrace_options(&params, params.ioptions);
+    const uint32_t ioptions = params.ioptions;
+    tl_etrace_take_options(
+        f, params.unit == TL_ETRACE_2_1 && !ioptions ? 0 : tl_etrace_options(&params, ioptions));
     tl_walker_code(&f->walk.walker, sink->code);
     *out = &f->soft.base;
     return TL_OK;

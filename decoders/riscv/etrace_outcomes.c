@@ -34,6 +34,14 @@ void tl_etrace_outcomes_forget(struct tl_etrace_outcomes *o)
         memset(o->predictor, WEAK_NOT_TAKEN, (size_t)1 << o->size);
 }
 
+void tl_etrace_outcomes_resize(struct tl_etrace_outcomes *o, uint8_t size)
+{
+    if (o->size == size)
+        return;
+    o->size = size;
+    tl_etrace_outcomes_forget(o);
+}
+
 void tl_etrace_outcomes_add(struct tl_etrace_outcomes *o, uint32_t map, unsigned n)
 {
     o->map |= (uint64_t)map << o->n;

@@ -22,9 +22,11 @@ struct tl_etrace_outcomes {
     uint8_t *predictor; /* owned; NULL: none */
 };
 
-/* `size` is bpred_size, `lsb` iaddress_lsb. Returns TL_NOMEM. */
+/* `size` is the largest bpred_size, which is in force, `lsb` iaddress_lsb. Returns TL_NOMEM. */
 TL_MUST_USE int tl_etrace_outcomes_init(struct tl_etrace_outcomes *outcomes, uint8_t size,
                                         uint8_t lsb);
+/* The predictor has another size, and has learnt nothing; 0: there is none. */
+void tl_etrace_outcomes_resize(struct tl_etrace_outcomes *outcomes, uint8_t size);
 void tl_etrace_outcomes_fini(struct tl_etrace_outcomes *outcomes);
 void tl_etrace_outcomes_state(struct tl_etrace_outcomes *outcomes, struct tl_state *state);
 

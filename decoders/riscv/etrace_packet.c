@@ -169,7 +169,7 @@ static void parse_support(struct reader *r, const struct tl_etrace_params *p,
         return;
     out->denable = take(r, 1);
     out->dloss = take(r, 1);
-    out->doptions = (uint8_t)take(r, 4);
+    out->doptions = (uint8_t)take(r, p->unit == TL_ETRACE_2_1 ? 5 : 4);
 }
 
 static void parse_format3(struct reader *r, const struct tl_etrace_params *p, unsigned options,

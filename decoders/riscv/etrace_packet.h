@@ -47,7 +47,7 @@ struct tl_etrace_packet {
     uint64_t address; /* in bytes */
     /* These differ from the bit in front of them, which is how they say yes: */
     bool notify, updiscon, irreport;
-    uint32_t irdepth;
+    uint32_t irdepth;   /* or irets */
     uint8_t branches;   /* outcomes in `map` */
     uint32_t map;       /* the oldest in bit 0; 1: not taken */
     uint32_t count;     /* COUNT: branches predicted right, of those given only by it */

@@ -26,10 +26,26 @@ static const uint8_t pulp_order[] = {TL_ETRACE_TARGET_CACHE,       TL_ETRACE_PRE
                                      TL_ETRACE_IMPLICIT_RETURN,    TL_ETRACE_SEQUENTIAL,
                                      TL_ETRACE_IMPLICIT_EXCEPTION, TL_ETRACE_FULL_ADDRESS};
 
+/* The standard's support packet of E-Trace 2.1; behind these, sizes. */
+static const uint16_t ordered[] = {TL_ETRACE_SEQUENTIAL,         TL_ETRACE_IMPLICIT_RETURN,
+                                   TL_ETRACE_PREDICTION,         TL_ETRACE_TARGET_CACHE,
+                                   TL_ETRACE_IMPLICIT_EXCEPTION, TL_ETRACE_FULL_ADDRESS,
+                                   TL_ETRACE_NO_RESYNC,          TL_ETRACE_IRETS};
+
+#define SIZES_IN       8  /* in `ioptions`: their first bit */
+#define SIZES_OUT      12 /* in a set of options */
+#define SIZED_IOPTIONS 26
+
 #define PULP_IOPTIONS 7 /* the last one says that addresses are differences */
 
 unsigned tl_etrace_options(const struct tl_etrace_params *params, uint32_t ioptions)
 {
+    if (params->unit == TL_ETRACE_2_1) {
+        unsigned sized = TL_ETRACE_SIZED | ioptions >> SIZES_IN << SIZES_OUT;
+        for (size_t i = 0; i < sizeof ordered / sizeof *ordered; i++)
+            sized |= ioptions >> i & 1 ? ordered[i] : 0;
+        return sized;
+    }
     const bool pulp = params->unit == TL_ETRACE_PULP;
     const uint8_t *const order = pulp ? pulp_order : reference_order;
     const size_t n = pulp ? sizeof pulp_order : sizeof reference_order;
@@ -37,6 +53,38 @@ unsigned tl_etrace_options(const struct tl_etrace_params *params, uint32_t iopti
     for (size_t i = 0; i < n; i++)
         options |= ioptions >> i & 1 ? order[i] : 0;
     return options;
+}
+
+/* Take a field of `width` bits. */
+static uint8_t take_size(uint32_t *sizes, unsigned width)
+{
+    const uint32_t value = *sizes & ((1u << width) - 1);
+    *sizes >>= width;
+    return (uint8_t)value;
+}
+
+static void set_irdepth(struct tl_etrace_params *p)
+{
+    p->irdepth_width = (uint8_t)(p->irets ? 8
+                                          : p->return_stack_size + (p->return_stack_size > 0) +
+                                                p->call_counter_size);
+}
+
+bool tl_etrace_take_sizes(struct tl_etrace_params *p, unsigned options)
+{
+    uint32_t sizes = options >> SIZES_OUT;
+    if (!(options & TL_ETRACE_SIZED))
+        return true;
+    const unsigned time = 16u * take_size(&sizes, 3);
+    p->f0s_width = take_size(&sizes, 2);
+    p->return_stack_size = take_size(&sizes, 3);
+    p->call_counter_size = take_size(&sizes, 4);
+    p->bpred_size = take_size(&sizes, 3);
+    p->cache_size = take_size(&sizes, 3);
+    p->irets = options & TL_ETRACE_IRETS;
+    p->time_width = (uint8_t)(time <= 64 ? time : 64);
+    set_irdepth(p);
+    return time <= 64;
 }
 
 static int read_all(const struct parameter *p, size_t n, const struct tl_source *source,
@@ -64,7 +112,8 @@ static int unit_named(const char *name)
 {
     static const char *const names[] = {[TL_ETRACE_REFERENCE] = "reference",
                                         [TL_ETRACE_PULP] = "pulp",
-                                        [TL_ETRACE_ESP32] = "esp32"};
+                                        [TL_ETRACE_ESP32] = "esp32",
+                                        [TL_ETRACE_2_1] = "reference-2.1"};
     for (int i = 0; i < (int)(sizeof names / sizeof *names); i++)
         if (!strcmp(name, names[i]))
             return i;
@@ -77,9 +126,12 @@ int tl_etrace_params(struct tl_etrace_params *out, const struct tl_source *sourc
     const int unit = source->type[0] ? unit_named(source->type) : TL_ETRACE_REFERENCE;
     if (unit < 0)
         return tl_fail_set(fail, TL_UNSUPPORTED,
-                           "unit=%.20s is not known; use reference, pulp or esp32", source->type);
+                           "unit=%.20s is not known; use reference, reference-2.1, pulp or esp32",
+                           source->type);
     *out = (struct tl_etrace_params){.unit = (uint8_t)unit};
     const bool old = out->unit == TL_ETRACE_ESP32, pulp = out->unit == TL_ETRACE_PULP;
+    const bool sized = out->unit == TL_ETRACE_2_1;
+    const uint8_t table = sized ? TL_ETRACE_TABLE_MAX : 16;
     uint8_t sijump;
     out->isa = (uint8_t)(old ? TL_ISA_RV32 : tl_source_isa(TL_PROTO_E_TRACE, source));
     const struct parameter all[] = {
@@ -91,10 +143,13 @@ int tl_etrace_params(struct tl_etrace_params *out, const struct tl_source *sourc
         {"context_width_p", &out->context_width, 0, 64},
         {"return_stack_size_p", &out->return_stack_size, 0, TL_RETURNS_MAX_LOG},
         {"call_counter_size_p", &out->call_counter_size, 0, TL_RETURNS_MAX_LOG},
-        {"bpred_size_p", &out->bpred_size, 0, 16},
-        {"cache_size_p", &out->cache_size, 0, 16},
-        {"encoder_mode_width_p", &out->encoder_mode_width, 1, 8},
-        {"ioptions_width_p", &out->ioptions_width, pulp ? PULP_IOPTIONS : sizeof reference_order,
+        {"bpred_size_p", &out->bpred_size, 0, table},
+        {"cache_size_p", &out->cache_size, 0, table},
+        {"encoder_mode_width_p", &out->encoder_mode_width, sized ? 2 : 1, 8},
+        {"ioptions_width_p", &out->ioptions_width,
+         sized  ? SIZED_IOPTIONS
+         : pulp ? PULP_IOPTIONS
+                : sizeof reference_order,
          32},
         {"sijump_p", &sijump, 0, 1},
     };
@@ -112,8 +167,7 @@ int tl_etrace_params(struct tl_etrace_params *out, const struct tl_source *sourc
     out->sijump = sijump;
     out->time_width = optional_width(source, "notime_p", out->time_width);
     out->context_width = optional_width(source, "nocontext_p", out->context_width);
-    out->irdepth_width =
-        (uint8_t)(out->return_stack_size + (out->return_stack_size > 0) + out->call_counter_size);
+    set_irdepth(out);
     static const char *const tvecs[TL_ETRACE_TVECS] = {"utvec", "stvec", "",      "mtvec",
                                                        "",      "utvec", "vstvec"};
     for (size_t i = 0; i < TL_ETRACE_TVECS; i++)

@@ -11,9 +11,14 @@ enum {
     MISFIT = 4      /* packets that fit which one that does not outweighs */
 };
 
-/* Does the encoder have what these options need, by its parameters? */
-static bool has_tables(const struct tl_etrace_params *p, unsigned options)
+/* Does the encoder have what these options need, by its parameters, or those that come with them?
+ */
+static bool has_tables(const struct tl_etrace_params *params, unsigned options)
 {
+    struct tl_etrace_params with = *params;
+    const struct tl_etrace_params *const p = &with;
+    if (!tl_etrace_take_sizes(&with, options))
+        return false;
     return (!(options & TL_ETRACE_IMPLICIT_RETURN) || p->return_stack_size ||
             p->call_counter_size) &&
            (!(options & TL_ETRACE_TARGET_CACHE) || p->cache_size) &&
@@ -44,7 +49,8 @@ struct tl_etrace_verdict tl_etrace_support_settle(struct tl_etrace_support *s,
     if (!has_tables(params, wanted))
         return (struct tl_etrace_verdict){.takes_status = true, .is_contradicted = true};
     take_options(s, wanted, options);
-    s->no_data = params->unit == TL_ETRACE_REFERENCE && !s->packet.denable;
+    s->no_data = (params->unit == TL_ETRACE_REFERENCE || params->unit == TL_ETRACE_2_1) &&
+                 !s->packet.denable;
     return (struct tl_etrace_verdict){.takes_status = true};
 }
 

@@ -63,20 +63,37 @@ void tl_etrace_take_time(struct tl_etrace_flow *f, uint64_t ticks, unsigned widt
 
 /* ---- packets of format 3 ---------------------------------------------------------------- */
 
+/* Packets of format 3 do not make the encoder forget what it remembers, once tracing has begun. */
+static bool is_remembered(const struct tl_etrace_flow *f)
+{
+    return f->walk.options & TL_ETRACE_NO_RESYNC;
+}
+
+static void forget_all(struct tl_etrace_flow *f)
+{
+    tl_etrace_outcomes_forget(&f->walk.outcomes);
+    tl_returns_clear(&f->walk.returns);
+    if (f->cache)
+        memset(f->cache, 0, ((size_t)1 << f->params.cache_size) * sizeof *f->cache);
+}
+
 /* Begin at the reported address; `continues`: the walk is there. */
 static void begin_flow(struct tl_etrace_flow *f, const struct tl_etrace_packet *k, bool continues,
                        uint64_t offset)
 {
     struct tl_etrace_walk *const w = &f->walk;
     f->end = TL_ETRACE_END_REACHED;
+    f->unknown &= is_remembered(f) && !f->stopped;
+    if (!is_remembered(f) || f->stopped)
+        forget_all(f);
     f->stopped = f->misfit = f->trapped = false;
-    f->synced = true;
+    f->synced = !f->unknown;
     f->address = k->address & tl_etrace_mask(f);
     tl_etrace_outcomes_clear(&w->outcomes);
-    tl_etrace_outcomes_forget(&w->outcomes);
-    tl_returns_clear(&w->returns);
-    if (f->cache)
-        memset(f->cache, 0, ((size_t)1 << f->params.cache_size) * sizeof *f->cache);
+    if (f->unknown) {
+        tl_etrace_walk_leave(w);
+        return;
+    }
     if (!w->walker.cache) {
         tl_item_batch_value(&f->soft.out, TL_ITEM_BRANCH, tl_etrace_place(f), offset);
         return;
@@ -87,7 +104,7 @@ static void begin_flow(struct tl_etrace_flow *f, const struct tl_etrace_packet *
         tl_etrace_forget_place(f, true);
     if (placed && tl_etrace_walk_at_branch(w)) {
         tl_etrace_outcomes_add(&w->outcomes, k->branch, 1);
-        w->outcomes.untrained = true;
+        w->outcomes.untrained = f->params.unit != TL_ETRACE_2_1;
     }
 }
 
@@ -152,7 +169,9 @@ void tl_etrace_on_trap(struct tl_etrace_flow *f, const struct tl_etrace_packet *
     uint64_t epc = 0;
     tl_etrace_report_loss(f);
     const bool known = take_epc(f, k, &epc);
-    tl_etrace_walk_leave(&f->walk);
+    const uint64_t told =
+        tl_etrace_walk_address(&f->walk, &f->params, k->address & tl_etrace_mask(f));
+    tl_etrace_walk_trap(&f->walk, k->thaddr ? NULL : &told);
     struct tl_item *const item = tl_item_batch_add(&f->soft.out, TL_ITEM_EXCEPTION, offset);
     item->sub = (uint16_t)(k->ecause | (k->interrupt ? TL_EXCEPTION_INTERRUPT : 0));
     item->text = k->interrupt ? "interrupt" : "exception";
@@ -160,7 +179,7 @@ void tl_etrace_on_trap(struct tl_etrace_flow *f, const struct tl_etrace_packet *
     item->flags = known ? TL_ITEM_HAS_PC : 0;
     f->address = k->address & tl_etrace_mask(f);
     f->end = TL_ETRACE_END_REACHED;
-    f->stopped = f->misfit = false;
+    f->misfit = false;
     f->synced = f->trapped = true;
     if (k->thaddr)
         tl_etrace_take_mode(f, k, offset);
@@ -169,6 +188,7 @@ void tl_etrace_on_trap(struct tl_etrace_flow *f, const struct tl_etrace_packet *
     else if (k->thaddr && take_vector(f, k))
         begin_flow(f, &(struct tl_etrace_packet){.address = f->address, .branch = k->branch}, false,
                    offset);
+    f->stopped = false;
 }
 
 /* ---- support packets ------------------------------------------------------------------- */
@@ -190,7 +210,13 @@ static void take_status(struct tl_etrace_flow *f, uint8_t status, uint64_t offse
         f->soft.rc = f->soft.sink.loss(f->soft.sink.context, TL_LOSS_OVERFLOW, offset, 0);
 }
 
-/* A packet follows the support packet that waits; NULL: the trace ends. */
+void tl_etrace_take_options(struct tl_etrace_flow *f, unsigned options)
+{
+    f->params = f->given;
+    (void)tl_etrace_take_sizes(&f->params, options);
+    tl_etrace_walk_configure(&f->walk, &f->params, options);
+}
+
 void tl_etrace_settle_support(struct tl_etrace_flow *f, const struct tl_bytes *next)
 {
     const uint64_t at = f->support.at;
@@ -200,7 +226,7 @@ void tl_etrace_settle_support(struct tl_etrace_flow *f, const struct tl_bytes *n
         tl_etrace_support_settle(&f->support, &f->params, next, &options);
     if (verdict.takes_status)
         take_status(f, status, at);
-    f->walk.options = options; /* for what follows */
+    tl_etrace_take_options(f, options); /* for what follows */
     if (verdict.is_contradicted)
         tl_etrace_report_unbelieved(f);
 }

@@ -37,7 +37,7 @@ static void add_irreport(struct text *t, const struct tl_etrace_packet *k,
 {
     add(t, " irreport=%u", k->irreport);
     if (p->irdepth_width)
-        add(t, " irdepth=%u", k->irdepth);
+        add(t, " %s=%u", p->irets ? "irets" : "irdepth", k->irdepth);
 }
 
 static void add_report(struct text *t, const struct tl_etrace_packet *k,
@@ -78,7 +78,7 @@ static void add_support(struct text *t, const struct tl_etrace_packet *k,
     add(t, " qual_status=%u", k->qual_status);
     if (p->unit != TL_ETRACE_ESP32)
         add_hex(t, "ioptions", k->ioptions);
-    if (p->unit == TL_ETRACE_REFERENCE)
+    if (p->unit == TL_ETRACE_REFERENCE || p->unit == TL_ETRACE_2_1)
         add(t, " denable=%u dloss=%u doptions=0x%x", k->denable, k->dloss, k->doptions);
 }
 

@@ -9,15 +9,6 @@
 #include "base/cancel.h"
 #include "riscv/etrace_walk_parts.h"
 
-/* How execution leaves an instruction. */
-enum way {
-    WAY_STRAIGHT, /* also: the end of the image, and traps of harts that retire them */
-    WAY_DIRECT,   /* jumps that the program determines */
-    WAY_BRANCH,   /* conditional */
-    WAY_RETURN,   /* as a return, if the encoder infers it */
-    WAY_JUMP      /* uninferable jumps and trap returns */
-};
-
 /* ---- life ------------------------------------------------------------------------------- */
 
 int tl_etrace_walk_init(struct tl_etrace_walk *w, const struct tl_etrace_params *params,
@@ -25,15 +16,32 @@ int tl_etrace_walk_init(struct tl_etrace_walk *w, const struct tl_etrace_params 
                         struct tl_item_batch *out)
 {
     const struct tl_walker_config config = {.image = image, .isa = *isa, .bits = TL_WALKER_STEPS};
-    const uint8_t returns =
-        params->return_stack_size ? params->return_stack_size : params->call_counter_size;
-    *w = (struct tl_etrace_walk){.irdepth_mask = params->irdepth_width < 32
-                                                     ? (UINT32_C(1) << params->irdepth_width) - 1
-                                                     : UINT32_MAX};
+    const uint8_t predictor =
+        params->unit == TL_ETRACE_2_1 ? TL_ETRACE_TABLE_MAX : params->bpred_size;
+    *w = (struct tl_etrace_walk){.n = 0};
     const int rc = tl_walker_init(&w->walker, &config, out);
-    const int rc2 = tl_etrace_outcomes_init(&w->outcomes, params->bpred_size, params->iaddress_lsb);
-    w->returns.size = returns ? UINT32_C(1) << returns : 0;
+    const int rc2 = tl_etrace_outcomes_init(&w->outcomes, predictor, params->iaddress_lsb);
+    tl_etrace_walk_configure(w, params, 0);
     return rc < 0 ? rc : rc2;
+}
+
+void tl_etrace_walk_configure(struct tl_etrace_walk *w, const struct tl_etrace_params *params,
+                              unsigned options)
+{
+    const bool stack = params->return_stack_size > 0;
+    const uint8_t log = stack ? params->return_stack_size : params->call_counter_size;
+    const uint32_t size =
+        log ? UINT32_C(1) << (log < TL_RETURNS_MAX_LOG ? log : TL_RETURNS_MAX_LOG) : 0;
+    const uint16_t most = stack && params->unit == TL_ETRACE_2_1
+                              ? (uint16_t)((1u << params->call_counter_size) - 1)
+                              : 0;
+    if (w->returns.size != size || w->returns.most != most)
+        tl_returns_clear(&w->returns);
+    w->returns.size = size;
+    w->returns.most = most;
+    w->irdepth_mask = (UINT32_C(1) << params->irdepth_width) - 1;
+    w->options = options;
+    tl_etrace_outcomes_resize(&w->outcomes, params->bpred_size);
 }
 
 void tl_etrace_walk_fini(struct tl_etrace_walk *w)
@@ -44,8 +52,7 @@ void tl_etrace_walk_fini(struct tl_etrace_walk *w)
 
 /* ---- blocks ----------------------------------------------------------------------------- */
 
-/* The block at `pc`, with at least one instruction; NULL: nothing is mapped, or out of memory. */
-static struct tl_block *block_at(struct tl_etrace_walk *w, uint64_t pc)
+struct tl_block *tl_etrace_block_at(struct tl_etrace_walk *w, uint64_t pc)
 {
     struct tl_walker *const k = &w->walker;
     struct tl_block *const b =
@@ -54,133 +61,42 @@ static struct tl_block *block_at(struct tl_etrace_walk *w, uint64_t pc)
     return b && b->n > 0 ? b : NULL;
 }
 
-/* The block that the walk is in. If the image changed under it: the part at pc. */
-static struct tl_block *here(struct tl_etrace_walk *w)
+struct tl_block *tl_etrace_here(struct tl_etrace_walk *w)
 {
     if (w->block || !w->placed)
         return w->block;
-    w->block = block_at(w, w->start);
+    w->block = tl_etrace_block_at(w, w->start);
     if (w->block && w->n <= w->block->n)
         return w->block;
     w->start = w->pc;
     w->n = 1;
-    return w->block = block_at(w, w->pc);
+    return w->block = tl_etrace_block_at(w, w->pc);
 }
 
-/* Is pc at the last instruction of the block, and can that change the flow? */
-static bool at_end(const struct tl_etrace_walk *w, const struct tl_block *b)
-{
-    return w->n == b->n && b->end == TL_BLOCK_WAYPOINT;
-}
-
-/* Behind the instruction at pc. */
-static uint64_t after(const struct tl_etrace_walk *w, const struct tl_block *b)
-{
-    const uint32_t bytes = w->n == b->n ? b->size : tl_block_bytes(b, w->n);
-    return tl_etrace_wrap(w, b->pc + bytes);
-}
-
-static uint32_t encoding_at(const struct tl_block *b, uint32_t at)
-{
-    struct tl_insn insn;
-    tl_block_insn(b, at, &insn);
-    return insn.encoding;
-}
-
-/* ---- ways ------------------------------------------------------------------------------- */
-
-/* JALR with x0 as its base. */
-static bool is_absolute(const struct tl_block *b, uint64_t *to)
-{
-    if (b->last_size != 4)
-        return false;
-    const uint32_t op = tl_le32(b->code + b->size - 4);
-    if ((op & 0x7f) != 0x67 || (op >> 15 & 31) != 0)
-        return false;
-    *to = (uint64_t)((int64_t)(int32_t)op >> 20) & ~UINT64_C(1);
-    return true;
-}
-
-/* Does the instruction at `pc`, in block `in`, determine the target of the jump at the end of `b`?
- */
-static bool determines(const struct tl_etrace_walk *w, uint64_t pc, const struct tl_block *in,
-                       const struct tl_block *b, uint64_t *to)
-{
-    const unsigned xlen = w->walker.isa == TL_ISA_RV32 ? 32 : 64;
-    return in && tl_riscv_sequential_jump(xlen, pc, encoding_at(in, (uint32_t)(pc - in->pc)),
-                                          encoding_at(b, b->size - b->last_size), to);
-}
-
-/* Does the instruction in front of the jump at the block's end determine its target? */
-static bool is_sequential(struct tl_etrace_walk *w, struct tl_block *b, uint64_t *to)
-{
-    if (!(w->options & TL_ETRACE_SEQUENTIAL))
-        return false;
-    if (b->n > 1)
-        return determines(w, b->pc + tl_block_bytes(b, b->n - 2), b, b, to);
-    return w->has_before && determines(w, w->before, block_at(w, w->before), b, to);
-}
-
-/*
- * The walk begins at the jump at the block's end: may an instruction in front of it, which was not
- * followed, have determined its target? Then the encoder may have left it out.
- */
-static bool is_unclear(struct tl_etrace_walk *w, const struct tl_block *b)
-{
-    uint64_t to;
-    if (!(w->options & TL_ETRACE_SEQUENTIAL) || !w->before_lost || w->has_before || b->n > 1 ||
-        !at_end(w, b) || b->last_kind != TL_INSN_INDIRECT)
-        return false;
-    const struct tl_block *const four = block_at(w, b->pc - 4), *const two = block_at(w, b->pc - 2);
-    return !four || !two || determines(w, b->pc - 4, four, b, &to) ||
-           determines(w, b->pc - 2, two, b, &to);
-}
-
-/* How the instruction at pc is left, and `*to` where if the program determines it. */
-static enum way way_of(struct tl_etrace_walk *w, struct tl_block *b, uint64_t *to)
-{
-    *to = after(w, b);
-    if (!at_end(w, b))
-        return WAY_STRAIGHT;
-    switch (b->last_kind) {
-    case TL_INSN_BRANCH:
-        *to = b->conditional ? *to : b->target;
-        return b->conditional ? WAY_BRANCH : WAY_DIRECT;
-    case TL_INSN_INDIRECT:
-        if (is_absolute(b, to) || is_sequential(w, b, to)) {
-            *to = tl_etrace_wrap(w, *to);
-            return WAY_DIRECT;
-        }
-        return b->is_return && !b->link ? WAY_RETURN : WAY_JUMP;
-    case TL_INSN_RETURN_EX:
-        return WAY_JUMP;
-    default:
-        return WAY_STRAIGHT;
-    }
-}
-
-bool tl_etrace_walk_at_branch(struct tl_etrace_walk *w)
-{
-    const struct tl_block *const b = here(w);
-    return b && at_end(w, b) && b->last_kind == TL_INSN_BRANCH && b->conditional;
-}
-
-bool tl_etrace_walk_at_jump(struct tl_etrace_walk *w)
-{
-    struct tl_block *const b = here(w);
-    uint64_t to;
-    return b && way_of(w, b, &to) >= WAY_RETURN;
-}
-
-bool tl_etrace_walk_at_trap(struct tl_etrace_walk *w)
-{
-    const struct tl_block *const b = here(w);
-    return b && at_end(w, b) && b->last_kind == TL_INSN_TRAP;
-}
+/* ---- what packets say of returns ----------------------------------------------------------- */
 
 static bool depth_is(const struct tl_etrace_walk *w, uint32_t depth)
 {
     return (w->returns.n & w->irdepth_mask) == depth;
+}
+
+/* Is the instruction at pc a return that the encoder infers if it goes where the stack says? */
+static bool at_return(struct tl_etrace_walk *w)
+{
+    struct tl_block *const b = tl_etrace_here(w);
+    uint64_t to;
+    return b && tl_etrace_way_of(w, b, &to) == WAY_RETURN && tl_etrace_infers_returns(w);
+}
+
+/* By what the packet says of returns, is its address met again later? */
+static bool is_met_later(struct tl_etrace_walk *w, const struct tl_etrace_goal *goal)
+{
+    if (!goal->irreport)
+        return false;
+    if (!(w->options & TL_ETRACE_IRETS))
+        return !depth_is(w, goal->irdepth);
+    const bool empty = w->returns.n == 0 || (at_return(w) && tl_returns_is_last(&w->returns));
+    return !empty && goal->irdepth > w->irets;
 }
 
 /* ---- delivery --------------------------------------------------------------------------- */
@@ -196,14 +112,14 @@ static void deliver(struct tl_etrace_walk *w, struct tl_block *b, bool taken)
         tl_item_batch_whole(out, b, taken, w->offset);
     else
         tl_item_batch_block(out, b, w->n, false, w->offset);
-    if (at_end(w, b) && b->last_kind == TL_INSN_RETURN_EX)
+    if (tl_etrace_at_end(w, b) && b->last_kind == TL_INSN_RETURN_EX)
         tl_item_batch_add(out, TL_ITEM_ERET, w->offset);
 }
 
 /* Deliver all, of a branch without an outcome as one that was not taken. */
 static void report_all(struct tl_etrace_walk *w)
 {
-    struct tl_block *const b = here(w);
+    struct tl_block *const b = tl_etrace_here(w);
     if (!b || w->reported)
         return;
     const uint8_t kind = b->last_kind;
@@ -211,7 +127,7 @@ static void report_all(struct tl_etrace_walk *w)
     if (tl_etrace_walk_at_branch(w))
         taken = tl_etrace_outcomes_waiting(&w->outcomes) &&
                 tl_etrace_outcomes_next(&w->outcomes, w->pc);
-    deliver(w, b, taken && at_end(w, b));
+    deliver(w, b, taken && tl_etrace_at_end(w, b));
 }
 
 /* Deliver what is in front of the instruction at pc, and stand on that alone. */
@@ -232,7 +148,7 @@ static void report_before(struct tl_etrace_walk *w, struct tl_block *b)
 
 void tl_etrace_walk_report(struct tl_etrace_walk *w)
 {
-    struct tl_block *const b = here(w);
+    struct tl_block *const b = tl_etrace_here(w);
     if (b && !w->reported && tl_etrace_walk_at_branch(w) &&
         !tl_etrace_outcomes_waiting(&w->outcomes))
         report_before(w, b); /* the next packet has the outcome */
@@ -249,6 +165,27 @@ void tl_etrace_walk_leave(struct tl_etrace_walk *w)
     w->block = NULL;
     tl_etrace_outcomes_clear(&w->outcomes);
     tl_returns_clear(&w->returns);
+}
+
+void tl_etrace_walk_trap(struct tl_etrace_walk *w, const uint64_t *went)
+{
+    struct tl_block *const b = tl_etrace_here(w);
+    uint64_t to;
+    if (!(w->options & TL_ETRACE_NO_RESYNC)) {
+        tl_etrace_walk_leave(w);
+        return;
+    }
+    if (!b)
+        return;
+    report_all(w);
+    if (at_return(w) &&
+        (!went || *went == tl_returns_top(&w->returns) || w->options & TL_ETRACE_IRETS))
+        (void)tl_returns_pop(&w->returns, &to);
+    else if (tl_etrace_at_end(w, b) && b->link && !b->is_return)
+        tl_returns_push(&w->returns, tl_etrace_after(w, b));
+    w->placed = w->has_before = false;
+    w->block = NULL;
+    tl_etrace_outcomes_clear(&w->outcomes);
 }
 
 void tl_etrace_walk_lose(struct tl_etrace_walk *w, enum tl_gap gap, uint64_t offset)
@@ -292,12 +229,12 @@ static bool enter(struct tl_etrace_walk *w, struct tl_block *b, uint64_t pc, boo
 bool tl_etrace_walk_begin(struct tl_etrace_walk *w, uint64_t pc, uint64_t offset)
 {
     w->has_before = false;
-    return enter(w, block_at(w, pc), pc, true, offset);
+    return enter(w, tl_etrace_block_at(w, pc), pc, true, offset);
 }
 
 void tl_etrace_walk_split(struct tl_etrace_walk *w)
 {
-    struct tl_block *const b = here(w);
+    struct tl_block *const b = tl_etrace_here(w);
     if (b && !w->reported)
         report_before(w, b);
     w->reported = true;
@@ -305,7 +242,7 @@ void tl_etrace_walk_split(struct tl_etrace_walk *w)
 
 bool tl_etrace_walk_again(struct tl_etrace_walk *w, uint64_t offset)
 {
-    return enter(w, block_at(w, w->pc), w->pc, true, offset);
+    return enter(w, tl_etrace_block_at(w, w->pc), w->pc, true, offset);
 }
 
 enum arrival { GO_ON, JUMPED, REACHED, INFERRED, WRONG };
@@ -313,6 +250,8 @@ enum arrival { GO_ON, JUMPED, REACHED, INFERRED, WRONG };
 /* Should the walk end at the instruction at pc? `jumped`: an uninferable jump led to it. */
 static enum arrival arrive(struct tl_etrace_walk *w, const struct tl_etrace_goal *goal, bool jumped)
 {
+    const bool counts = w->options & TL_ETRACE_IRETS;
+    w->irets += counts && at_return(w);
     if (goal->only_jump)
         return jumped ? JUMPED : GO_ON;
     const uint64_t waiting = tl_etrace_outcomes_waiting(&w->outcomes);
@@ -329,11 +268,11 @@ static enum arrival arrive(struct tl_etrace_walk *w, const struct tl_etrace_goal
         return GO_ON;
     if (goal->sync)
         return goal->same_privilege || (w->n == 1 && w->from_return) ? REACHED : GO_ON;
-    if (goal->notify)
+    if (counts && waiting == 1) /* at the branch with the packet's last outcome */
         return REACHED;
-    if (goal->by_jump || (goal->irreport && !depth_is(w, goal->irdepth)))
-        return GO_ON;
-    return INFERRED;
+    if (goal->notify)
+        return counts && is_met_later(w, goal) ? GO_ON : REACHED;
+    return goal->by_jump || is_met_later(w, goal) ? GO_ON : INFERRED;
 }
 
 /* Execute the rest of the block, or up to the goal. */
@@ -362,26 +301,27 @@ static enum arrival finish_block(struct tl_etrace_walk *w, struct tl_block *b,
  * one at the same depth. */
 static bool is_reported(struct tl_etrace_walk *w, const struct tl_etrace_goal *goal)
 {
-    if (!goal->irreport || !depth_is(w, goal->irdepth))
+    const bool counts = w->options & TL_ETRACE_IRETS;
+    if (!goal->irreport || (counts ? goal->irdepth + 1 != w->irets : !depth_is(w, goal->irdepth)))
         return false;
-    if (goal->only_jump)
+    if (goal->only_jump && !counts)
         return true;
     const uint64_t waiting = tl_etrace_outcomes_waiting(&w->outcomes);
     if (waiting == 0 || waiting > 1 || goal->sync)
         return waiting == 0;
-    const struct tl_block *const b = block_at(w, goal->address);
+    const struct tl_block *const b = tl_etrace_block_at(w, goal->address);
     return !b || (b->n == 1 && b->end == TL_BLOCK_WAYPOINT && b->conditional);
 }
 
-/* The block at `to`, which the instruction at pc leads to; as block_at(). Only the last instruction
- * of `b` leads to where the block's links go. */
+/* The block at `to`, which the instruction at pc leads to; as tl_etrace_block_at(). Only the last
+ * instruction of `b` leads to where the block's links go. */
 static struct tl_block *block_after(struct tl_etrace_walk *w, struct tl_block *b, bool taken,
                                     uint64_t to)
 {
     if (w->n < b->n)
-        return block_at(w, to);
+        return tl_etrace_block_at(w, to);
     struct tl_block *const last = b->go[taken];
-    return last && last->pc == to ? last : (b->go[taken] = block_at(w, to));
+    return last && last->pc == to ? last : (b->go[taken] = tl_etrace_block_at(w, to));
 }
 
 /* Leave the instruction at pc for the next one. */
@@ -389,15 +329,19 @@ static enum arrival step(struct tl_etrace_walk *w, struct tl_block *b,
                          const struct tl_etrace_goal *goal, bool *used, uint64_t offset)
 {
     uint64_t to;
-    enum way way = way_of(w, b, &to);
+    enum way way = tl_etrace_way_of(w, b, &to);
     bool taken = way != WAY_STRAIGHT;
-    if (is_unclear(w, b)) {
+    if (tl_etrace_is_unclear(w, b)) {
         w->unmapped = true;
         w->given = false;
         return WRONG;
     }
-    if (way == WAY_RETURN && (!tl_etrace_infers_returns(w) || is_reported(w, goal)))
+    w->was_predicted = false;
+    if (way == WAY_RETURN && (!tl_etrace_infers_returns(w) || is_reported(w, goal))) {
         way = WAY_JUMP;
+        if (w->options & TL_ETRACE_IRETS && tl_etrace_infers_returns(w))
+            w->was_predicted = tl_returns_pop(&w->returns, &to) && to == goal->address;
+    }
     if (way == WAY_JUMP && goal->last_branch)
         return WRONG;
     if (way == WAY_BRANCH && !tl_etrace_outcomes_waiting(&w->outcomes))
@@ -406,21 +350,27 @@ static enum arrival step(struct tl_etrace_walk *w, struct tl_block *b,
     if (way == WAY_BRANCH) {
         taken = tl_etrace_outcomes_take(&w->outcomes, w->pc);
         to = taken ? b->target : to;
+        w->irets = 0;
     } else if (way == WAY_RETURN) {
         (void)tl_returns_pop(&w->returns, &to);
     } else if (way == WAY_JUMP) {
         to = goal->address;
     }
-    const bool from_return = at_end(w, b) && b->last_kind == TL_INSN_RETURN_EX;
+    const bool from_return = tl_etrace_at_end(w, b) && b->last_kind == TL_INSN_RETURN_EX;
     deliver(w, b, taken);
-    if (at_end(w, b) && b->link && !b->is_return)
-        tl_returns_push(&w->returns, after(w, b));
+    if (tl_etrace_at_end(w, b) && b->link && !b->is_return)
+        tl_returns_push(&w->returns, tl_etrace_after(w, b));
     w->before = w->pc;
     w->has_before = true;
     if (!enter(w, block_after(w, b, taken, to), to, way == WAY_JUMP, offset))
         return WRONG; /* reported */
     w->from_return = from_return;
     return arrive(w, goal, way == WAY_JUMP);
+}
+
+void tl_etrace_walk_restart_irets(struct tl_etrace_walk *w)
+{
+    w->irets = w->options & TL_ETRACE_IRETS && at_return(w);
 }
 
 /*
@@ -440,18 +390,19 @@ static bool is_circle(struct circle *c, struct tl_etrace_walk *w, bool used)
         c->limit = used ? 16 : 2 * c->limit;
         c->steps = 0;
         c->place = w->start;
-        c->depth = w->returns.n;
-        w->returns.min = w->returns.n;
+        c->depth = w->returns.calls;
+        w->returns.min = w->returns.calls;
         return false;
     }
     c->steps++;
-    return c->place == w->start && c->depth == w->returns.n && w->returns.min == c->depth;
+    return c->place == w->start && c->depth == w->returns.calls && w->returns.min == c->depth;
 }
 
 bool tl_etrace_walk_stands_at(struct tl_etrace_walk *w, const struct tl_etrace_goal *goal)
 {
     return !goal->last_branch && !goal->by_jump && !goal->only_jump && !goal->sync &&
-           !goal->notify && (!goal->irreport || depth_is(w, goal->irdepth)) &&
+           !goal->notify &&
+           (!goal->irreport || (!(w->options & TL_ETRACE_IRETS) && depth_is(w, goal->irdepth))) &&
            w->pc == goal->address &&
            tl_etrace_outcomes_waiting(&w->outcomes) <= tl_etrace_walk_at_branch(w);
 }
@@ -468,7 +419,7 @@ enum tl_etrace_end tl_etrace_walk_to(struct tl_etrace_walk *w, const struct tl_e
             tl_walker_trim(&w->walker);
             w->block = NULL;
         }
-        struct tl_block *b = here(w);
+        struct tl_block *b = tl_etrace_here(w);
         if (i % 4096 == 4095 && w->rc >= 0)
             w->rc = w->walker.out->rc < 0 ? w->walker.out->rc : tl_give_way();
         if (!b || w->rc < 0)
@@ -490,10 +441,10 @@ enum tl_etrace_end tl_etrace_walk_to(struct tl_etrace_walk *w, const struct tl_e
 
 bool tl_etrace_walk_successor(struct tl_etrace_walk *w, uint64_t *pc)
 {
-    struct tl_block *const b = here(w);
+    struct tl_block *const b = tl_etrace_here(w);
     if (!b)
         return false;
-    const enum way way = way_of(w, b, pc);
+    const enum way way = tl_etrace_way_of(w, b, pc);
     if (way == WAY_RETURN && tl_etrace_infers_returns(w)) {
         *pc = tl_returns_top(&w->returns);
         return true;
@@ -510,11 +461,11 @@ bool tl_etrace_walk_successor(struct tl_etrace_walk *w, uint64_t *pc)
 
 bool tl_etrace_walk_leads_to(struct tl_etrace_walk *w, uint64_t bits, uint64_t mask)
 {
-    struct tl_block *const b = here(w);
+    struct tl_block *const b = tl_etrace_here(w);
     uint64_t to;
     if (!b)
         return false;
-    switch (way_of(w, b, &to)) {
+    switch (tl_etrace_way_of(w, b, &to)) {
     case WAY_JUMP:
         return true;
     case WAY_RETURN:
@@ -542,7 +493,7 @@ uint64_t tl_etrace_walk_address(struct tl_etrace_walk *w, const struct tl_etrace
     if (width == 64 || !(bits >> (width - 1) & 1))
         return bits;
     const uint64_t extended = bits | UINT64_MAX << width;
-    return !block_at(w, bits) && block_at(w, extended) ? extended : bits;
+    return !tl_etrace_block_at(w, bits) && tl_etrace_block_at(w, extended) ? extended : bits;
 }
 
 /* ---- state ------------------------------------------------------------------------------ */
@@ -551,7 +502,7 @@ void tl_etrace_walk_state(struct tl_etrace_walk *w, struct tl_state *s)
 {
     struct tl_image_context context = w->walker.context;
     if (w->placed && !tl_state_loads(s))
-        (void)here(w);
+        (void)tl_etrace_here(w);
     tl_walker_place_state(&w->walker, s);
     tl_walker_rest_state(&w->walker, s);
     tl_state_u64(s, &context.context_id);
@@ -562,7 +513,6 @@ void tl_etrace_walk_state(struct tl_etrace_walk *w, struct tl_state *s)
         tl_walker_restore_context(&w->walker, &context);
     tl_etrace_outcomes_state(&w->outcomes, s);
     tl_returns_state(&w->returns, s);
-    tl_state_u32(s, &w->options);
     tl_state_bool(s, &w->placed);
     tl_state_bool(s, &w->reported);
     tl_state_bool(s, &w->from_return);

@@ -27,6 +27,10 @@ struct tl_etrace_walk {
     struct tl_returns returns;
     unsigned options;      /* enum tl_etrace_option in force */
     uint32_t irdepth_mask; /* of depths that fit in `irdepth` */
+    /* With TL_ETRACE_IRETS: returns that were inferred, with the one at pc, since the last branch
+     * or the last packet's address */
+    uint32_t irets;
+    bool was_predicted; /* the last return that was reported went where the stack says */
     int rc; /* < 0: the result is not wanted any more: the sink's error, or tl_cancel_check()'s */
     bool placed;            /* pc is known */
     bool unmapped;          /* it is not, for code was not followed: the next address gives it */
@@ -53,7 +57,7 @@ struct tl_etrace_goal {
     bool same_privilege; /* of a synchronisation packet: as before */
     bool notify;
     bool irreport; /* a return was reported, with this many entries on the stack, or that many were
-                      there at the end */
+                      there at the end; with TL_ETRACE_IRETS, with so many inferred before */
     uint32_t irdepth;
 };
 
@@ -82,6 +86,14 @@ void tl_etrace_walk_leave(struct tl_etrace_walk *walk);
 /* The same with a gap. */
 void tl_etrace_walk_lose(struct tl_etrace_walk *walk, enum tl_gap gap, uint64_t offset);
 
+/* The same where a trap comes, behind which an encoder may still remember return addresses. `to`:
+ * where a return at pc went; NULL: as they say. */
+void tl_etrace_walk_trap(struct tl_etrace_walk *walk, const uint64_t *to);
+
+/* Options and sizes changed. */
+void tl_etrace_walk_configure(struct tl_etrace_walk *walk, const struct tl_etrace_params *params,
+                              unsigned options);
+
 /* The view of the image may have changed: look the block up again. */
 void tl_etrace_walk_refresh(struct tl_etrace_walk *walk);
 
@@ -103,6 +115,9 @@ bool tl_etrace_walk_begin(struct tl_etrace_walk *walk, uint64_t pc, uint64_t off
  */
 void tl_etrace_walk_split(struct tl_etrace_walk *walk);
 bool tl_etrace_walk_again(struct tl_etrace_walk *walk, uint64_t offset);
+
+/* A walk begins at its place: of returns inferred, only the one at pc counts. */
+void tl_etrace_walk_restart_irets(struct tl_etrace_walk *walk);
 
 /* Is the walk at the goal before its first step? The place must be known. */
 bool tl_etrace_walk_stands_at(struct tl_etrace_walk *walk, const struct tl_etrace_goal *goal);

@@ -23,10 +23,10 @@ static struct tl_block *known_return(struct tl_etrace_walk *w, const struct tl_b
 
 /* At most one outcome waits: does the walk pass all of this block? */
 static inline bool is_passed(const struct tl_block *b, const struct tl_etrace_goal *goal,
-                             unsigned waiting)
+                             unsigned waiting, bool counts)
 {
     const bool branches = b->waits == TL_WAITS_OUTCOME;
-    if (branches && waiting == 0)
+    if ((branches && waiting == 0) || (goal->irreport && counts))
         return false;
     return goal->last_branch ? !branches : goal->only_jump || goal->address - b->pc >= b->size;
 }
@@ -40,10 +40,11 @@ bool tl_etrace_step_known(struct tl_etrace_walk *w, const struct tl_etrace_goal 
     uint64_t map = o->map, insns = 0;
     unsigned waiting = o->n;
     uint32_t n = 0;
-    if (!out->paths || !b || w->reported || o->predictor)
+    const bool counts = w->options & TL_ETRACE_IRETS;
+    if (!out->paths || !b || w->reported || o->size > 0)
         return false;
     uintptr_t *const steps = tl_item_batch_steps(out, KNOWN);
-    while (n < KNOWN && (waiting > 1 || is_passed(b, goal, waiting))) {
+    while (n < KNOWN && (waiting > 1 || is_passed(b, goal, waiting, counts))) {
         struct tl_block *next = NULL;
         unsigned taken = 1, used = 0;
         switch (b->waits) {
@@ -80,6 +81,7 @@ bool tl_etrace_step_known(struct tl_etrace_walk *w, const struct tl_etrace_goal 
         return false;
     tl_item_batch_path(out, n, insns, w->offset);
     *any = waiting < o->n;
+    w->irets = *any ? 0 : w->irets;
     o->untrained &= !*any;
     o->map = map;
     o->n = waiting;

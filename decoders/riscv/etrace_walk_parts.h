@@ -21,6 +21,49 @@ static inline bool tl_etrace_infers_returns(const struct tl_etrace_walk *w)
     return w->options & TL_ETRACE_IMPLICIT_RETURN && w->returns.n > 0;
 }
 
+/* How execution leaves an instruction. */
+enum way {
+    WAY_STRAIGHT, /* also: the end of the image, and traps of harts that retire them */
+    WAY_DIRECT,   /* jumps that the program determines */
+    WAY_BRANCH,   /* conditional */
+    WAY_RETURN,   /* as a return, if the encoder infers it */
+    WAY_JUMP      /* uninferable jumps and trap returns */
+};
+
+/* ---- etrace_walk.c ------------------------------------------------------------------------- */
+
+/* The block at `pc`, with at least one instruction; NULL: nothing is mapped, or out of memory. */
+struct tl_block *tl_etrace_block_at(struct tl_etrace_walk *w, uint64_t pc);
+
+/* The block that the walk is in. If the image changed under it: the part at pc. */
+struct tl_block *tl_etrace_here(struct tl_etrace_walk *w);
+
+/* Is pc at the last instruction of the block, and can that change the flow? */
+static inline bool tl_etrace_at_end(const struct tl_etrace_walk *w, const struct tl_block *b)
+{
+    return w->n == b->n && b->end == TL_BLOCK_WAYPOINT;
+}
+
+/* Behind the instruction at pc. */
+static inline uint64_t tl_etrace_after(const struct tl_etrace_walk *w, const struct tl_block *b)
+{
+    const uint32_t bytes = w->n == b->n ? b->size : tl_block_bytes(b, w->n);
+    return tl_etrace_wrap(w, b->pc + bytes);
+}
+
+/* ---- etrace_ways.c ------------------------------------------------------------------------- */
+
+/* How the instruction at pc is left, and `*to` where if the program determines it. */
+enum way tl_etrace_way_of(struct tl_etrace_walk *w, struct tl_block *b, uint64_t *to);
+
+/*
+ * The walk begins at the jump at the block's end: may an instruction in front of it, which was not
+ * followed, have determined its target? Then the encoder may have left it out.
+ */
+bool tl_etrace_is_unclear(struct tl_etrace_walk *w, const struct tl_block *b);
+
+/* ---- etrace_walk_known.c ------------------------------------------------------------------- */
+
 /*
  * Go from the beginning of a block to that of another, as far as each leads to one that is known
  * and nothing can end the walk there: the same as single steps, at a fraction of their cost.

@@ -115,8 +115,8 @@ static inline bool tl_nexus_is_sync(uint8_t tcode)
 /*
  * Read a complete message: no byte has MSEO 10, and the last one is the first with 11. A message of
  * a reserved code has no fields. Returns TL_BAD: fields are missing or too large, or it begins with
- * two bytes of zeros, which are memory that was not written. `out` is all zeros, or as an earlier call
- * left it, which saves the time to clear it.
+ * two bytes of zeros, which are memory that was not written. `out` is all zeros, or as an earlier
+ * call left it, which saves the time to clear it.
  */
 int tl_nexus_read(struct tl_nexus_message *out, struct tl_bytes bytes, unsigned src_bits);
 

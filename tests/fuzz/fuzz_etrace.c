@@ -25,6 +25,8 @@ static const char *const setups[] = {
     "[trace]\nformat=etrace-esp32\n[source et.0]\nprotocol=e-trace\ncore=rv32\nunit=esp32\n",
     "[trace]\nformat=etrace-encap,ts_bytes=8\n[source et.0]\nprotocol=e-trace\ncore=rv32\n"
     "unit=pulp\ncache_size_p=3\nbpred_size_p=4\niaddress_lsb_p=1\n",
+    "[trace]\nformat=etrace-encap\n[source et.0]\nprotocol=e-trace\ncore=rv32\n"
+    "unit=reference-2.1\n",
 };
 #define SETUPS (sizeof setups / sizeof *setups)
 

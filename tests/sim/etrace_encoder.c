@@ -2,44 +2,12 @@
 #include "sim/etrace_encoder.h"
 
 #include "base/err.h"
+#include "sim/etrace_payload.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum { VISITED = 256, DEPTHS = 2048, OFF = 40 };
-
-/* ---- payloads --------------------------------------------------------------------------- */
-
-struct payload {
-    uint8_t bytes[TL_ETRACE_PAYLOAD + 16];
-    unsigned n; /* bits */
-    bool last;
-};
-
-static void put(struct payload *p, uint64_t value, unsigned width)
-{
-    for (unsigned i = 0; i < width; i++, p->n++) {
-        p->last = i < 64 && value >> i & 1;
-        p->bytes[p->n / 8] |= (uint8_t)(p->last << p->n % 8);
-    }
-}
-
-/* A bit that says yes by being different. */
-static void put_change(struct payload *p, bool changed)
-{
-    put(p, p->last != changed, 1);
-}
-
-/* Fill the last byte with the last bit; drop up to `most` bytes that repeat it. */
-static unsigned close_payload(struct payload *p, unsigned most)
-{
-    while (p->n % 8)
-        put(p, p->last, 1);
-    unsigned n = p->n / 8;
-    for (; most > 0 && n > 1 && p->bytes[n - 1] == (p->bytes[n - 2] & 0x80 ? 0xff : 0); most--)
-        n--;
-    return n;
-}
 
 /* ---- the encoder ------------------------------------------------------------------------ */
 
@@ -61,18 +29,30 @@ struct encoder {
     uint8_t *predictor;
     uint64_t *cache;
     uint64_t stack[DEPTHS];
+    uint16_t more[DEPTHS]; /* calls from the same place that an entry stands for */
     uint32_t depth, deepest;
-    bool reported;    /* the trap in front was reported */
-    bool uninferable; /* so is the jump in front */
-    bool failed;      /* it is a return that was predicted wrong */
-    bool placed;      /* the decoder knows where it is when a trap comes */
-    bool by_return;   /* the instruction in front is a return, predicted right */
+    /* With irets: returns inferred since the last branch or packet, with that at the current
+     * instruction; without it; and what a packet tells of them */
+    uint32_t inferred, before;
+    bool told;         /* a packet was sent at the current instruction */
+    bool after_return; /* the instruction in front is a return with an entry on the stack */
+    bool after_empty;  /* … without one */
+    bool begun;        /* since tracing is on */
+    bool reported;     /* the trap in front was reported */
+    bool uninferable;  /* so is the jump in front */
+    bool failed;       /* it is a return that was predicted wrong */
+    bool placed;       /* the decoder knows where it is when a trap comes */
+    bool by_return;    /* the instruction in front is a return, predicted right */
     /* The last packet's address had been passed before: another packet says that it meant this. */
     bool round;
     bool sent; /* a packet with the current instruction's address */
     uint32_t context;
     uint32_t since_sync, since_notify;
-    uint64_t visited[VISITED]; /* since the last packet or branch */
+    struct {
+        uint64_t pc;
+        uint32_t inferred;
+        bool empty;     /* the stack was */
+    } visited[VISITED]; /* since the last packet or branch */
     uint32_t n_visited;
     bool
         returned[DEPTHS]; /* by depth that is told: returns predicted right since the last packet */
@@ -159,9 +139,15 @@ static void put_place(const struct encoder *e, struct payload *p,
     put(p, event->context, k->context_width);
 }
 
+static bool has_irets(const struct encoder *e)
+{
+    return e->o->options & TL_ETRACE_IRETS;
+}
+
 /* All outcomes up to here have been sent. */
 static void used_up(struct encoder *e)
 {
+    e->told = true;
     e->map = e->n = e->count = e->wrong = 0;
     e->all_right = true;
     e->n_visited = 0;
@@ -174,16 +160,42 @@ static void forget(struct encoder *e)
 {
     const struct tl_etrace_params *const k = &e->o->params;
     used_up(e);
+    e->since_sync = 0;
+    if (e->begun && e->o->options & TL_ETRACE_NO_RESYNC)
+        return;
+    e->begun = true;
     e->depth = 0;
     memset(e->predictor, 1, (size_t)1 << k->bpred_size);
     memset(e->cache, 0, ((size_t)1 << k->cache_size) * sizeof *e->cache);
-    e->since_sync = 0;
+}
+
+/* The predictor learns from a branch. Was it right? */
+static bool train(const struct encoder *e, uint64_t pc, bool taken)
+{
+    static const uint8_t next[4][2] = {{0, 1}, {0, 3}, {0, 3}, {2, 3}};
+    const unsigned shift = e->o->params.iaddress_lsb > 1 ? e->o->params.iaddress_lsb : 1;
+    uint8_t *const entry =
+        &e->predictor[pc >> shift & ((UINT64_C(1) << e->o->params.bpred_size) - 1)];
+    const bool right = *entry >> 1 == taken;
+    *entry = next[*entry][taken];
+    return right;
 }
 
 static bool is_not_taken(const struct encoder *e, uint32_t i)
 {
     const struct tl_sim_riscv_event *const event = &e->run->events[i];
     return !(e->run->insns[event->at].kind == TL_SIM_RV_BRANCH && event->taken);
+}
+
+/* Nothing is known of the time before event `i`; E-Trace 2.1 learns from its branch behind that. */
+static void forget_before(struct encoder *e, uint32_t i)
+{
+    const struct tl_sim_riscv_event *const event = &e->run->events[i];
+    const struct tl_sim_riscv_insn *const insn = &e->run->insns[event->at];
+    const bool forgets = !(e->begun && e->o->options & TL_ETRACE_NO_RESYNC);
+    forget(e);
+    if (forgets && e->o->params.unit == TL_ETRACE_2_1 && insn->kind == TL_SIM_RV_BRANCH)
+        (void)train(e, insn->pc, event->taken);
 }
 
 static void send_start(struct encoder *e, uint32_t i)
@@ -195,7 +207,7 @@ static void send_start(struct encoder *e, uint32_t i)
     put_place(e, &p, &e->run->events[i]);
     put_address(e, &p, pc_of(e, i), true);
     send(e, &p);
-    forget(e);
+    forget_before(e, i);
     e->placed = true;
     e->context = e->run->events[i].context;
 }
@@ -225,9 +237,9 @@ static void send_trap(struct encoder *e, uint32_t i, uint32_t handler)
     else
         e->out->known[i] = !event->interrupt || (e->placed && !e->uninferable && !e->by_return);
     e->placed = handler > 0;
-    e->depth = 0;
+    e->depth = e->o->options & TL_ETRACE_NO_RESYNC ? e->depth : 0;
     if (handler) {
-        forget(e);
+        forget_before(e, handler);
         e->context = e->run->events[handler].context;
     }
 }
@@ -252,7 +264,10 @@ static void send_support(struct encoder *e, unsigned qual_status)
     if (k->unit != TL_ETRACE_ESP32)
         put(&p, 0, k->encoder_mode_width);
     put(&p, qual_status, 2);
-    if (k->unit != TL_ETRACE_ESP32) {
+    if (k->unit == TL_ETRACE_2_1) {
+        put(&p, tl_sim_etrace_sized_ioptions(k, e->o->options), k->ioptions_width);
+        put(&p, 0, 7);
+    } else if (k->unit != TL_ETRACE_ESP32) {
         put(&p, tl_sim_etrace_ioptions(e->o->options), k->ioptions_width);
         put(&p, 0, 6);
     }
@@ -275,6 +290,16 @@ static void put_map(const struct encoder *e, struct payload *p, unsigned n)
 static void put_irreport(const struct encoder *e, struct payload *p, bool irreport)
 {
     const unsigned width = e->o->params.irdepth_width;
+    if (has_irets(e)) {
+        const uint32_t n = e->after_return                    ? e->before - 1
+                           : e->after_empty || e->uninferable ? e->before
+                                                              : e->inferred;
+        irreport = e->after_return || (n > 0 && (e->after_empty || !e->uninferable));
+        irreport &= !e->told;
+        put_change(p, irreport);
+        put(p, irreport ? n : p->last ? UINT64_MAX : 0, width);
+        return;
+    }
     put_change(p, irreport);
     put(p, irreport ? e->depth : p->last ? UINT64_MAX : 0, width);
 }
@@ -355,12 +380,7 @@ static void send_outcomes(struct encoder *e)
 
 static void take_branch(struct encoder *e, uint64_t pc, bool taken)
 {
-    static const uint8_t next[4][2] = {{0, 1}, {0, 3}, {0, 3}, {2, 3}};
-    const unsigned shift = e->o->params.iaddress_lsb > 1 ? e->o->params.iaddress_lsb : 1;
-    uint8_t *const entry =
-        &e->predictor[pc >> shift & ((UINT64_C(1) << e->o->params.bpred_size) - 1)];
-    const bool right = *entry >> 1 == taken;
-    *entry = next[*entry][taken];
+    const bool right = train(e, pc, taken);
     e->n_visited = 0;
     if (e->count && right) {
         e->count++;
@@ -395,7 +415,47 @@ static uint32_t reported_depth(const struct encoder *e)
 static bool is_predicted(const struct encoder *e, uint32_t i)
 {
     const bool counts = e->o->params.return_stack_size == 0;
-    return infers(e) && (counts || e->stack[e->depth - 1] == pc_of(e, i + 1));
+    return infers(e) && (counts || e->stack[e->depth - 1] == pc_of(e, i + 1)) &&
+           !(has_irets(e) && e->inferred > 255);
+}
+
+static void pop(struct encoder *e)
+{
+    if (e->more[e->depth - 1])
+        e->more[e->depth - 1]--;
+    else
+        e->depth--;
+}
+
+static void push(struct encoder *e, uint64_t link)
+{
+    const struct tl_etrace_params *const k = &e->o->params;
+    const unsigned most =
+        k->unit == TL_ETRACE_2_1 && k->return_stack_size ? (1u << k->call_counter_size) - 1 : 0;
+    if (e->depth && e->stack[e->depth - 1] == link && e->more[e->depth - 1] < most) {
+        e->more[e->depth - 1]++;
+        return;
+    }
+    if (e->depth == e->deepest) {
+        memmove(e->stack, e->stack + 1, --e->depth * sizeof *e->stack);
+        memmove(e->more, e->more + 1, e->depth * sizeof *e->more);
+    }
+    e->more[e->depth] = 0;
+    e->stack[e->depth++] = link;
+}
+
+/* Does the stack hold one call at most? */
+static bool is_nearly_empty(const struct encoder *e)
+{
+    return e->depth == 0 || (e->depth == 1 && e->more[0] == 0);
+}
+
+/* Execution comes to instruction `i`. */
+static void come_to(struct encoder *e, uint32_t i)
+{
+    e->told = false;
+    e->before = e->inferred;
+    e->inferred += e->run->insns[e->run->events[i].at].kind == TL_SIM_RV_RETURN && infers(e);
 }
 
 /* The instruction was executed: its effect on what is inferred. */
@@ -408,19 +468,22 @@ static void retire(struct encoder *e, uint32_t i)
                              event[-1].at + 1 == event->at;
     e->uninferable =
         insn->kind > TL_SIM_RV_SEQUENCE || (insn->kind == TL_SIM_RV_SEQUENCE && !in_sequence);
+    const bool returns = insn->kind == TL_SIM_RV_RETURN;
+    if (e->told || insn->kind == TL_SIM_RV_BRANCH)
+        e->inferred = returns && infers(e);
     e->failed = e->by_return = false;
-    if (insn->kind == TL_SIM_RV_RETURN && infers(e)) {
+    e->after_return = returns && infers(e);
+    e->after_empty = returns && !infers(e);
+    if (returns && infers(e)) {
         e->by_return = is_predicted(e, i);
         e->failed = !e->by_return;
         e->uninferable = e->failed;
         e->returned[reported_depth(e)] |= e->by_return;
-        e->depth -= e->by_return;
+        if (e->by_return || has_irets(e))
+            pop(e);
     }
-    if (insn->link && e->deepest) {
-        if (e->depth == e->deepest)
-            memmove(e->stack, e->stack + 1, --e->depth * sizeof *e->stack);
-        e->stack[e->depth++] = insn->pc + insn->size;
-    }
+    if (insn->link && e->deepest)
+        push(e, insn->pc + insn->size);
 }
 
 /* Is event `i` a return that will be predicted wrong? What it leads to cannot be reported by format
@@ -434,7 +497,17 @@ static bool is_failing(const struct encoder *e, uint32_t i)
 static bool is_visited(const struct encoder *e, uint64_t pc)
 {
     for (uint32_t k = 0; k < e->n_visited; k++)
-        if (e->visited[k] == pc)
+        if (e->visited[k].pc == pc)
+            return true;
+    return false;
+}
+
+/* The same, so that the number of returns does not tell which time is meant. */
+static bool is_alike(const struct encoder *e, uint64_t pc)
+{
+    for (uint32_t k = 0; k < e->n_visited; k++)
+        if (e->visited[k].pc == pc &&
+            (!has_irets(e) || e->visited[k].empty || e->visited[k].inferred >= e->inferred))
             return true;
     return false;
 }
@@ -444,10 +517,14 @@ static bool is_confusing(struct encoder *e, uint32_t i)
 {
     if (e->n_visited == VISITED)
         return true;
-    e->visited[e->n_visited++] = pc_of(e, i);
+    const bool returns = e->inferred > e->before;
+    e->visited[e->n_visited].pc = pc_of(e, i);
+    e->visited[e->n_visited].inferred = e->inferred;
+    e->visited[e->n_visited++].empty = returns ? is_nearly_empty(e) : e->depth == 0;
     if (!(e->o->options & TL_ETRACE_IMPLICIT_RETURN))
         return false;
-    return (is_failing(e, i) && e->returned[reported_depth(e)]) || is_visited(e, pc_of(e, i + 1));
+    return (!has_irets(e) && is_failing(e, i) && e->returned[reported_depth(e)]) ||
+           is_alike(e, pc_of(e, i + 1));
 }
 
 /* ---- events ----------------------------------------------------------------------------- */
@@ -490,7 +567,7 @@ static void take_retired(struct encoder *e, uint32_t i, bool first, bool ends)
     if (before->trap && !e->reported) {
         send_trap(e, i - 1, i);
     } else if (before->trap || first || before->privilege != event->privilege ||
-               (!e->failed && !(visited && e->uninferable) &&
+               (!e->failed && !(visited && (e->uninferable || has_irets(e))) &&
                 ((e->o->precise && event->context != e->context) || (overdue && !waited)))) {
         send_start(e, i);
     } else if (e->uninferable) {
@@ -539,8 +616,11 @@ static void encode(struct encoder *e)
         e->out->traced[i] = true;
         if (first) {
             send_support(e, TL_ETRACE_NO_CHANGE);
+            e->begun = false;
             forget(e);
-            e->uninferable = e->failed = e->by_return = false;
+            e->begun = false; /* the first packet is still to come */
+            e->inferred = 0;
+            e->uninferable = e->failed = e->by_return = e->after_return = e->after_empty = false;
         }
         const bool jumped = e->uninferable;
         e->sent = false;
@@ -548,6 +628,7 @@ static void encode(struct encoder *e)
             take_trap(e, i);
             continue;
         }
+        come_to(e, i);
         take_retired(e, i, first, ends);
         const bool repeats =
             ends && e->o->repeats && e->since_sync == 1; /* only format 3 told it */
@@ -565,6 +646,20 @@ static void encode(struct encoder *e)
 }
 
 /* ---- the whole ---------------------------------------------------------------------------- */
+
+uint32_t tl_sim_etrace_sized_ioptions(const struct tl_etrace_params *p, unsigned options)
+{
+    static const uint16_t order[] = {TL_ETRACE_SEQUENTIAL,         TL_ETRACE_IMPLICIT_RETURN,
+                                     TL_ETRACE_PREDICTION,         TL_ETRACE_TARGET_CACHE,
+                                     TL_ETRACE_IMPLICIT_EXCEPTION, TL_ETRACE_FULL_ADDRESS,
+                                     TL_ETRACE_NO_RESYNC,          TL_ETRACE_IRETS};
+    uint32_t value = 0;
+    for (unsigned i = 0; i < 8; i++)
+        value |= options & order[i] ? 1u << i : 0;
+    return value | (uint32_t)p->time_width / 16 << 8 | (uint32_t)p->f0s_width << 11 |
+           (uint32_t)p->return_stack_size << 13 | (uint32_t)p->call_counter_size << 16 |
+           (uint32_t)p->bpred_size << 20 | (uint32_t)p->cache_size << 23;
+}
 
 uint32_t tl_sim_etrace_ioptions(unsigned options)
 {

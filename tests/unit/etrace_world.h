@@ -72,6 +72,29 @@ static inline void etrace_choose_envelope(struct etrace_world *w, struct tl_sim_
     w->encoder.src = v->src_bits ? 1 : 0;
 }
 
+/* E-Trace 2.1: sizes come in support packets; returns are counted; format 3 may not make the
+ * encoder forget. */
+static inline void etrace_choose_sized(struct etrace_world *w, struct tl_sim_rng *rng)
+{
+    struct tl_etrace_params *const p = &w->encoder.params;
+    p->unit = TL_ETRACE_2_1;
+    p->encoder_mode_width = 2;
+    p->ioptions_width = 26;
+    p->time_width = (uint8_t)(p->time_width ? 16 * tl_sim_between(rng, 1, 4) : 0);
+    p->bpred_size = p->bpred_size < 7 ? p->bpred_size : 7;
+    if (w->encoder.options & TL_ETRACE_IMPLICIT_RETURN && tl_sim_below(rng, 4)) {
+        w->encoder.options |= TL_ETRACE_IRETS;
+        p->irets = true;
+        p->irdepth_width = 8;
+        if (p->return_stack_size)
+            p->call_counter_size = (uint8_t)tl_sim_below(rng, 4);
+    }
+    if (tl_sim_below(rng, 2)) {
+        w->encoder.options |= TL_ETRACE_NO_RESYNC;
+        w->encoder.resync = 0;
+    }
+}
+
 /* ESP32: the packets of version 1.x, which know no options. */
 static inline void etrace_choose_old(struct etrace_world *w)
 {
@@ -97,7 +120,7 @@ static inline void etrace_set_up(struct etrace_world *w)
 {
     const struct tl_etrace_params *const p = &w->encoder.params;
     const struct tl_etrace_envelope *const v = &w->encoder.envelope;
-    const bool old = p->unit == TL_ETRACE_ESP32;
+    const bool old = p->unit == TL_ETRACE_ESP32, sized = p->unit == TL_ETRACE_2_1;
     struct tl_buf ini = {0};
     struct tl_fail fail = {0};
     assert_int_equal(tl_buf_printf(&ini, "[trace]\nformat=%s",
@@ -111,24 +134,32 @@ static inline void etrace_set_up(struct etrace_world *w)
         assert_int_equal(tl_buf_printf(&ini, ",ts_bytes=%u", v->ts_bytes), TL_OK);
     if (v->type_bits)
         assert_int_equal(tl_buf_printf(&ini, ",type_bits=%u", v->type_bits), TL_OK);
-    assert_int_equal(
-        tl_buf_printf(&ini,
-                      "\n[source et.%x]\nprotocol=e-trace\ncore=rv%u\nunit=%s\n"
-                      "iaddress_width_p=%u\niaddress_lsb_p=%u\nprivilege_width_p=%u\n"
-                      "ecause_width_p=%u\nreturn_stack_size_p=%u\ncall_counter_size_p=%u\n"
-                      "bpred_size_p=%u\ncache_size_p=%u\nf0s_width_p=%u\nsijump_p=%u\n"
-                      "encoder_mode_width_p=%u\n",
-                      w->encoder.src, w->program.xlen, old ? "esp32" : "reference",
-                      p->iaddress_width, p->iaddress_lsb, p->privilege_width, p->ecause_width,
-                      p->return_stack_size, p->call_counter_size, p->bpred_size, p->cache_size,
-                      p->f0s_width, p->sijump, p->encoder_mode_width),
-        TL_OK);
+    assert_int_equal(tl_buf_printf(&ini,
+                                   "\n[source et.%x]\nprotocol=e-trace\ncore=rv%u\nunit=%s\n"
+                                   "iaddress_width_p=%u\niaddress_lsb_p=%u\nprivilege_width_p=%u\n"
+                                   "ecause_width_p=%u\n",
+                                   w->encoder.src, w->program.xlen,
+                                   old     ? "esp32"
+                                   : sized ? "reference-2.1"
+                                           : "reference",
+                                   p->iaddress_width, p->iaddress_lsb, p->privilege_width,
+                                   p->ecause_width),
+                     TL_OK);
+    if (!sized) /* else support packets have them */
+        assert_int_equal(
+            tl_buf_printf(&ini,
+                          "return_stack_size_p=%u\ncall_counter_size_p=%u\n"
+                          "bpred_size_p=%u\ncache_size_p=%u\nf0s_width_p=%u\nsijump_p=%u\n"
+                          "encoder_mode_width_p=%u\n",
+                          p->return_stack_size, p->call_counter_size, p->bpred_size, p->cache_size,
+                          p->f0s_width, p->sijump, p->encoder_mode_width),
+            TL_OK);
     if (p->context_width)
         assert_int_equal(tl_buf_printf(&ini, "context_width_p=%u\n", p->context_width), TL_OK);
     if (w->program.one_handler)
         assert_int_equal(tl_buf_printf(&ini, "mtvec=0x%llx\n", (unsigned long long)w->program.base),
                          TL_OK);
-    if (p->time_width)
+    if (p->time_width && !sized)
         assert_int_equal(tl_buf_printf(&ini, "time_width_p=%u\n", p->time_width), TL_OK);
     tl_setup_init(&w->setup);
     if (tl_setup_parse(&w->setup, (const char *)ini.p, ini.n, &fail) < 0)
@@ -167,6 +198,8 @@ static inline void etrace_world_init_bogus(struct etrace_world *w, unsigned roun
     w->encoder.off_each = tl_sim_below(&rng, 2) ? 0 : 200 + tl_sim_below(&rng, 900);
     if (round % 10 == 9)
         etrace_choose_old(w);
+    else if (round % 3 == 2)
+        etrace_choose_sized(w, &rng);
     w->encoder.repeats = round / 2 % 2;
     w->encoder.plain = round % 2 && !(w->encoder.options & TL_ETRACE_IMPLICIT_RETURN);
     w->encoder.lengths = (uint8_t)tl_sim_below(&rng, 4);

@@ -347,6 +347,52 @@ static void payloads(void **state)
              "FORMAT3_TRAP branch=1 privilege=3 ecause=2 interrupt=0 thaddr=1 tval=0x14");
 }
 
+/* The support packet of E-Trace 2.1, and what it changes: its own examples, then all fields. */
+static void sized_support(void **state)
+{
+    (void)state;
+    struct tl_etrace_params p;
+    struct tl_etrace_packet k;
+    struct tl_fail fail;
+    const struct tl_source source = {.core = "rv64", .type = "reference-2.1"};
+    assert_int_equal(tl_etrace_params(&p, &source, &fail), TL_OK);
+    reads_as(
+        &p, 0, "\x1f", 1,
+        "FORMAT3_SUPPORT ienable=1 encoder_mode=0 qual_status=0 ioptions=0x0 denable=0 dloss=0 "
+        "doptions=0x0");
+    assert_int_equal(
+        tl_etrace_parse(&k, &p, 0, (struct tl_bytes){(const uint8_t *)"\x1f\x04\xc1\x00", 4}),
+        TL_OK);
+    unsigned options = tl_etrace_options(&p, k.ioptions);
+    assert_int_equal(options & 0xfff,
+                     TL_ETRACE_IMPLICIT_RETURN | TL_ETRACE_IRETS | TL_ETRACE_SIZED);
+    assert_true(tl_etrace_take_sizes(&p, options));
+    assert_int_equal(p.return_stack_size, 3);
+    assert_int_equal(p.irdepth_width, 8);
+    assert_int_equal(p.time_width | p.bpred_size | p.cache_size | p.call_counter_size, 0);
+    reads_as(&p, options, "\xfe\xff\xff\xff\x57\x00", 6,
+             "FORMAT2_ADDRESS address=0xfffffffe notify=0 updiscon=0 irreport=1 irets=5");
+    /* all on: time 2, f0s 1, stack 4, counter 5, predictor 6, cache 7; then denable */
+    const uint64_t all = 0x1f | UINT64_C(0xff) << 9 | UINT64_C(2) << 17 | UINT64_C(1) << 20 |
+                         UINT64_C(4) << 22 | UINT64_C(5) << 25 | UINT64_C(6) << 29 |
+                         UINT64_C(7) << 32 | UINT64_C(1) << 35;
+    uint8_t bytes[8];
+    tl_put_le64(bytes, all);
+    assert_int_equal(tl_etrace_parse(&k, &p, options, (struct tl_bytes){bytes, 6}), TL_OK);
+    assert_true(k.denable && !k.dloss);
+    options = tl_etrace_options(&p, k.ioptions);
+    assert_int_equal(options & 0xfff, 0x1ff);
+    assert_true(tl_etrace_take_sizes(&p, options));
+    assert_int_equal(p.time_width, 32);
+    assert_int_equal(p.f0s_width, 1);
+    assert_int_equal(p.return_stack_size, 4);
+    assert_int_equal(p.call_counter_size, 5);
+    assert_int_equal(p.bpred_size, 6);
+    assert_int_equal(p.cache_size, 7);
+    /* a field of 112 bits */
+    assert_false(tl_etrace_take_sizes(&p, tl_etrace_options(&p, 7 << 8)));
+}
+
 static int read_frame(struct tl_etrace_frame *f, const struct tl_etrace_envelope *e,
                       const char *bytes, size_t n)
 {
@@ -395,10 +441,11 @@ static void envelopes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(payloads),     cmocka_unit_test(envelopes),
-        cmocka_unit_test(every_option), cmocka_unit_test(another_program),
-        cmocka_unit_test(damage),       cmocka_unit_test(bogus_support),
-        cmocka_unit_test(large_count),  cmocka_unit_test(in_frames),
+        cmocka_unit_test(payloads),      cmocka_unit_test(envelopes),
+        cmocka_unit_test(every_option),  cmocka_unit_test(another_program),
+        cmocka_unit_test(damage),        cmocka_unit_test(bogus_support),
+        cmocka_unit_test(sized_support), cmocka_unit_test(large_count),
+        cmocka_unit_test(in_frames),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
