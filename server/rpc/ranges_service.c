@@ -378,6 +378,8 @@ const struct tl_method tl_ranges_methods[] = {
      TL_ROLE_READ, tl_run_coverage, TL_LONG},
     {"/tracelake.v1.Ranges/Sql", &tracelake__v1__sql_request__descriptor, TL_SERVER_STREAM,
      TL_ROLE_READ, tl_run_sql, TL_LONG},
+    {"/tracelake.v1.Ranges/InsnColumns", &tracelake__v1__insn_columns_request__descriptor,
+     TL_SERVER_STREAM, TL_ROLE_READ, tl_run_insn_columns, TL_LONG},
     {"/tracelake.v1.Ranges/GetTiles", &tracelake__v1__get_tiles_request__descriptor, TL_UNARY,
      TL_ROLE_READ, run_tiles, TL_LONG},
     {"/tracelake.v1.Ranges/Follow", &tracelake__v1__follow_request__descriptor, TL_SERVER_STREAM,

@@ -35,6 +35,7 @@ extern const struct tl_method tl_ranges_methods[];
 int tl_run_code(struct tl_call *call, const void *message);     /* code.c */
 int tl_run_coverage(struct tl_call *call, const void *message); /* code.c */
 int tl_run_sql(struct tl_call *call, const void *message);      /* sql.c */
+int tl_run_insn_columns(struct tl_call *call, const void *message);
 extern const struct tl_method tl_raw_methods[];
 extern const struct tl_method tl_health_methods[];
 extern const struct tl_method tl_reflection_methods[];

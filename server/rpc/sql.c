@@ -52,7 +52,7 @@ static void fill(Tracelake__V1__TableColumn *out, const struct tl_sql_column *co
     tracelake__v1__table_column__init(out);
     out->name = (char *)(uintptr_t)column->name;
     out->kind = (Tracelake__V1__TableColumn__Kind)column->kind;
-    out->values = bytes_of(column->values, rows * (column->kind == TL_SQL_TEXT ? 4 : 8));
+    out->values = bytes_of(column->values, rows * tl_sql_width(column->kind));
     out->texts = (char **)(uintptr_t)column->texts;
     out->n_texts = column->n_texts;
     if (column->nulls)
@@ -93,6 +93,48 @@ int tl_run_sql(struct tl_call *call, const void *message)
     free(answer.columns);
     free(answer.places);
     return rc;
+}
+
+/* The columns asked for; TL_USAGE. */
+static int columns_of(const Tracelake__V1__InsnColumnsRequest *r,
+                      struct tl_insn_columns_request *out, struct tl_fail *fail)
+{
+    static const enum tl_insn_column usual[] = {TL_INSN_PC, TL_INSN_OPCODE, TL_INSN_SIZE};
+    bool taken[TL_INSN_COLUMNS] = {false};
+    if (r->n_columns == 0) {
+        memcpy(out->columns, usual, sizeof usual);
+        out->n_columns = sizeof usual / sizeof *usual;
+    }
+    for (size_t i = 0; i < r->n_columns; i++) {
+        const enum tl_insn_column column = tl_insn_column_named(r->columns[i]);
+        if (column == TL_INSN_COLUMNS || taken[column])
+            return tl_fail_set(fail, TL_USAGE,
+                               "column %.40s; there are position, time, pc, opcode and size, once",
+                               r->columns[i]);
+        taken[column] = true;
+        out->columns[out->n_columns++] = column;
+    }
+    return (unsigned)r->unit < TL_UNITS
+               ? TL_OK
+               : tl_fail_set(fail, TL_USAGE, "unit %u is not known", (unsigned)r->unit);
+}
+
+int tl_run_insn_columns(struct tl_call *call, const void *message)
+{
+    const Tracelake__V1__InsnColumnsRequest *const r = message;
+    struct tl_fail *const fail = tl_call_fail(call);
+    struct answer answer = {.call = call};
+    struct tl_insn_columns_request request = {.trace = r->trace,
+                                              .stream = r->stream,
+                                              .unit = (enum tl_range_unit)r->unit,
+                                              .from = r->begin,
+                                              .to = r->to ? r->to : UINT64_MAX};
+    int rc = columns_of(r, &request, fail);
+    if (rc >= 0)
+        rc = tl_lake_insn_columns(tl_call_rpc(call)->lake, &request, send_batch, &answer, fail);
+    free(answer.columns);
+    free(answer.places);
+    return tl_explain(fail, rc, r->trace, r->stream);
 }
 
 /* ---- HTTP ------------------------------------------------------------------------------------ */

