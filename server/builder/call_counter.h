@@ -33,7 +33,12 @@ void tl_call_counter_begin(struct tl_call_counter *c, struct tl_callstack *calls
 static inline void tl_call_counter_item(struct tl_call_counter *c, uint64_t position,
                                         const struct tl_flow_now *now, const struct tl_item *item)
 {
-    if (c->times && tl_call_times_wants(c->times, item))
+    if (!c->times)
+        return;
+    if (item->kind == TL_ITEM_CYCLES &&
+        tl_time_knots_quickly(&c->times->knots, position, item->value))
+        return;
+    if (tl_call_times_wants(c->times, item))
         tl_call_times_item(c->times, c->calls, position, now, item);
 }
 /* End at `position`. There is a result if c->counting is still true. */

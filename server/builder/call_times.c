@@ -109,6 +109,12 @@ static __attribute__((noinline)) void note_path(struct tl_call_times *t, uint32_
     known->round = t->round;
 }
 
+/* May spans up to a time, which is the last of several, be apart from those before? */
+static bool may_be_apart(const struct tl_call_times *t, uint64_t time)
+{
+    return t->sink && (!t->limit || time >= *t->limit);
+}
+
 /* Is a span not to be joined to those before? What begins at the limit is behind it, even if it
  * takes no time. */
 static inline bool is_apart(const struct tl_call_times *t, uint64_t begin, uint64_t end)
@@ -130,13 +136,13 @@ static __attribute__((noinline)) void run_apart(struct tl_call_times *t, uint64_
         (void)report(t, TL_TIMED_RUN, function_of(t, t->path), t->depth, position, time);
 }
 
-/* The innermost frame ran until here. */
-static inline void run_until(struct tl_call_times *t, uint64_t position, uint64_t time)
+/* The innermost frame ran until here; `apart`: may_be_apart(). */
+static inline void run_until(struct tl_call_times *t, uint64_t position, uint64_t time, bool apart)
 {
     struct tl_call_path *const known = &t->counts->known[t->path];
     if (position == t->position && time == t->time)
         return;
-    if (is_apart(t, t->time, time)) {
+    if (apart && is_apart(t, t->time, time)) {
         run_apart(t, position, time);
         return;
     }
@@ -163,7 +169,7 @@ static void lose_until(struct tl_call_times *t, uint64_t time)
 /* A gap between the last timestamp and the next, which is at `time`. */
 static void pass_gap(struct tl_call_times *t, uint64_t time)
 {
-    run_until(t, t->knots.place, t->time);
+    run_until(t, t->knots.place, t->time, true);
     t->gap = t->knots.place;
     t->gap_known = true;
     t->gap_off = tl_time_knots_is_off(&t->knots);
@@ -172,7 +178,8 @@ static void pass_gap(struct tl_call_times *t, uint64_t time)
 
 /* ---- calls ---------------------------------------------------------------------------------- */
 
-static void push(struct tl_call_times *t, const struct tl_call_event *event)
+static inline __attribute__((always_inline)) void push(struct tl_call_times *t,
+                                                       const struct tl_call_event *event)
 {
     if (t->depth == TL_CALLSTACK_MAX) /* the call stack has no more frames */
         return;
@@ -183,7 +190,7 @@ static void push(struct tl_call_times *t, const struct tl_call_event *event)
         .position = t->position, .time = t->time, .path = event->path, .detail = event->detail};
 }
 
-static int pop(struct tl_call_times *t)
+static inline __attribute__((always_inline)) int pop(struct tl_call_times *t)
 {
     if (t->depth == 0)
         return TL_OK;
@@ -197,15 +204,17 @@ static int pop(struct tl_call_times *t)
 
 /* A call that returned before the next point. Returns 1; TL_AGAIN: its spans are to be reported
  * apart. */
-static inline int pass_leaf(struct tl_call_times *t, const struct tl_call_event *event,
-                            const struct tl_time_segment *segment)
+static inline __attribute__((always_inline)) int pass_leaf(struct tl_call_times *t,
+                                                           const struct tl_call_event *event,
+                                                           const struct tl_time_segment *segment,
+                                                           bool apart)
 {
     const uint64_t position = event->at >> 2, end = position + event->detail;
     const uint64_t time = tl_time_in(segment, position), end_time = tl_time_in(segment, end);
     struct tl_call_path *const known = &t->counts->known[event->path];
-    if (is_apart(t, time, end_time))
+    if (apart && is_apart(t, time, end_time))
         return TL_AGAIN;
-    run_until(t, position, time);
+    run_until(t, position, time, apart);
     if (known->round != t->round)
         note_path(t, event->path, t->depth + 1);
     known->time += end_time - time;
@@ -226,10 +235,12 @@ static void open_leaf(struct tl_call_times *t, struct tl_call_event *event)
 }
 
 /* Settle an event that is no simple call. Returns 1 if it is done; 0 if it has become another. */
-static int settle_event(struct tl_call_times *t, struct tl_call_event *event,
-                        const struct tl_time_segment *segment)
+static inline __attribute__((always_inline)) int settle_event(struct tl_call_times *t,
+                                                              struct tl_call_event *event,
+                                                              const struct tl_time_segment *segment,
+                                                              bool apart)
 {
-    run_until(t, position_of(event), tl_time_in(segment, position_of(event)));
+    run_until(t, position_of(event), tl_time_in(segment, position_of(event)), apart);
     switch (event->at & 3) {
     case TL_CALL_LEAF:
         open_leaf(t, event);
@@ -247,10 +258,9 @@ static int settle_event(struct tl_call_times *t, struct tl_call_event *event,
     }
 }
 
-/* Settle events from `i` on that are before position `end`, which the points reach. Returns the
- * number of the first one that is not. TL_NOMEM. */
-static int64_t settle_before(struct tl_call_times *t, size_t i, const struct tl_time_point *point,
-                             uint64_t end)
+static inline __attribute__((always_inline)) int64_t
+settle_events(struct tl_call_times *t, size_t i, const struct tl_time_point *point, uint64_t end,
+              bool apart)
 {
     struct tl_time_segment segment = tl_time_segment(point);
     while (i < t->n && position_of(&t->log[i]) < end) {
@@ -259,14 +269,23 @@ static int64_t settle_before(struct tl_call_times *t, size_t i, const struct tl_
             segment = tl_time_segment(++point);
         const bool leaf =
             (event->at & 3) == TL_CALL_LEAF && position_of(event) + event->detail < segment.end;
-        int r = leaf ? pass_leaf(t, event, &segment) : TL_AGAIN;
+        int r = leaf ? pass_leaf(t, event, &segment, apart) : TL_AGAIN;
         if (r == TL_AGAIN)
-            r = settle_event(t, event, &segment);
+            r = settle_event(t, event, &segment, apart);
         if (r < 0)
             return r;
         i += (size_t)r;
     }
     return (int64_t)i;
+}
+
+/* Settle events from `i` on that are before position `end`, which the points reach; `time` is the
+ * last of theirs. Returns the number of the first one that is not. TL_NOMEM. */
+static int64_t settle_before(struct tl_call_times *t, size_t i, const struct tl_time_point *point,
+                             uint64_t end, uint64_t time)
+{
+    return may_be_apart(t, time) ? settle_events(t, i, point, end, true)
+                                 : settle_events(t, i, point, end, false);
 }
 
 /* Events before the log's number `i` are settled. */
@@ -286,17 +305,17 @@ static int settle(struct tl_call_times *t, uint64_t position, uint64_t time)
     const struct tl_time_point *point = k->points;
     int64_t i = 0;
     if (k->broken) {
-        i = settle_before(t, 0, point, k->place);
+        i = settle_before(t, 0, point, k->place, t->time);
         pass_gap(t, time);
         point += 2;
     }
     if (i >= 0)
-        i = settle_before(t, (size_t)i, point, position);
+        i = settle_before(t, (size_t)i, point, position, time);
     if (i < 0)
         return TL_NOMEM;
     if (t->gap == position)
         lose_until(t, time);
-    run_until(t, position, time);
+    run_until(t, position, time, true);
     drop_events(t, i);
     if (position - t->reported >= REPORTED)
         tl_call_times_report(t);
@@ -314,7 +333,7 @@ static int give_up(struct tl_call_times *t)
         t->knots.place = t->position;
     t->knots.broken = true;
     t->knots.flags |= TL_FLAG_GAP | TL_FLAG_OVERFLOW;
-    const int64_t settled = settle_before(t, 0, points, end);
+    const int64_t settled = settle_before(t, 0, points, end, t->time);
     if (settled >= 0)
         drop_events(t, settled);
     return settled < 0 ? TL_NOMEM : TL_OK;

@@ -376,7 +376,10 @@ static inline bool is_measurement(const struct tl_indexer *ix, const struct tl_i
 /* Count a measurement, and log it. */
 static int measure(struct tl_indexer *ix, const struct tl_item *item, uint64_t position)
 {
-    tl_flow_now_item(&ix->now, item);
+    if (item->kind == TL_ITEM_CYCLES)
+        ix->now.offset = item->offset;
+    else
+        tl_flow_now_item(&ix->now, item);
     tl_call_counter_item(&ix->shard->caller, position, &ix->now, item);
     return tl_shard_builder_measure(ix->shard, position, &ix->now, item);
 }

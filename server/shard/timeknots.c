@@ -25,6 +25,18 @@ static int add_point(struct tl_time_knots *k, uint64_t position, uint64_t value)
     return r;
 }
 
+/* Every count is a point, as long as there are not too many, and they have room. 4096 counts of 32
+ * bits are no more than COUNTS_MAX. */
+static void set_quick(struct tl_time_knots *k)
+{
+    const size_t most = TL_TIME_KNOTS + 1;
+    k->quick = k->broken || k->steps || k->stride != 1 || k->counts + 1 != k->n ? 0
+               : k->cap < most                                                  ? k->cap
+                                                                                : most;
+    if (k->n > 0 && k->points[k->n - 1].time >> 32 != 0)
+        k->quick = 0;
+}
+
 int tl_time_knots_begin(struct tl_time_knots *k, uint64_t position, uint64_t time)
 {
     k->n = 0;
@@ -33,7 +45,10 @@ int tl_time_knots_begin(struct tl_time_knots *k, uint64_t position, uint64_t tim
     k->begin = time;
     k->counts = 0;
     k->stride = 1;
-    return add_point(k, position, 0);
+    const int r = add_point(k, position, 0);
+    if (r >= 0)
+        set_quick(k);
+    return r;
 }
 
 /* Also what traces tell of their own begin, TRACE_ON, is a place where it was off. */
@@ -45,6 +60,7 @@ static void note_break(struct tl_time_knots *k, uint64_t position, const struct 
     k->flags |= tl_bucket_flags(item);
     if (k->flags == 0)
         k->flags = TL_FLAG_OFF;
+    k->quick = 0;
 }
 
 /* Keep every second point of those that are kept, and the last, which is not one of them. */
@@ -68,6 +84,7 @@ static int note_cycles(struct tl_time_knots *k, uint64_t position, uint64_t cycl
     const int r = add_point(k, position, all + (cycles < room ? cycles : room));
     if (k->counts % k->stride == 0 && k->n > TL_TIME_KNOTS + 1)
         thin_out(k);
+    set_quick(k);
     return r;
 }
 
@@ -136,4 +153,5 @@ void tl_time_knots_state(struct tl_time_knots *k, struct tl_state *s)
                               k->points[i].position >= k->points[i - 1].position &&
                               k->points[i].time >= k->points[i - 1].time &&
                               k->points[i].time <= COUNTS_MAX);
+    set_quick(k);
 }

@@ -44,7 +44,8 @@ struct tl_time_knots {
     uint64_t begin;  /* time */
     uint64_t counts; /* of cycles; those that are multiples of `stride` are points, and the last */
     uint64_t stride;
-    bool steps; /* set by the owner */
+    size_t quick; /* while there are fewer points, a count is one more: tl_time_knots_quickly() */
+    bool steps;   /* set by the owner */
     bool broken;
     uint8_t flags;  /* if broken: enum tl_bucket_flag of all gaps */
     uint64_t place; /* if broken: position of the first one: points[1] before it, [2] behind it */
@@ -56,12 +57,26 @@ TL_MUST_USE int tl_time_knots_begin(struct tl_time_knots *k, uint64_t position, 
 /* An item that is no timestamp; most kinds change nothing. TL_NOMEM. */
 TL_MUST_USE int tl_time_knots_item(struct tl_time_knots *k, uint64_t position,
                                    const struct tl_item *item);
+/* The same for a count of cycles, as most of them are; false: call tl_time_knots_item(). */
+static inline bool tl_time_knots_quickly(struct tl_time_knots *k, uint64_t position,
+                                         uint64_t cycles);
 /* The next timestamp, not before the first in position or time: completes the points. TL_NOMEM. */
 TL_MUST_USE int tl_time_knots_end(struct tl_time_knots *k, uint64_t position, uint64_t time);
 /* Save the state between begin and end, or load it. */
 void tl_time_knots_state(struct tl_time_knots *k, struct tl_state *state);
 /* If it is broken: was tracing off, so that nothing was lost? */
 bool tl_time_knots_is_off(const struct tl_time_knots *k);
+
+static inline bool tl_time_knots_quickly(struct tl_time_knots *k, uint64_t position,
+                                         uint64_t cycles)
+{
+    if (k->n >= k->quick || position == k->points[0].position || cycles >> 32 != 0)
+        return false;
+    struct tl_time_point *const next = &k->points[k->n++];
+    *next = (struct tl_time_point){position, next[-1].time + cycles};
+    k->counts++;
+    return true;
+}
 
 /* From a point to the one behind it. */
 struct tl_time_segment {
