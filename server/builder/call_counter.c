@@ -54,6 +54,35 @@ static inline int end_call(struct tl_call_counter *c, const struct tl_frame *fra
     return sums ? tl_call_sums_end(sums, frame->insn, insn - frame->insn) : TL_NOMEM;
 }
 
+void tl_call_counter_news(struct tl_call_counter *c, const struct tl_item *item)
+{
+    c->news = true;
+    if (item->kind == TL_ITEM_EXCEPTION &&
+        tl_timed_rows_name(&c->counts.rows, item->sub, item->text) < 0)
+        tl_call_counter_fini(c);
+}
+
+/* Where the entry of a vector jumps to the handler proper, the stack has another frame at the same
+ * place: that is the same exception. A new one has been told of by an item. */
+static __attribute__((noinline)) bool goes_on(struct tl_call_counter *c,
+                                              enum tl_frame_change change,
+                                              const struct tl_frame *frame, uint32_t depth,
+                                              uint64_t insn)
+{
+    if (change == TL_FRAME_POP) {
+        c->left = *frame;
+        c->left_at = insn;
+        c->left_depth = depth;
+        c->has_left = tl_frame_is_call(frame);
+        return false;
+    }
+    const bool same = c->has_left && !c->news && c->left_depth == depth && c->left_at == insn &&
+                      c->left.exception == frame->exception &&
+                      c->left.return_pc == frame->return_pc;
+    c->has_left = c->news = false;
+    return same;
+}
+
 static int on_frame(void *context, enum tl_frame_change change, const struct tl_frame *frame,
                     uint32_t depth, uint64_t insn)
 {
@@ -66,10 +95,15 @@ static int on_frame(void *context, enum tl_frame_change change, const struct tl_
         count_own(c, depth + 1, insn);
         r = end_call(c, frame, depth, insn);
     }
+    uint32_t more = 0;
+    if (frame->kind != TL_FRAME_EXCEPTION)
+        c->has_left = false;
+    else if (goes_on(c, change, frame, depth, insn))
+        more = TL_CALL_GOES_ON;
     if (r < 0)
         tl_call_counter_fini(c);
     else if (c->times)
-        tl_call_times_frame(c->times, change, frame, c->paths[depth + 1], insn);
+        tl_call_times_frame(c->times, change, frame, c->paths[depth + 1], insn, more);
     return TL_OK;
 }
 
@@ -145,8 +179,21 @@ void tl_call_counter_end(struct tl_call_counter *c, uint64_t position)
 
 void tl_call_counter_take(struct tl_call_counter *c, struct tl_shard_calls *out)
 {
-    *out = (struct tl_shard_calls){
-        .tree = c->counts.tree, .index = c->counts.index, .has_index = true};
+    *out = (struct tl_shard_calls){.tree = c->counts.tree,
+                                   .index = c->counts.index,
+                                   .rows = c->counts.rows,
+                                   .has_index = true,
+                                   .has_rows = true};
+    const struct tl_call_index *const x = &out->index;
+    out->rows.extent = (struct tl_timed_extent){.timed = x->timed,
+                                                .from = x->from,
+                                                .to = x->to,
+                                                .begin = x->begin,
+                                                .end = x->end,
+                                                .lost = x->lost,
+                                                .off = x->off};
+    tl_timed_rows_close(&out->rows);
+    c->counts.rows = (struct tl_timed_rows){0};
     c->counts.tree = (struct tl_calltree){0};
     c->counts.index = (struct tl_call_index){0};
 }

@@ -17,8 +17,13 @@ struct tl_call_counter {
     bool partial;  /* set by the owner: it began inside of a shard, only for the times of later ones
                     */
     struct tl_call_paths counts;
-    uint64_t from;                        /* positions before this are not counted */
-    uint64_t since;                       /* instructions from here on are not counted yet */
+    uint64_t from;        /* positions before this are not counted */
+    uint64_t since;       /* instructions from here on are not counted yet */
+    bool news;            /* an item told of an exception since one began */
+    struct tl_frame left; /* exception that ended last, if `has_left`: */
+    uint64_t left_at;     /* position */
+    uint32_t left_depth;
+    bool has_left;                        /* … and nothing else has begun or ended since */
     struct tl_callstack *calls;           /* NULL: not attached */
     struct tl_call_times *times;          /* borrowed; NULL: only instructions are counted */
     uint32_t paths[TL_CALLSTACK_MAX + 1]; /* paths of the frames, outermost first; [0]: no caller */
@@ -29,6 +34,8 @@ struct tl_call_counter {
  * NULL; if not it has been told everything before. */
 void tl_call_counter_begin(struct tl_call_counter *c, struct tl_callstack *calls,
                            struct tl_call_times *times, uint64_t position, uint64_t from);
+/* An item tells of an exception. When memory runs out nothing is counted any more. */
+void tl_call_counter_news(struct tl_call_counter *c, const struct tl_item *item);
 /* An item that is not a BLOCK, at a position; `now` is the state after it. */
 static inline void tl_call_counter_item(struct tl_call_counter *c, uint64_t position,
                                         const struct tl_flow_now *now, const struct tl_item *item)
@@ -38,8 +45,19 @@ static inline void tl_call_counter_item(struct tl_call_counter *c, uint64_t posi
     if (item->kind == TL_ITEM_CYCLES &&
         tl_time_knots_quickly(&c->times->knots, position, item->value))
         return;
-    if (tl_call_times_wants(c->times, item))
+    if (item->kind == TL_ITEM_EXCEPTION || item->kind == TL_ITEM_HARDWARE)
+        tl_call_counter_news(c, item);
+    if (c->times && tl_call_times_wants(c->times, item))
         tl_call_times_item(c->times, c->calls, position, now, item);
+}
+/* A number of gaps alike at a position. */
+static inline void tl_call_counter_gaps(struct tl_call_counter *c, uint64_t position,
+                                        const struct tl_flow_now *now, const struct tl_item *gap,
+                                        size_t n)
+{
+    tl_call_counter_item(c, position, now, gap);
+    if (c->times && c->times->known)
+        c->times->knots.gaps += n - 1;
 }
 /* End at `position`. There is a result if c->counting is still true. */
 void tl_call_counter_end(struct tl_call_counter *c, uint64_t position);

@@ -43,6 +43,7 @@ void tl_call_paths_fini(struct tl_call_paths *p)
     free(p->known);
     tl_calltree_fini(&p->tree);
     tl_call_index_fini(&p->index);
+    tl_timed_rows_fini(&p->rows);
     *p = (struct tl_call_paths){0};
 }
 

@@ -8,6 +8,7 @@
 
 #include "shard/callindex.h"
 #include "shard/calltree.h"
+#include "shard/timedrows.h"
 
 /* Counts of a path, for its last function. */
 struct tl_call_path {
@@ -23,6 +24,7 @@ struct tl_call_path {
 struct tl_call_paths {
     struct tl_calltree tree;
     struct tl_call_index index;
+    struct tl_timed_rows rows;
     struct tl_call_path *known; /* of the tree's paths, whose own counts are not used yet */
     size_t n_known, cap_known;
 };

@@ -14,6 +14,7 @@
 void tl_call_times_fini(struct tl_call_times *t)
 {
     tl_time_knots_fini(&t->knots);
+    tl_exception_times_fini(&t->exceptions);
     free(t->log);
     free(t->frames);
     free(t->ran);
@@ -41,6 +42,11 @@ static uint64_t position_of(const struct tl_call_event *event)
 static bool is_call(uint32_t detail)
 {
     return (detail & 0xff) != TL_FRAME_ROOT && !(detail >> 8 & TL_FRAME_RESUMED);
+}
+
+static bool is_exception(uint32_t detail)
+{
+    return (detail & 0xff) == TL_FRAME_EXCEPTION;
 }
 
 /* ---- what ran ------------------------------------------------------------------------------- */
@@ -158,6 +164,9 @@ static void lose_until(struct tl_call_times *t, uint64_t time)
 {
     const bool off = t->gap_known && t->gap_off;
     *(off ? &t->counts->index.off : &t->counts->index.lost) += time - t->time;
+    if (t->depth > 0 && is_exception(t->frames[t->depth - 1].detail))
+        tl_exception_times_called(&t->exceptions, t->exceptions.n - 1, t->position, t->time,
+                                  t->position, time);
     if (t->sink && time > t->time) {
         tl_call_times_report(t);
         (void)report(t, off ? TL_TIMED_OFF : TL_TIMED_LOST, TL_NO_FUNCTION, t->depth, t->position,
@@ -167,27 +176,68 @@ static void lose_until(struct tl_call_times *t, uint64_t time)
 }
 
 /* A gap between the last timestamp and the next, which is at `time`. */
-static void pass_gap(struct tl_call_times *t, uint64_t time)
+static int pass_gap(struct tl_call_times *t, uint64_t time)
 {
-    run_until(t, t->knots.place, t->time, true);
-    t->gap = t->knots.place;
+    const struct tl_time_knots *const k = &t->knots;
+    run_until(t, k->place, t->time, true);
+    t->gap = k->place;
     t->gap_known = true;
-    t->gap_off = tl_time_knots_is_off(&t->knots);
+    t->gap_off = tl_time_knots_is_off(k);
+    const struct tl_gap_span gap = {.position = k->place,
+                                    .time = t->time,
+                                    .end_time = time,
+                                    .gaps = k->gaps,
+                                    .reasons = k->reasons,
+                                    .off = t->gap_off};
     lose_until(t, time);
+    return gap.end_time > gap.time ? tl_timed_rows_gap(&t->counts->rows, &gap) : TL_OK;
+}
+
+/* ---- exceptions ------------------------------------------------------------------------------ */
+
+static struct tl_open_exception exception_of(const struct tl_timed_frame *frame, uint32_t function)
+{
+    const bool resumed = frame->detail >> 8 & TL_FRAME_RESUMED;
+    return (struct tl_open_exception){.position = frame->position,
+                                      .time = frame->time,
+                                      .function = function,
+                                      .number = (uint16_t)(frame->detail >> 16),
+                                      .flags = resumed ? TL_EXCEPTION_RESUMED : 0};
+}
+
+static __attribute__((noinline)) int push_exception(struct tl_call_times *t,
+                                                    const struct tl_timed_frame *frame)
+{
+    const struct tl_open_exception one = exception_of(frame, function_of(t, frame->path));
+    return tl_exception_times_enter(&t->exceptions, &one, frame->detail & TL_CALL_GOES_ON);
+}
+
+/* A frame ended that is an exception, or called by one. */
+static __attribute__((noinline)) int pop_exception(struct tl_call_times *t,
+                                                   const struct tl_timed_frame *frame)
+{
+    int r = TL_OK;
+    if (is_exception(frame->detail))
+        r = tl_exception_times_leave(&t->exceptions, t->position, t->time);
+    if (frame > t->frames && is_exception(frame[-1].detail))
+        tl_exception_times_called(&t->exceptions, t->exceptions.n - 1, frame->position, frame->time,
+                                  t->position, t->time);
+    return r;
 }
 
 /* ---- calls ---------------------------------------------------------------------------------- */
 
-static inline __attribute__((always_inline)) void push(struct tl_call_times *t,
-                                                       const struct tl_call_event *event)
+static inline __attribute__((always_inline)) int push(struct tl_call_times *t,
+                                                      const struct tl_call_event *event)
 {
     if (t->depth == TL_CALLSTACK_MAX) /* the call stack has no more frames */
-        return;
+        return TL_OK;
     struct tl_call_path *const known = &t->counts->known[event->path];
     known->timed_calls += is_call(event->detail) && event->path != t->path;
     t->path = event->path;
     t->frames[t->depth++] = (struct tl_timed_frame){
         .position = t->position, .time = t->time, .path = event->path, .detail = event->detail};
+    return is_exception(event->detail) ? push_exception(t, &t->frames[t->depth - 1]) : TL_OK;
 }
 
 static inline __attribute__((always_inline)) int pop(struct tl_call_times *t)
@@ -196,6 +246,8 @@ static inline __attribute__((always_inline)) int pop(struct tl_call_times *t)
         return TL_OK;
     const struct tl_timed_frame *const frame = &t->frames[--t->depth];
     t->path = t->depth > 0 ? frame[-1].path : 0;
+    if (t->exceptions.n > 0 && pop_exception(t, frame) < 0)
+        return TL_NOMEM;
     if (!is_call(frame->detail) || frame->path == t->path)
         return TL_OK;
     return tl_call_sums_end(&tl_call_paths_function(t->counts, frame->path)->by[TL_BY_TIME],
@@ -219,6 +271,9 @@ static inline __attribute__((always_inline)) int pass_leaf(struct tl_call_times 
         note_path(t, event->path, t->depth + 1);
     known->time += end_time - time;
     known->timed_calls++;
+    if (t->exceptions.n > 0 && is_exception(t->frames[t->depth - 1].detail))
+        tl_exception_times_called(&t->exceptions, t->exceptions.n - 1, position, time, end,
+                                  end_time);
     t->position = end;
     t->time = end_time;
     struct tl_call_sums *const sums = &t->counts->index.functions[known->function].by[TL_BY_TIME];
@@ -226,12 +281,13 @@ static inline __attribute__((always_inline)) int pass_leaf(struct tl_call_times 
 }
 
 /* A leaf becomes a push, and the event the pop at its end. */
-static void open_leaf(struct tl_call_times *t, struct tl_call_event *event)
+static int open_leaf(struct tl_call_times *t, struct tl_call_event *event)
 {
     const uint64_t end = position_of(event) + event->detail;
     event->detail = TL_FRAME_CALL;
-    push(t, event);
+    const int r = push(t, event);
     *event = (struct tl_call_event){end << 2 | TL_CALL_POP, event->path, TL_FRAME_CALL};
+    return r;
 }
 
 /* Settle an event that is no simple call. Returns 1 if it is done; 0 if it has become another. */
@@ -243,11 +299,9 @@ static inline __attribute__((always_inline)) int settle_event(struct tl_call_tim
     run_until(t, position_of(event), tl_time_in(segment, position_of(event)), apart);
     switch (event->at & 3) {
     case TL_CALL_LEAF:
-        open_leaf(t, event);
-        return 0;
+        return open_leaf(t, event);
     case TL_CALL_PUSH:
-        push(t, event);
-        return 1;
+        return push(t, event) < 0 ? TL_NOMEM : 1;
     case TL_CALL_POP:
         return pop(t) < 0 ? TL_NOMEM : 1;
     default:
@@ -306,8 +360,9 @@ static int settle(struct tl_call_times *t, uint64_t position, uint64_t time)
     int64_t i = 0;
     if (k->broken) {
         i = settle_before(t, 0, point, k->place, t->time);
-        pass_gap(t, time);
         point += 2;
+        if (i >= 0 && pass_gap(t, time) < 0)
+            return TL_NOMEM;
     }
     if (i >= 0)
         i = settle_before(t, (size_t)i, point, position, time);
@@ -351,6 +406,28 @@ bool tl_call_times_room(struct tl_call_times *t)
     return r >= 0;
 }
 
+/* Those of the frames. */
+static int adopt_exceptions(struct tl_call_times *t)
+{
+    int r = TL_OK;
+    for (uint32_t i = 0; i < t->depth && r >= 0; i++) {
+        const struct tl_open_exception one = exception_of(&t->frames[i], t->frames[i].function);
+        if (is_exception(t->frames[i].detail))
+            r = tl_exception_times_enter(&t->exceptions, &one, false);
+    }
+    return r;
+}
+
+void tl_call_times_date(struct tl_call_times *t, uint32_t i, uint64_t time)
+{
+    size_t before = 0;
+    for (uint32_t k = 0; k < i; k++)
+        before += is_exception(t->frames[k].detail);
+    t->frames[i].time = time;
+    if (is_exception(t->frames[i].detail) && before < t->exceptions.n)
+        t->exceptions.open[before].time = time;
+}
+
 /* The stack's frames are those at the first timestamp. */
 static int start(struct tl_call_times *t, const struct tl_callstack *calls, uint64_t position,
                  const struct tl_flow_now *now)
@@ -371,7 +448,8 @@ static int start(struct tl_call_times *t, const struct tl_callstack *calls, uint
             .detail = frame->kind | (uint32_t)frame->flags << 8 | (uint32_t)frame->exception << 16,
         };
     }
-    return tl_call_times_begin(t, t->counts);
+    const int r = adopt_exceptions(t);
+    return r < 0 ? r : tl_call_times_begin(t, t->counts);
 }
 
 void tl_call_times_item(struct tl_call_times *t, const struct tl_callstack *calls,
@@ -397,56 +475,30 @@ void tl_call_times_item(struct tl_call_times *t, const struct tl_callstack *call
 
 /* ---- shards --------------------------------------------------------------------------------- */
 
-/* The log has functions instead of paths: find the paths again, and those of the frames. Those that
- * are new are numbered now, which does not depend on when the log is settled. */
-static int find_paths(struct tl_call_times *t)
-{
-    uint32_t *const paths = malloc((TL_CALLSTACK_MAX + 1) * sizeof *paths);
-    int64_t path = paths ? 0 : TL_NOMEM;
-    uint32_t depth = 0;
-    for (; depth < t->depth && path >= 0; depth++) {
-        paths[depth] = (uint32_t)path;
-        path = tl_call_paths_find(t->counts, (uint32_t)path, t->frames[depth].function);
-        t->frames[depth].path = (uint32_t)path;
-    }
-    t->path = (uint32_t)path;
-    for (size_t i = 0; i < t->n && path >= 0; i++) {
-        const unsigned kind = t->log[i].at & 3;
-        if (kind == TL_CALL_POP && depth > 0)
-            path = paths[--depth];
-        if (kind != TL_CALL_PUSH && kind != TL_CALL_LEAF)
-            continue;
-        const int64_t found = tl_call_paths_find(t->counts, (uint32_t)path, t->log[i].path);
-        t->log[i].path = (uint32_t)found;
-        if (kind == TL_CALL_PUSH && depth < TL_CALLSTACK_MAX)
-            paths[depth++] = (uint32_t)path;
-        if (kind == TL_CALL_PUSH || found < 0)
-            path = found;
-    }
-    free(paths);
-    return path < 0 ? TL_NOMEM : TL_OK;
-}
-
-/* Paths of the log become functions, and those of frames have theirs. */
-static void name_paths(struct tl_call_times *t)
-{
-    for (uint32_t i = 0; i < t->depth; i++)
-        t->frames[i].function = function_of(t, t->frames[i].path);
-    for (size_t i = 0; i < t->n; i++)
-        if ((t->log[i].at & 3) == TL_CALL_PUSH || (t->log[i].at & 3) == TL_CALL_LEAF)
-            t->log[i].path = function_of(t, t->log[i].path);
-}
-
 int tl_call_times_begin(struct tl_call_times *t, struct tl_call_paths *counts)
 {
     t->counts = counts;
     t->round++;
-    if (t->known && (tl_grow(&t->ran, &t->cap_ran, 1, sizeof *t->ran) < 0 || find_paths(t) < 0))
+    if (t->known &&
+        (tl_grow(&t->ran, &t->cap_ran, 1, sizeof *t->ran) < 0 || tl_call_times_find_paths(t) < 0))
         return TL_NOMEM;
     counts->index.timed = t->known;
     counts->index.from = t->position;
     counts->index.begin = t->time;
+    tl_exception_times_begin(&t->exceptions, t->known ? &counts->rows : NULL, t->position, t->time);
     return TL_OK;
+}
+
+/* Callees of exceptions are active. */
+static void end_callees(struct tl_call_times *t)
+{
+    size_t n = 0;
+    for (uint32_t i = 0; i + 1 < t->depth; i++) {
+        const struct tl_timed_frame *const callee = &t->frames[i + 1];
+        if (is_exception(t->frames[i].detail))
+            tl_exception_times_called(&t->exceptions, n++, callee->position, callee->time,
+                                      t->position, t->time);
+    }
 }
 
 void tl_call_times_end(struct tl_call_times *t)
@@ -455,7 +507,11 @@ void tl_call_times_end(struct tl_call_times *t)
         tl_call_times_report(t);
         t->counts->index.to = t->position;
         t->counts->index.end = t->time;
-        name_paths(t);
+        end_callees(t);
+        if (tl_exception_times_end(&t->exceptions, t->position, t->time) < 0)
+            tl_call_times_drop(t);
+        else
+            tl_call_times_name_paths(t);
     }
     t->counts = NULL;
 }
@@ -469,62 +525,4 @@ void tl_call_times_finish(struct tl_call_times *t, uint64_t position)
     if (settle(t, position, t->time) < 0)
         tl_call_times_drop(t);
     tl_call_times_report(t);
-}
-
-/* ---- saved state ---------------------------------------------------------------------------- */
-
-/* Is the log in the order of positions, from what is settled on? */
-static bool is_ordered(const struct tl_call_times *t)
-{
-    uint64_t position = t->position;
-    for (size_t i = 0; i < t->n; i++) {
-        if (position_of(&t->log[i]) < position)
-            return false;
-        position = position_of(&t->log[i]);
-    }
-    return t->depth <= TL_CALLSTACK_MAX;
-}
-
-static void frames_state(struct tl_call_times *t, struct tl_state *s)
-{
-    tl_state_u32(s, &t->depth);
-    tl_state_check(s, t->depth <= TL_CALLSTACK_MAX);
-    if (tl_state_loads(s) && s->rc >= 0 && t->known && !t->frames &&
-        !(t->frames = calloc(TL_CALLSTACK_MAX, sizeof *t->frames)))
-        tl_state_fail(s, TL_NOMEM);
-    tl_state_check(s, t->frames || t->depth == 0);
-    for (uint32_t i = 0; i < t->depth && s->rc >= 0; i++) {
-        tl_state_u64(s, &t->frames[i].position);
-        tl_state_u64(s, &t->frames[i].time);
-        tl_state_u32(s, &t->frames[i].function);
-        tl_state_u32(s, &t->frames[i].detail);
-    }
-}
-
-void tl_call_times_state(struct tl_call_times *t, struct tl_state *s)
-{
-    struct tl_call_paths *const counts = t->counts;
-    if (!tl_state_loads(s) && t->known && counts) {
-        tl_call_times_report(t);
-        name_paths(t);
-    }
-    tl_state_bool(s, &t->known);
-    tl_state_bool(s, &t->dropped);
-    tl_state_u8(s, &t->privilege, UINT8_MAX);
-    tl_state_u64(s, &t->position);
-    tl_state_u64(s, &t->time);
-    tl_state_u64(s, &t->reported);
-    tl_state_u64(s, &t->gap);
-    tl_state_bool(s, &t->gap_known);
-    tl_state_bool(s, &t->gap_off);
-    tl_time_knots_state(&t->knots, s);
-    tl_state_check(s, !t->known || t->knots.n > 0);
-    tl_state_array(s, &t->log, &t->n, &t->cap, sizeof *t->log);
-    frames_state(t, s);
-    tl_state_check(s, is_ordered(t));
-    if (!tl_state_loads(s) && t->known && counts && find_paths(t) < 0)
-        tl_state_fail(s, TL_NOMEM);
-    t->reported_time = t->time;
-    if (tl_state_loads(s) && s->rc < 0)
-        tl_call_times_fini(t);
 }

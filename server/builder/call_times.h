@@ -28,6 +28,7 @@
 
 #include "base/state.h"
 #include "builder/call_paths.h"
+#include "builder/exception_times.h"
 #include "flow/callstack.h"
 #include "shard/shard.h"
 #include "shard/timedspan.h"
@@ -39,9 +40,12 @@
 struct tl_call_event {
     uint64_t at;     /* position << 2 | enum tl_call_event_kind */
     uint32_t path;   /* PUSH, LEAF: in the shard's tree; between shards the function instead */
-    uint32_t detail; /* PUSH: kind, flags << 8 and exception << 16 of the frame; LEAF: its length;
-                        MODE: the privilege */
+    uint32_t detail; /* PUSH: kind, flags << 8 and exception << 16 of the frame, also
+                        TL_CALL_GOES_ON; LEAF: its length; MODE: the privilege */
 };
+
+/* The frame continues the exception that ended last. */
+#define TL_CALL_GOES_ON 0x8000u
 
 enum tl_call_event_kind { TL_CALL_PUSH, TL_CALL_POP, TL_CALL_LEAF, TL_CALL_MODE };
 
@@ -77,6 +81,7 @@ struct tl_call_times {
     uint32_t depth;
     uint32_t path;                /* of the innermost one */
     struct tl_call_paths *counts; /* of the shard */
+    struct tl_exception_times exceptions;
     /* Paths that ran since the last report to the sink, which was up to: */
     struct tl_ran_path *ran;
     size_t n_ran, cap_ran;
@@ -93,6 +98,8 @@ TL_MUST_USE int tl_call_times_begin(struct tl_call_times *t, struct tl_call_path
 void tl_call_times_report(struct tl_call_times *t);
 /* The shard ends, and all is reported. */
 void tl_call_times_end(struct tl_call_times *t);
+/* Frame `i` began at this time. */
+void tl_call_times_date(struct tl_call_times *t, uint32_t i, uint64_t time);
 /* The stream ends at `position`: settle everything. What is behind the last timestamp has its
  * time. */
 void tl_call_times_finish(struct tl_call_times *t, uint64_t position);
@@ -121,12 +128,13 @@ static inline void tl_call_times_event(struct tl_call_times *t, enum tl_call_eve
         t->log[t->n++] = (struct tl_call_event){position << 2 | kind, path, detail};
 }
 
-/* As a tl_frame_sink; a frame that is pushed has this path. */
+/* As a tl_frame_sink; a frame that is pushed has this path. `more`: TL_CALL_GOES_ON, or 0. */
 static inline void tl_call_times_frame(struct tl_call_times *t, enum tl_frame_change change,
-                                       const struct tl_frame *frame, uint32_t path, uint64_t insn)
+                                       const struct tl_frame *frame, uint32_t path, uint64_t insn,
+                                       uint32_t more)
 {
     const uint32_t detail =
-        frame->kind | (uint32_t)frame->flags << 8 | (uint32_t)frame->exception << 16;
+        frame->kind | (uint32_t)frame->flags << 8 | (uint32_t)frame->exception << 16 | more;
     tl_call_times_event(t, change == TL_FRAME_PUSH ? TL_CALL_PUSH : TL_CALL_POP, insn, path,
                         detail);
 }
@@ -137,6 +145,10 @@ static inline void tl_call_times_leaf(struct tl_call_times *t, uint32_t path, ui
 {
     tl_call_times_event(t, TL_CALL_LEAF, begin, path, (uint32_t)(end - begin));
 }
+
+/* For call_times.c: functions become paths of the shard, TL_NOMEM; and paths functions. */
+TL_MUST_USE int tl_call_times_find_paths(struct tl_call_times *t);
+void tl_call_times_name_paths(struct tl_call_times *t);
 
 /* Save what is not settled yet, or load it, before tl_call_times_begin(). */
 void tl_call_times_state(struct tl_call_times *t, struct tl_state *state);

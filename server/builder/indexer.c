@@ -184,7 +184,7 @@ static int count_unmapped(struct tl_indexer *ix, const struct tl_item *items, si
     int r = tl_shard_builder_unmapped(ix->shard, items, &n, limits->log);
     ix->calls.insns = tl_shard_builder_position(ix->shard);
     if (r >= 0 && n > 0) {
-        tl_call_counter_item(&ix->shard->caller, ix->calls.insns, &ix->now, items);
+        tl_call_counter_gaps(&ix->shard->caller, ix->calls.insns, &ix->now, items, (size_t)n);
         r = tl_callstack_push(&ix->calls, items, 1);
     }
     if (r < 0 || n == 0)

@@ -44,7 +44,8 @@ static size_t last_chunk(const struct tl_shard_index *index)
 
 /* ---- times of earlier positions ------------------------------------------------------------- */
 
-/* The begin of the last chunk with a timestamp at or before the position. 0: there is none, else 1. */
+/* The begin of the last chunk with a timestamp at or before the position. 0: there is none, else 1.
+ */
 static int chunk_before(const struct tl_cut *cut, uint64_t position, uint64_t *first,
                         struct tl_fail *fail)
 {
@@ -127,11 +128,12 @@ static int date_frames(struct recounter *c, struct tl_fail *fail)
 {
     int r = TL_OK;
     for (uint32_t i = 0; i < c->times.depth && r >= 0; i++) {
-        struct tl_timed_frame *const frame = &c->times.frames[i];
+        const struct tl_timed_frame *const frame = &c->times.frames[i];
         const bool same = i > 0 && frame->position == frame[-1].position;
-        frame->time = same ? frame[-1].time : c->first_time;
+        uint64_t time = same ? frame[-1].time : c->first_time;
         if (!same)
-            r = time_of(c->cut, frame->position, &frame->time, fail);
+            r = time_of(c->cut, frame->position, &time, fail);
+        tl_call_times_date(&c->times, i, time);
     }
     return r;
 }
@@ -224,9 +226,8 @@ int tl_recount_calls(const struct tl_cut *cut, size_t first, size_t end, tl_reco
     return r;
 }
 
-bool tl_cut_row_is_indexed(const struct tl_cut *cut, size_t row, const struct tl_call_index *index)
+bool tl_cut_row_is_indexed(const struct tl_cut *cut, size_t row, bool timed)
 {
     const struct tl_shard_row *const at = &cut->rows[row];
-    const bool timed = at->anchors > 0 || (row > 0 && at->at.has_time);
-    return index->timed || !timed;
+    return timed || !(at->anchors > 0 || (row > 0 && at->at.has_time));
 }

@@ -10,8 +10,9 @@
 
 #include "lake/cut.h"
 
-/* Receive the calls of a row of the cut, borrowed. A result < 0 ends it. */
-typedef int tl_recounted_calls(void *context, size_t row, const struct tl_shard_calls *calls);
+/* Receive the calls of a row of the cut, of which it may take parts over, leaving zeros. A result <
+ * 0 ends it. */
+typedef int tl_recounted_calls(void *context, size_t row, struct tl_shard_calls *calls);
 
 /*
  * Count the calls of rows [first, end) of the cut; of the last row of a sealed stream up to its
@@ -20,7 +21,7 @@ typedef int tl_recounted_calls(void *context, size_t row, const struct tl_shard_
 TL_MUST_USE int tl_recount_calls(const struct tl_cut *cut, size_t first, size_t end,
                                  tl_recounted_calls *take, void *context, struct tl_fail *fail);
 
-/* Does an index have what can be known about this row? */
-bool tl_cut_row_is_indexed(const struct tl_cut *cut, size_t row, const struct tl_call_index *index);
+/* Does an index, which is `timed` or not, have what can be known about this row? */
+bool tl_cut_row_is_indexed(const struct tl_cut *cut, size_t row, bool timed);
 
 #endif

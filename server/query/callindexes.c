@@ -28,7 +28,7 @@ static int read_one(void *context, unsigned worker, size_t i, struct tl_fail *fa
     return r == TL_NOTFOUND ? TL_OK : r;
 }
 
-static int take_counted(void *context, size_t row, const struct tl_shard_calls *calls)
+static int take_counted(void *context, size_t row, struct tl_shard_calls *calls)
 {
     struct adding *const a = context;
     int r = tl_call_index_merge(&a->v[row - a->first], &calls->index);

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Exceptions and interrupts of a range, by number. Periods are measured from entry to entry,
- * because that is what the source of the interrupt determines; mean and deviation are computed from
- * sums of ticks as double, which are exact enough for a ratio.
- *
- * Where the entry of a vector jumps to the handler proper, the stack has another frame at the same
- * place: that is the same exception. A new one has been told of by an item.
+ * Exceptions and interrupts of a range, by number, from rows of each of them. Periods are measured
+ * from entry to entry, because that is what the source of the interrupt determines; mean and
+ * deviation are computed from sums of ticks as double, which are exact enough for a ratio.
  */
 #include "query/query.h"
+#include "query/timed_rows.h"
 #include "query/timing_answer.h"
 
 #include "base/numbers.h"
@@ -17,8 +15,7 @@
 #include <stdlib.h>
 
 struct exception {
-    uint16_t sub; /* number and flag, as in its item */
-    char name[32];
+    uint16_t sub;     /* number and flag, as in its item */
     uint32_t handler; /* symbol */
     uint64_t entered, ended, nested;
     uint32_t deepest;
@@ -32,22 +29,15 @@ struct exception {
 
 struct table {
     struct tl_timing_ask ask;
+    struct tl_timed_rows names;
     struct tl_numbers numbers; /* of exceptions, by `sub` */
     struct exception *p;
     size_t n, cap;
-    struct tl_timing_call ended; /* the frame that was left last, if `has_ended` */
-    bool has_ended;
-    bool news;       /* an item told of an exception since the last frame began */
-    uint32_t active; /* exceptions on the stack */
-    struct begun {
-        uint64_t insn;
-        struct tl_moment at;
-        bool counts;           /* it was entered, not resumed */
-    } begun[TL_CALLSTACK_MAX]; /* by depth */
-    bool returned;             /* one has returned to code that is no handler: */
-    uint64_t user_at;          /* then */
-    uint16_t told;             /* by the last EXCEPTION item */
-    char name[32];
+    /* Those since the last one that returned to code that is no handler. */
+    struct tl_exception_span *recent;
+    size_t n_recent, cap_recent;
+    bool returned;    /* one has done so: */
+    uint64_t user_at; /* then */
 };
 
 static struct exception *exception_of(struct table *t, uint16_t sub)
@@ -85,112 +75,81 @@ static void note_latency(struct exception *e, uint64_t latency, uint64_t positio
     e->latency_total += latency;
 }
 
-static void enter(struct table *t, struct exception *e, const struct tl_frame *frame, uint64_t now)
+static void enter(struct table *t, struct exception *e, const struct tl_exception_span *span)
 {
     if (e->entered > 0)
-        note_period(e, now, frame->insn);
+        note_period(e, span->time, span->begin);
     if (t->returned)
-        note_latency(e, now - t->user_at, frame->insn);
-    if (t->told == e->sub && t->name[0] && !e->name[0])
-        snprintf(e->name, sizeof e->name, "%s", t->name);
+        note_latency(e, span->time - t->user_at, span->begin);
     e->entered++;
-    e->nested += t->active > 0;
-    e->last = now;
+    e->nested += span->level > 1;
+    e->last = span->time;
 }
 
-/* Does the frame continue the exception that was left at the same place? */
-static bool goes_on(const struct table *t, const struct tl_frame *frame, uint32_t depth)
+/* ---- rows ------------------------------------------------------------------------------------ */
+
+static int by_begin(const void *a, const void *b)
 {
-    const struct tl_frame *const left = &t->ended.frame;
-    return t->has_ended && !t->news && frame->kind == TL_FRAME_EXCEPTION &&
-           t->ended.depth == depth && t->ended.end == frame->insn &&
-           left->exception == frame->exception && left->return_pc == frame->return_pc;
+    const struct tl_exception_span *x = a, *y = b;
+    if (x->begin != y->begin)
+        return x->begin < y->begin ? -1 : 1;
+    return x->level < y->level ? -1 : x->level > y->level;
 }
 
-/* The exception whose last frame was left is over. */
-static int finish(struct table *t)
+static int count(struct table *t, const struct tl_exception_span *span)
 {
-    const struct tl_timing_call *const call = &t->ended;
-    const struct begun *const begun = &t->begun[call->depth];
-    if (!t->has_ended)
-        return TL_OK;
-    t->has_ended = false;
-    struct exception *const e = exception_of(t, call->frame.exception);
+    struct exception *const e = exception_of(t, span->number);
     if (!e)
         return TL_NOMEM;
+    e->self += span->self;
+    e->self_time += span->self_time;
+    e->deepest = span->level > e->deepest ? span->level : e->deepest;
+    if (!(span->flags & TL_EXCEPTION_RESUMED) && span->begin >= t->ask.from)
+        enter(t, e, span);
+    if (span->flags != 0)
+        return TL_OK;
     if (e->ended++ == 0)
-        e->handler = call->frame.function;
-    if (t->active == 0) {
-        t->returned = true;
-        t->user_at = call->to.time;
-    }
-    const int r = tl_length_add(&e->insns, call->end - begun->insn, begun->insn);
-    return r < 0 ? r : tl_length_add(&e->time, call->to.time - begun->at.time, begun->insn);
+        e->handler = span->function;
+    const int r = tl_length_add(&e->insns, span->end - span->begin, span->begin);
+    return r < 0 ? r : tl_length_add(&e->time, span->end_time - span->time, span->begin);
 }
 
-static int on_begin(void *context, const struct tl_frame *frame, uint32_t depth,
-                    const struct tl_moment *at)
+/* Count the recent ones, in the order in which they began. */
+static int count_recent(struct table *t)
+{
+    int r = TL_OK;
+    if (t->n_recent > 1)
+        qsort(t->recent, t->n_recent, sizeof *t->recent, by_begin);
+    for (size_t i = 0; i < t->n_recent && r >= 0; i++)
+        r = count(t, &t->recent[i]);
+    t->n_recent = 0;
+    return r;
+}
+
+static int on_exception(void *context, const struct tl_exception_span *span)
 {
     struct table *const t = context;
-    (void)depth;
-    if (goes_on(t, frame, depth)) {
-        t->has_ended = false;
-        t->active++;
+    int r = tl_grow(&t->recent, &t->cap_recent, t->n_recent + 1, sizeof *t->recent);
+    if (r < 0)
+        return r;
+    t->recent[t->n_recent++] = *span;
+    if (span->level > 1 || span->flags & TL_EXCEPTION_OPEN)
         return TL_OK;
+    r = count_recent(t);
+    if (span->flags == 0) {
+        t->returned = true;
+        t->user_at = span->end_time;
     }
-    const int r = finish(t);
-    if (r < 0 || frame->kind != TL_FRAME_EXCEPTION)
-        return r;
-    struct exception *const e = exception_of(t, frame->exception);
-    if (!e)
-        return TL_NOMEM;
-    const bool counts = tl_frame_is_call(frame);
-    if (counts && frame->insn >= t->ask.from)
-        enter(t, e, frame, at->time);
-    t->news = false;
-    t->begun[depth] = (struct begun){frame->insn, *at, counts};
-    t->active++;
-    e->deepest = t->active > e->deepest ? t->active : e->deepest;
-    return TL_OK;
+    return r;
 }
 
-static int on_end(void *context, const struct tl_timing_call *call)
+static int on_piece(void *context, const struct tl_timed_rows *rows)
 {
     struct table *const t = context;
-    const int r = finish(t);
-    if (r < 0 || call->frame.kind != TL_FRAME_EXCEPTION)
-        return r;
-    struct exception *const e = exception_of(t, call->frame.exception);
-    if (!e)
-        return TL_NOMEM;
-    e->self += call->self;
-    e->self_time += call->self_time;
-    t->active--;
-    t->ended = *call;
-    t->has_ended = !call->open && t->begun[call->depth].counts;
-    return TL_OK;
-}
-
-static int on_span(void *context, const struct tl_timed_span *span, const struct tl_moment *from,
-                   const struct tl_moment *to)
-{
-    struct table *const t = context;
-    (void)from;
-    (void)to;
-    tl_timing_ask_span(&t->ask, span);
-    return TL_OK;
-}
-
-/* The name is that of the item, which comes before the handler's frame. */
-static void on_item(void *context, const struct tl_item *item, uint64_t position)
-{
-    struct table *const t = context;
-    (void)position;
-    t->news |= item->kind == TL_ITEM_EXCEPTION || item->kind == TL_ITEM_HARDWARE;
-    if (item->kind != TL_ITEM_EXCEPTION)
-        return;
-    t->told = item->sub;
-    snprintf(t->name, sizeof t->name, "%s", item->text ? item->text : "");
+    int r = TL_OK;
+    for (size_t i = 0; i < rows->n_names && r >= 0; i++)
+        r = tl_timed_rows_name(&t->names, rows->names[i].number, rows->names[i].text);
+    return r;
 }
 
 /* ---- the answer ------------------------------------------------------------------------------ */
@@ -242,7 +201,8 @@ static struct tl_exception_row row_of(const struct table *t, const struct tl_ima
         .latency_total = tl_timing_shown(lane, e->latency_total),
         .latency_worst = e->latency_worst,
     };
-    snprintf(row.name, sizeof row.name, "%s", e->name);
+    const char *const name = tl_timed_rows_find_name(&t->names, e->sub);
+    snprintf(row.name, sizeof row.name, "%s", name ? name : "");
     set_periods(lane, e, &row);
     return row;
 }
@@ -265,29 +225,34 @@ void tl_exception_table_fini(struct tl_exception_table *table)
     *table = (struct tl_exception_table){0};
 }
 
+static int gather(struct table *t, struct tl_fail *fail)
+{
+    const struct tl_timed_rows_sinks sinks = {
+        .exception = on_exception, .piece = on_piece, .context = t};
+    struct tl_timed_extent all;
+    const int r = tl_timed_rows_gather(&t->ask.cut, t->ask.from, t->ask.to, &sinks, &all, fail);
+    tl_timing_ask_extent(&t->ask, &all);
+    return r < 0 ? r : count_recent(t);
+}
+
 int tl_lake_exception_table(struct tl_lake *lake, const struct tl_timing_range *range,
                             struct tl_exception_table *out, struct tl_fail *fail)
 {
-    struct table *const t = calloc(1, sizeof *t);
-    const struct tl_timing_sinks sinks = {
-        .span = on_span, .begin = on_begin, .end = on_end, .item = on_item, .context = t};
+    struct table t = {0};
     *out = (struct tl_exception_table){0};
-    if (!t)
-        return tl_fail_set(fail, TL_NOMEM, "no memory");
-    int r = tl_timing_ask_begin(&t->ask, lake, range, &out->about, fail);
+    int r = tl_timing_ask_begin(&t.ask, lake, range, &out->about, fail);
     if (r >= 0)
-        r = tl_timing_walk(&t->ask.cut, t->ask.from, t->ask.to, &sinks, fail);
+        r = gather(&t, fail);
     if (r >= 0)
-        r = finish(t);
-    if (r >= 0)
-        r = answer(t, out);
-    for (size_t i = 0; i < t->n; i++) {
-        tl_length_fini(&t->p[i].insns);
-        tl_length_fini(&t->p[i].time);
+        r = answer(&t, out);
+    for (size_t i = 0; i < t.n; i++) {
+        tl_length_fini(&t.p[i].insns);
+        tl_length_fini(&t.p[i].time);
     }
-    free(t->p);
-    tl_numbers_fini(&t->numbers);
-    tl_timing_ask_end(&t->ask);
-    free(t);
+    free(t.p);
+    free(t.recent);
+    tl_timed_rows_fini(&t.names);
+    tl_numbers_fini(&t.numbers);
+    tl_timing_ask_end(&t.ask);
     return r == TL_NOMEM ? tl_fail_set(fail, r, "no memory") : r;
 }

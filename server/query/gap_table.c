@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* The longest stretches of a range in which trace is missing, or was switched off. */
+/*
+ * The longest stretches of a range in which trace is missing, or was switched off. Shards have
+ * their longest ones stored; only whoever asks for more has all of the range walked.
+ */
+#include "query/timed_rows.h"
 #include "query/timing_answer.h"
 
 #include <stdlib.h>
@@ -10,22 +14,15 @@
 struct gaps {
     struct tl_timing_ask ask;
     uint64_t all;
-    struct tl_best best; /* struct tl_scale_break */
+    struct tl_best best; /* struct tl_gap_span */
 };
-
-static int by_length(const void *a, const void *b)
-{
-    const struct tl_scale_break *x = a, *y = b;
-    if (x->to - x->from != y->to - y->from)
-        return x->to - x->from > y->to - y->from ? -1 : 1;
-    return x->position < y->position ? -1 : x->position > y->position;
-}
 
 static int on_gap(void *context, const struct tl_scale_break *gap)
 {
     struct gaps *const g = context;
+    const struct tl_gap_span span = tl_timed_rows_gap_of(gap);
     g->all++;
-    return tl_best_add(&g->best, gap);
+    return tl_best_add(&g->best, &span);
 }
 
 static int on_span(void *context, const struct tl_timed_span *span, const struct tl_moment *from,
@@ -38,19 +35,41 @@ static int on_span(void *context, const struct tl_timed_span *span, const struct
     return TL_OK;
 }
 
+static int on_piece(void *context, const struct tl_timed_rows *rows)
+{
+    struct gaps *const g = context;
+    int r = TL_OK;
+    g->all += rows->all_gaps;
+    for (size_t i = 0; i < rows->n_gaps && r >= 0; i++)
+        r = tl_best_add(&g->best, &rows->gaps[i]);
+    return r;
+}
+
+static int gather(struct gaps *g, struct tl_fail *fail)
+{
+    const struct tl_timing_sinks walked = {.span = on_span, .gap = on_gap, .context = g};
+    const struct tl_timed_rows_sinks stored = {.piece = on_piece, .context = g};
+    struct tl_timed_extent all;
+    if (g->best.most > TL_GAPS_KEPT)
+        return tl_timing_walk(&g->ask.cut, g->ask.from, g->ask.to, &walked, fail);
+    const int r = tl_timed_rows_gather(&g->ask.cut, g->ask.from, g->ask.to, &stored, &all, fail);
+    tl_timing_ask_extent(&g->ask, &all);
+    return r;
+}
+
 static int answer(struct gaps *g, struct tl_gap_table *out)
 {
     const struct tl_lane *const lane = g->ask.cut.lane;
-    const struct tl_scale_break *const gaps = g->best.rows;
+    const struct tl_gap_span *const gaps = g->best.rows;
     tl_best_sort(&g->best);
     out->all = g->all;
     out->p = calloc(g->best.n + 1, sizeof *out->p);
     for (size_t i = 0; out->p && i < g->best.n; i++)
         out->p[out->n++] = (struct tl_gap_row){.position = gaps[i].position,
-                                               .time_from = tl_lane_time(lane, gaps[i].from),
-                                               .time_to = tl_lane_time(lane, gaps[i].to),
-                                               .gaps = gaps[i].count,
-                                               .off = tl_scale_is_off(&gaps[i]),
+                                               .time_from = tl_lane_time(lane, gaps[i].time),
+                                               .time_to = tl_lane_time(lane, gaps[i].end_time),
+                                               .gaps = gaps[i].gaps,
+                                               .off = gaps[i].off,
                                                .reasons = gaps[i].reasons};
     return out->p ? TL_OK : TL_NOMEM;
 }
@@ -65,13 +84,12 @@ void tl_gap_table_fini(struct tl_gap_table *table)
 int tl_lake_gap_table(struct tl_lake *lake, const struct tl_timing_range *range, uint32_t limit,
                       struct tl_gap_table *out, struct tl_fail *fail)
 {
-    struct gaps g = {.best = {.size = sizeof(struct tl_scale_break), .compare = by_length}};
-    const struct tl_timing_sinks sinks = {.span = on_span, .gap = on_gap, .context = &g};
+    struct gaps g = {.best = {.size = sizeof(struct tl_gap_span), .compare = tl_gap_span_compare}};
     *out = (struct tl_gap_table){0};
     g.best.most = limit == 0 ? LIMIT : limit < LIMIT_MAX ? limit : LIMIT_MAX;
     int r = tl_timing_ask_begin(&g.ask, lake, range, &out->about, fail);
     if (r >= 0)
-        r = tl_timing_walk(&g.ask.cut, g.ask.from, g.ask.to, &sinks, fail);
+        r = gather(&g, fail);
     if (r >= 0)
         r = answer(&g, out);
     free(g.best.rows);

@@ -39,6 +39,16 @@ void tl_timing_ask_span(struct tl_timing_ask *ask, const struct tl_timed_span *s
         *(span->kind == TL_TIMED_LOST ? &ask->lost : &ask->off) += time;
 }
 
+void tl_timing_ask_extent(struct tl_timing_ask *ask, const struct tl_timed_extent *x)
+{
+    ask->any = x->timed;
+    ask->first = x->begin;
+    ask->last = x->end;
+    ask->lost = x->lost;
+    ask->off = x->off;
+    ask->ran = x->end - x->begin - x->lost - x->off;
+}
+
 void tl_timing_ask_end(struct tl_timing_ask *ask)
 {
     struct tl_timing_about *const about = ask->about;

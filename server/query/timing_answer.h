@@ -5,6 +5,7 @@
 
 #include "query/timing.h"
 #include "shard/sketch.h"
+#include "shard/timedrows.h"
 
 /* A question being answered. */
 struct tl_timing_ask {
@@ -22,6 +23,8 @@ TL_MUST_USE int tl_timing_ask_begin(struct tl_timing_ask *ask, struct tl_lake *l
                                     struct tl_timing_about *about, struct tl_fail *fail);
 /* Count a span as the range's time. */
 void tl_timing_ask_span(struct tl_timing_ask *ask, const struct tl_timed_span *span);
+/* The range's time is that of an extent. */
+void tl_timing_ask_extent(struct tl_timing_ask *ask, const struct tl_timed_extent *extent);
 /* Complete `about` and close the stream. */
 void tl_timing_ask_end(struct tl_timing_ask *ask);
 /* Convert a duration in ticks with its bounds. */

@@ -6,32 +6,31 @@
 
 #include <string.h>
 
-#define MAGIC "TLCALLS2"
+#define MAGIC "TLCALLS3"
+#define TWO   "TLCALLS2" /* an older one, of two parts */
 enum { NAME = 8, HEAD = NAME + 4 * TL_CALLS_PARTS, PLAIN_MAX = 64 << 20 };
 
 void tl_shard_calls_fini(struct tl_shard_calls *c)
 {
     tl_calltree_fini(&c->tree);
     tl_call_index_fini(&c->index);
-}
-
-static int add_index(const struct tl_call_index *index, struct tl_packer *packer,
-                     struct tl_buf *out)
-{
-    struct tl_buf plain = {0};
-    int r = tl_call_index_encode(index, &plain);
-    if (r >= 0)
-        r = tl_packer_checked(packer, (struct tl_bytes){plain.p, plain.n}, out);
-    tl_buf_fini(&plain);
-    return r;
+    tl_timed_rows_fini(&c->rows);
 }
 
 static int add_part(const struct tl_shard_calls *c, enum tl_calls_part part,
                     struct tl_packer *packer, struct tl_buf *out)
 {
+    struct tl_buf plain = {0};
     if (part == TL_CALLS_TREE)
         return tl_calltree_encode(&c->tree, packer, out);
-    return c->has_index ? add_index(&c->index, packer, out) : TL_OK;
+    if (!(part == TL_CALLS_INDEX ? c->has_index : c->has_rows))
+        return TL_OK;
+    int r = part == TL_CALLS_INDEX ? tl_call_index_encode(&c->index, &plain)
+                                   : tl_timed_rows_encode(&c->rows, &plain);
+    if (r >= 0)
+        r = tl_packer_checked(packer, (struct tl_bytes){plain.p, plain.n}, out);
+    tl_buf_fini(&plain);
+    return r;
 }
 
 int tl_shard_calls_encode(const struct tl_shard_calls *c, struct tl_packer *packer,
@@ -49,16 +48,24 @@ int tl_shard_calls_encode(const struct tl_shard_calls *c, struct tl_packer *pack
     return r;
 }
 
+/* Number of parts that an object's head tells of; 0: it has no head. */
+static unsigned parts_of(struct tl_bytes object)
+{
+    if (object.n >= HEAD && memcmp(object.p, MAGIC, NAME) == 0)
+        return TL_CALLS_PARTS;
+    return object.n >= NAME + 2 * 4 && memcmp(object.p, TWO, NAME) == 0 ? 2 : 0;
+}
+
 /* A part of an object, borrowed; n == 0: it is not there. TL_NOTFOUND: the object is damaged. */
 static int calls_part(struct tl_bytes object, enum tl_calls_part part, struct tl_bytes *out)
 {
+    const unsigned parts = parts_of(object);
     *out = (struct tl_bytes){0};
-    if (object.n < HEAD || memcmp(object.p, MAGIC, NAME) != 0) { /* an older one */
-        if (part == TL_CALLS_TREE)
-            *out = object;
+    if (parts == 0 && part == TL_CALLS_TREE)
+        *out = object;
+    if ((unsigned)part >= parts)
         return TL_OK;
-    }
-    uint64_t at = HEAD;
+    uint64_t at = NAME + 4 * (uint64_t)parts;
     for (unsigned i = 0; i < (unsigned)part; i++)
         at += tl_le32(object.p + NAME + 4 * i);
     const uint32_t n = tl_le32(object.p + NAME + 4 * (unsigned)part);
@@ -68,14 +75,38 @@ static int calls_part(struct tl_bytes object, enum tl_calls_part part, struct tl
     return TL_OK;
 }
 
-static int decode_index(struct tl_call_index *index, struct tl_bytes part)
+/* Unpack a part that may be missing: then 0, else 1. */
+static int unpack(struct tl_bytes object, enum tl_calls_part part, struct tl_buf *plain)
+{
+    struct tl_bytes packed;
+    int r = calls_part(object, part, &packed);
+    if (r >= 0 && packed.n > 0)
+        r = tl_unpack_checked(packed, PLAIN_MAX, plain);
+    return r < 0 ? r : packed.n > 0;
+}
+
+int tl_shard_calls_rows(struct tl_timed_rows *rows, struct tl_bytes object)
 {
     struct tl_buf plain = {0};
-    int r = part.n > 0 ? tl_unpack_checked(part, PLAIN_MAX, &plain) : TL_OK;
-    if (r >= 0 && part.n > 0)
-        r = tl_call_index_decode(index, (struct tl_bytes){plain.p, plain.n});
+    int r = unpack(object, TL_CALLS_ROWS, &plain);
+    if (r > 0) {
+        const int decoded = tl_timed_rows_decode(rows, (struct tl_bytes){plain.p, plain.n});
+        r = decoded < 0 ? decoded : r;
+    }
     tl_buf_fini(&plain);
-    return r < 0 ? r : part.n > 0;
+    return r;
+}
+
+static int decode_index(struct tl_call_index *index, struct tl_bytes object)
+{
+    struct tl_buf plain = {0};
+    int r = unpack(object, TL_CALLS_INDEX, &plain);
+    if (r > 0) {
+        const int decoded = tl_call_index_decode(index, (struct tl_bytes){plain.p, plain.n});
+        r = decoded < 0 ? decoded : r;
+    }
+    tl_buf_fini(&plain);
+    return r;
 }
 
 int tl_shard_calls_decode(struct tl_calltree *tree, struct tl_call_index *index,
@@ -88,6 +119,6 @@ int tl_shard_calls_decode(struct tl_calltree *tree, struct tl_call_index *index,
     if (r >= 0)
         r = calls_part(object, TL_CALLS_INDEX, &part);
     if (r >= 0 && index)
-        return decode_index(index, part);
+        return decode_index(index, object);
     return r < 0 ? r : part.n > 0;
 }

@@ -3,10 +3,11 @@
  * What is known about the calls in a shard, as one object,
  * "t/TRACE/GENERATION/STREAM/NUMBER.calls":
  *
- *     "TLCALLS2" │ u32 size of each part │ parts
+ *     "TLCALLS3" │ u32 size of each part │ parts
  *
  * A part is a u32 CRC32C and the zstd frame that it is of, so that each can be read alone; one of
- * size 0 is not there. Older objects are the first part alone.
+ * size 0 is not there. Older objects, "TLCALLS2", have two parts; still older ones are the first
+ * part alone.
  *
  * Not thread-safe.
  */
@@ -15,17 +16,20 @@
 
 #include "shard/callindex.h"
 #include "shard/calltree.h"
+#include "shard/timedrows.h"
 
 enum tl_calls_part {
     TL_CALLS_TREE,  /* calltree.h */
     TL_CALLS_INDEX, /* callindex.h */
+    TL_CALLS_ROWS,  /* timedrows.h */
     TL_CALLS_PARTS
 };
 
 struct tl_shard_calls {
     struct tl_calltree tree;
     struct tl_call_index index;
-    bool has_index; /* false: an older object */
+    struct tl_timed_rows rows;
+    bool has_index, has_rows; /* false: an older object */
 };
 
 void tl_shard_calls_fini(struct tl_shard_calls *calls);
@@ -36,5 +40,8 @@ TL_MUST_USE int tl_shard_calls_encode(const struct tl_shard_calls *calls, struct
  * object, else 0. TL_NOTFOUND: it is damaged; TL_UNSUPPORTED: another version; TL_NOMEM. */
 TL_MUST_USE int tl_shard_calls_decode(struct tl_calltree *tree, struct tl_call_index *index,
                                       struct tl_bytes object);
+/* Read the rows of an object into empty ones. Returns 1 if they are in the object, else 0.
+ * TL_NOTFOUND: it is damaged; TL_NOMEM. */
+TL_MUST_USE int tl_shard_calls_rows(struct tl_timed_rows *rows, struct tl_bytes object);
 
 #endif

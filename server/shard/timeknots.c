@@ -42,6 +42,7 @@ int tl_time_knots_begin(struct tl_time_knots *k, uint64_t position, uint64_t tim
     k->n = 0;
     k->broken = false;
     k->flags = 0;
+    k->gaps = k->reasons = 0;
     k->begin = time;
     k->counts = 0;
     k->stride = 1;
@@ -56,8 +57,12 @@ static void note_break(struct tl_time_knots *k, uint64_t position, const struct 
 {
     if (!k->broken)
         k->place = position;
+    const uint8_t flags = tl_bucket_flags(item);
     k->broken = true;
-    k->flags |= tl_bucket_flags(item);
+    k->gaps += flags != 0;
+    k->flags |= flags;
+    if (item->kind == TL_ITEM_GAP && item->sub < TL_GAP_KINDS)
+        k->reasons |= 1u << item->sub;
     if (k->flags == 0)
         k->flags = TL_FLAG_OFF;
     k->quick = 0;
@@ -145,6 +150,8 @@ void tl_time_knots_state(struct tl_time_knots *k, struct tl_state *s)
     tl_state_bool(s, &k->broken);
     tl_state_u8(s, &k->flags, UINT8_MAX);
     tl_state_u64(s, &k->place);
+    tl_state_u64(s, &k->gaps);
+    tl_state_u32(s, &k->reasons);
     tl_state_u64(s, &k->counts);
     tl_state_u64(s, &k->stride);
     tl_state_check(s, k->stride > 0 || k->n == 0);

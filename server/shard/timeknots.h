@@ -47,8 +47,10 @@ struct tl_time_knots {
     size_t quick; /* while there are fewer points, a count is one more: tl_time_knots_quickly() */
     bool steps;   /* set by the owner */
     bool broken;
-    uint8_t flags;  /* if broken: enum tl_bucket_flag of all gaps */
-    uint64_t place; /* if broken: position of the first one: points[1] before it, [2] behind it */
+    uint8_t flags;    /* if broken: enum tl_bucket_flag of all gaps */
+    uint64_t place;   /* if broken: position of the first one: points[1] before it, [2] behind it */
+    uint64_t gaps;    /* if broken: their number; 0: tracing was only off */
+    uint32_t reasons; /* … bit set of enum tl_gap */
 };
 
 void tl_time_knots_fini(struct tl_time_knots *k);

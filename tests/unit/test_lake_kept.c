@@ -5,6 +5,7 @@
 
 #include "lake/recount_calls.h"
 #include "query/callindexes.h"
+#include "query/timed_rows.h"
 
 enum { SHARD = 20000, INSNS = 120000 };
 
@@ -181,7 +182,7 @@ static void object_of(const struct tl_cut *cut, size_t row, struct tl_backend *b
     assert_int_equal(tl_backend_get_all(backend, key, out, NULL), TL_OK);
 }
 
-static int same_as_stored(void *context, size_t row, const struct tl_shard_calls *calls)
+static int same_as_stored(void *context, size_t row, struct tl_shard_calls *calls)
 {
     struct recount *const c = context;
     struct tl_buf stored = {0}, made = {0};
@@ -196,15 +197,47 @@ static int same_as_stored(void *context, size_t row, const struct tl_shard_calls
     return TL_OK;
 }
 
+static int note_exception(void *context, const struct tl_exception_span *e)
+{
+    struct tl_timed_rows rows = {0};
+    assert_int_equal(tl_timed_rows_exception(&rows, e), TL_OK);
+    assert_int_equal(tl_timed_rows_encode(&rows, context), TL_OK);
+    tl_timed_rows_fini(&rows);
+    return TL_OK;
+}
+
+/* All exceptions of a stream. */
+static void list_exceptions(const struct tl_cut *cut, struct tl_buf *out)
+{
+    struct tl_timed_extent all;
+    const struct tl_timed_rows_sinks sinks = {.exception = note_exception, .context = out};
+    assert_int_equal(tl_timed_rows_gather(cut, 0, UINT64_MAX, &sinks, &all, NULL), TL_OK);
+}
+
+/* The object as programs wrote it that knew the tree alone, or two parts. */
+static void make_older(struct tl_buf *object, bool two)
+{
+    const uint8_t *const sizes = object->p + 8, *const parts = sizes + 12;
+    const uint32_t tree = tl_le32(sizes), index = tl_le32(sizes + 4);
+    struct tl_buf older = {0};
+    if (two) {
+        assert_int_equal(tl_buf_add(&older, "TLCALLS2", 8), TL_OK);
+        assert_int_equal(tl_buf_add(&older, sizes, 8), TL_OK);
+    }
+    assert_int_equal(tl_buf_add(&older, parts, two ? tree + index : tree), TL_OK);
+    tl_buf_fini(object);
+    *object = older;
+}
+
 /* The indexes of shards, some of which have lost theirs, are the same; and are kept again. */
 static void lose_some(struct recount *c, const struct tl_cut *cut)
 {
     struct tl_call_index all = {0}, again = {0};
-    struct tl_buf bytes[2] = {{0}, {0}};
+    struct tl_buf bytes[2] = {{0}, {0}}, exceptions[2] = {{0}, {0}};
     struct tl_fail fail = {0};
+    list_exceptions(cut, &exceptions[0]);
     assert_int_equal(tl_call_indexes_add(&all, cut, 0, cut->n_stored, &fail), TL_OK);
     for (size_t i = 0; i < cut->n_stored; i++) {
-        struct tl_calltree tree = {0};
         struct tl_buf object = {0};
         char key[192];
         if (i % 3 == 0)
@@ -212,15 +245,16 @@ static void lose_some(struct recount *c, const struct tl_cut *cut)
         object_of(cut, i, c->backend, &object);
         tl_shard_object_key(key, cut->gen->trace, cut->gen->number, cut->lane->name,
                             cut->rows[i].number, TL_CALLTREE_KIND);
-        assert_int_equal(tl_shard_calls_decode(&tree, NULL, (struct tl_bytes){object.p, object.n}),
-                         1);
-        tl_buf_reset(&object); /* as an older program has written it */
-        assert_int_equal(tl_calltree_encode(&tree, c->packer, &object), TL_OK);
+        /* Without time, there are no rows to be missed. */
+        make_older(&object, i % 3 == 1 && cut->rows[i].anchors > 0);
         const struct tl_object old = {key, {object.p, object.n}};
         assert_int_equal(c->backend->ops->put_all(c->backend, &old, 1, NULL), TL_OK);
-        tl_calltree_fini(&tree);
         tl_buf_fini(&object);
     }
+    list_exceptions(cut, &exceptions[1]);
+    assert_int_equal(exceptions[0].n, exceptions[1].n);
+    if (exceptions[0].n > 0)
+        assert_memory_equal(exceptions[0].p, exceptions[1].p, exceptions[0].n);
     assert_int_equal(tl_call_indexes_add(&again, cut, 0, cut->n_stored, &fail), TL_OK);
     assert_int_equal(tl_call_index_encode(&all, &bytes[0]), TL_OK);
     assert_int_equal(tl_call_index_encode(&again, &bytes[1]), TL_OK);
@@ -232,6 +266,8 @@ static void lose_some(struct recount *c, const struct tl_cut *cut)
     tl_call_index_fini(&again);
     tl_buf_fini(&bytes[0]);
     tl_buf_fini(&bytes[1]);
+    tl_buf_fini(&exceptions[0]);
+    tl_buf_fini(&exceptions[1]);
 }
 
 /* Counted anew, from any shard on, calls are those that were counted when the shards were made. */

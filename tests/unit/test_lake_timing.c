@@ -4,6 +4,7 @@
  * docs/time.md, position by position: functions, calls, exceptions, gaps, over random programs.
  */
 #include "query/timed_counts.h"
+#include "query/timed_rows.h"
 #include "sim_capture.h"
 
 #include "query/query.h"
@@ -456,6 +457,70 @@ static void check_gaps(void)
     tl_gap_table_fini(&table);
 }
 
+struct listed {
+    struct tl_exception_span *p;
+    size_t n, cap;
+};
+
+static int list(void *context, const struct tl_exception_span *e)
+{
+    struct listed *const l = context;
+    assert_int_equal(tl_grow(&l->p, &l->cap, l->n + 1, sizeof *l->p), TL_OK);
+    l->p[l->n++] = *e;
+    return TL_OK;
+}
+
+static int by_begin(const void *a, const void *b)
+{
+    const struct tl_exception_span *x = a, *y = b;
+    return x->begin != y->begin ? (x->begin < y->begin ? -1 : 1) : (int)x->level - (int)y->level;
+}
+
+/* Rows that are stored with shards are those that walking the whole range makes. */
+static size_t check_rows(uint64_t from, uint64_t to)
+{
+    struct listed got = {0};
+    struct tl_timed_rows walked = {0};
+    struct tl_timed_extent all;
+    struct tl_fail fail = {0};
+    const struct tl_timed_rows_sinks sinks = {.exception = list, .context = &got};
+    const struct tl_timing_part part = {.from = from, .to = to};
+    assert_int_equal(tl_timed_rows_gather(&cut, from, to, &sinks, &all, &fail), TL_OK);
+    assert_int_equal(tl_timed_rows_walk(&cut, &part, &walked, &fail), TL_OK);
+    assert_int_equal(got.n, walked.n_exceptions);
+    assert_int_equal(all.end - all.begin, walked.extent.end - walked.extent.begin);
+    assert_int_equal(all.lost, walked.extent.lost);
+    assert_int_equal(all.off, walked.extent.off);
+    if (got.n > 1) {
+        qsort(got.p, got.n, sizeof *got.p, by_begin);
+        qsort(walked.exceptions, got.n, sizeof *got.p, by_begin);
+    }
+    for (size_t i = 0; i < got.n; i++) {
+        const struct tl_exception_span *const a = &got.p[i], *const b = &walked.exceptions[i];
+        if (a->begin != b->begin || a->end != b->end || a->time != b->time ||
+            a->end_time != b->end_time || a->self != b->self || a->self_time != b->self_time ||
+            a->function != b->function || a->level != b->level || a->number != b->number ||
+            a->flags != b->flags)
+            fail_msg(
+                "%llu..%llu: exception %u at %llu..%llu, %llu..%llu, own %llu, %llu, level %u, "
+                "flags %u: not %u at %llu..%llu, %llu..%llu, own %llu, %llu, level %u, flags %u",
+                (unsigned long long)from, (unsigned long long)to, a->number,
+                (unsigned long long)a->begin, (unsigned long long)a->end,
+                (unsigned long long)a->time, (unsigned long long)a->end_time,
+                (unsigned long long)a->self, (unsigned long long)a->self_time, a->level, a->flags,
+                b->number, (unsigned long long)b->begin, (unsigned long long)b->end,
+                (unsigned long long)b->time, (unsigned long long)b->end_time,
+                (unsigned long long)b->self, (unsigned long long)b->self_time, b->level, b->flags);
+        /* Where nothing of it precedes the range, and nothing is missing, its time adds up. */
+        assert_true(a->begin < from || a->self_time <= a->end_time - a->time);
+        assert_true(a->end == a->begin || a->time == truth.begin[a->begin]);
+    }
+    const size_t n = got.n;
+    free(got.p);
+    tl_timed_rows_fini(&walked);
+    return n;
+}
+
 static void check_all(const struct sim_options *options, uint64_t shard)
 {
     uint64_t random = options->seed;
@@ -469,7 +534,9 @@ static void check_all(const struct sim_options *options, uint64_t shard)
         check_spans(a < b ? a : b, a < b ? b : a);
         check_stored(a < b ? a : b, a < b ? b : a);
         check_functions(a < b ? a : b, a < b ? b : a);
+        check_rows(a < b ? a : b, a < b ? b : a);
     }
+    assert_true(check_rows(0, truth.n) > 10);
     check_exceptions();
     check_gaps();
     struct tl_function_table table;

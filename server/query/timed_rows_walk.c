@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Makes the rows of a part as those of a shard are made while it is built, so that whoever reads
+ * them need not know where they are from.
+ */
+#include "query/timed_rows.h"
+
+#include <stdlib.h>
+
+struct begun {
+    struct tl_exception_span row; /* as far as it is known */
+    bool dated;                   /* its begin's time is */
+};
+
+struct maker {
+    struct tl_timed_rows *rows;
+    struct begun left;     /* the exception whose frame was left last, if `has_left` */
+    struct tl_frame frame; /* … that frame */
+    uint32_t left_depth;
+    bool has_left;
+    bool news;       /* an item told of an exception since the last frame began */
+    uint32_t active; /* exceptions on the stack */
+    struct begun begun[TL_CALLSTACK_MAX]; /* by depth */
+};
+
+/* Does the frame continue the exception that was left at the same place? */
+static bool goes_on(const struct maker *m, const struct tl_frame *frame, uint32_t depth)
+{
+    return m->has_left && !m->news && frame->kind == TL_FRAME_EXCEPTION && m->left_depth == depth &&
+           m->left.row.end == frame->insn && m->frame.exception == frame->exception &&
+           m->frame.return_pc == frame->return_pc;
+}
+
+/* The exception whose last frame was left is over. */
+static int finish(struct maker *m)
+{
+    const bool has = m->has_left;
+    m->has_left = false;
+    return has ? tl_timed_rows_exception(m->rows, &m->left.row) : TL_OK;
+}
+
+static int on_begin(void *context, const struct tl_frame *frame, uint32_t depth,
+                    const struct tl_moment *at)
+{
+    struct maker *const m = context;
+    (void)at;
+    if (goes_on(m, frame, depth)) {
+        m->has_left = false;
+        m->begun[depth] = m->left;
+        m->active++;
+        return TL_OK;
+    }
+    const int r = finish(m);
+    if (r < 0 || frame->kind != TL_FRAME_EXCEPTION)
+        return r;
+    m->news = false;
+    m->begun[depth] =
+        (struct begun){.row = {.begin = frame->insn,
+                               .level = ++m->active,
+                               .number = frame->exception,
+                               .flags = tl_frame_is_call(frame) ? 0 : TL_EXCEPTION_RESUMED}};
+    return TL_OK;
+}
+
+static int on_end(void *context, const struct tl_timing_call *call)
+{
+    struct maker *const m = context;
+    struct begun *const begun = &m->begun[call->depth];
+    struct tl_exception_span *const row = &begun->row;
+    const int r = finish(m);
+    if (r < 0 || call->frame.kind != TL_FRAME_EXCEPTION)
+        return r;
+    if (!begun->dated)
+        row->time = call->from.time;
+    begun->dated = true;
+    row->end = call->end;
+    row->end_time = call->to.time;
+    row->self += call->self;
+    row->self_time += call->self_time;
+    row->function = call->frame.function;
+    row->flags |= call->open ? TL_EXCEPTION_OPEN : 0;
+    m->active--;
+    if (row->flags != 0)
+        return tl_timed_rows_exception(m->rows, row);
+    m->left = *begun;
+    m->frame = call->frame;
+    m->left_depth = call->depth;
+    m->has_left = true;
+    return TL_OK;
+}
+
+static int on_span(void *context, const struct tl_timed_span *span, const struct tl_moment *from,
+                   const struct tl_moment *to)
+{
+    struct tl_timed_extent *const x = &((struct maker *)context)->rows->extent;
+    (void)from;
+    (void)to;
+    if (!x->timed)
+        x->begin = span->time;
+    x->timed = true;
+    x->end = span->end_time;
+    if (span->kind != TL_TIMED_RUN)
+        *(span->kind == TL_TIMED_LOST ? &x->lost : &x->off) += span->end_time - span->time;
+    return TL_OK;
+}
+
+struct tl_gap_span tl_timed_rows_gap_of(const struct tl_scale_break *gap)
+{
+    return (struct tl_gap_span){.position = gap->position,
+                                .time = gap->from,
+                                .end_time = gap->to,
+                                .gaps = gap->count,
+                                .reasons = gap->reasons,
+                                .off = tl_scale_is_off(gap)};
+}
+
+static int on_gap(void *context, const struct tl_scale_break *gap)
+{
+    struct maker *const m = context;
+    const struct tl_gap_span span = tl_timed_rows_gap_of(gap);
+    return tl_timed_rows_gap(m->rows, &span);
+}
+
+/* The name is that of the item, which comes before the handler's frame. */
+static void on_item(void *context, const struct tl_item *item, uint64_t position)
+{
+    struct maker *const m = context;
+    (void)position;
+    m->news |= item->kind == TL_ITEM_EXCEPTION || item->kind == TL_ITEM_HARDWARE;
+    if (item->kind == TL_ITEM_EXCEPTION)
+        (void)!tl_timed_rows_name(m->rows, item->sub, item->text);
+}
+
+int tl_timed_rows_walk(const struct tl_cut *cut, const struct tl_timing_part *part,
+                       struct tl_timed_rows *rows, struct tl_fail *fail)
+{
+    struct maker *const m = calloc(1, sizeof *m);
+    const struct tl_timing_sinks sinks = {.span = on_span,
+                                          .begin = on_begin,
+                                          .end = on_end,
+                                          .gap = on_gap,
+                                          .item = on_item,
+                                          .context = m};
+    if (!m)
+        return TL_NOMEM;
+    m->rows = rows;
+    int r = tl_timing_walk_part(cut, part, &sinks, fail);
+    if (r >= 0)
+        r = finish(m);
+    free(m);
+    tl_timed_rows_close(rows);
+    rows->extent.from = part->from;
+    rows->extent.to = part->to;
+    return r;
+}
