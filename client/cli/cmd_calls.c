@@ -15,33 +15,6 @@ struct options {
     uint64_t skip;
 };
 
-static int print_json(const struct tracelake_calls *calls)
-{
-    int status = TL_CLI_DONE;
-    for (size_t i = 0; i < calls->n && status == TL_CLI_DONE; i++) {
-        const struct tracelake_timed_call *const c = &calls->p[i];
-        struct tl_json row = tl_json_begin();
-        tl_json_put_text(&row, "name", c->name);
-        tl_json_put_text(&row, "caller", c->caller);
-        tl_json_put_u64(&row, "from", c->from);
-        tl_json_put_u64(&row, "to", c->to);
-        tl_json_put_u64(&row, "self", c->self);
-        tl_json_put_u64(&row, "time_from", c->time_from);
-        tl_json_put_u64(&row, "time_to", c->time_to);
-        tl_timing_put_duration(&row, "time", &c->time);
-        tl_json_put_u64(&row, "self_time", c->self_time);
-        tl_json_put_u64(&row, "interrupted", c->interrupted);
-        tl_json_put_u64(&row, "interruptions", c->interruptions);
-        tl_json_put_u64(&row, "depth", c->depth);
-        if (c->cut)
-            tl_json_put_flag(&row, "cut");
-        if (c->open)
-            tl_json_put_flag(&row, "open");
-        status = tl_timing_print(&row);
-    }
-    return status;
-}
-
 static void print_row(const struct tracelake_timing *about, const struct tracelake_timed_call *c)
 {
     char time[TL_DURATION_TEXT], own[TL_DURATION_TEXT], stolen[TL_DURATION_TEXT];
@@ -118,7 +91,7 @@ static int ask(void *context, struct tracelake *lake, struct tracelake_range *ra
     tl_progress_end();
     if (r < 0)
         return tl_remote_fail_query(range->trace, &error);
-    status = o->timing.json ? print_json(calls) : print_text(calls, o);
+    status = o->timing.json ? tl_timing_json(calls->message, calls->n) : print_text(calls, o);
     tracelake_calls_free(calls);
     return status;
 }

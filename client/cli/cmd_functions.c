@@ -9,29 +9,6 @@
 
 enum { FUNCTIONS = 30 };
 
-static int print_json(const struct tracelake_functions *functions)
-{
-    int status = TL_CLI_DONE;
-    for (size_t i = 0; i < functions->n && status == TL_CLI_DONE; i++) {
-        const struct tracelake_function_times *const f = &functions->p[i];
-        struct tl_json row = tl_json_begin();
-        tl_json_put_text(&row, "name", f->name);
-        tl_json_put_address(&row, "pc", f->pc);
-        tl_json_put_u64(&row, "calls", f->calls);
-        tl_json_put_u64(&row, "ended", f->ended);
-        tl_json_put_u64(&row, "self", f->self);
-        tl_json_put_u64(&row, "total", f->total);
-        tl_timing_put_duration(&row, "self_time", &f->self_time);
-        tl_json_put_u64(&row, "total_time", f->total_time);
-        if (f->ended > 0) {
-            tl_timing_put_lengths(&row, "insns", &f->insns);
-            tl_timing_put_lengths(&row, "time", &f->time);
-        }
-        status = tl_timing_print(&row);
-    }
-    return status;
-}
-
 static void print_row(const struct tracelake_timing *about,
                       const struct tracelake_function_times *f, bool time)
 {
@@ -79,8 +56,8 @@ static int ask(void *context, struct tracelake *lake, struct tracelake_range *ra
     tl_progress_end();
     if (r < 0)
         return tl_remote_fail_query(range->trace, &error);
-    const int status =
-        o->json ? print_json(functions) : print_text(functions, weight == TRACELAKE_BY_TIME);
+    const int status = o->json ? tl_timing_json(functions->message, functions->n)
+                               : print_text(functions, weight == TRACELAKE_BY_TIME);
     tracelake_functions_free(functions);
     return status;
 }

@@ -6,24 +6,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-static int print_json(const struct tracelake_gaps *gaps)
-{
-    int status = TL_CLI_DONE;
-    for (size_t i = 0; i < gaps->n && status == TL_CLI_DONE; i++) {
-        const struct tracelake_timed_gap *const g = &gaps->p[i];
-        struct tl_json row = tl_json_begin();
-        tl_json_put_u64(&row, "at", g->at);
-        tl_json_put_u64(&row, "time_from", g->time_from);
-        tl_json_put_u64(&row, "time_to", g->time_to);
-        tl_json_put_u64(&row, "gaps", g->gaps);
-        if (g->off)
-            tl_json_put_flag(&row, "off");
-        tl_json_put_texts(&row, "reasons", g->reasons, g->n_reasons);
-        status = tl_timing_print(&row);
-    }
-    return status;
-}
-
 static int print_text(const struct tracelake_gaps *gaps)
 {
     char text[TL_DURATION_TEXT];
@@ -55,7 +37,7 @@ static int ask(void *context, struct tracelake *lake, struct tracelake_range *ra
     tl_progress_end();
     if (r < 0)
         return tl_remote_fail_query(range->trace, &error);
-    const int status = o->json ? print_json(gaps) : print_text(gaps);
+    const int status = o->json ? tl_timing_json(gaps->message, gaps->n) : print_text(gaps);
     tracelake_gaps_free(gaps);
     return status;
 }

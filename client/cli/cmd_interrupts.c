@@ -7,49 +7,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-static int print_json(const struct tracelake_exceptions *exceptions)
-{
-    int status = TL_CLI_DONE;
-    for (size_t i = 0; i < exceptions->n && status == TL_CLI_DONE; i++) {
-        const struct tracelake_exception_times *const e = &exceptions->p[i];
-        struct tl_json row = tl_json_begin();
-        if (e->number >= 0)
-            tl_json_put_u64(&row, "number", (uint64_t)e->number);
-        if (e->interrupt)
-            tl_json_put_flag(&row, "interrupt");
-        tl_json_put_text(&row, "name", e->name);
-        tl_json_put_text(&row, "handler", e->handler);
-        const struct {
-            const char *name;
-            uint64_t value;
-        } numbers[] = {{"entered", e->entered},
-                       {"ended", e->ended},
-                       {"self", e->self},
-                       {"self_time", e->self_time},
-                       {"nested", e->nested},
-                       {"deepest", e->deepest},
-                       {"latencies", e->latencies},
-                       {"latency_min", e->latency_min},
-                       {"latency_max", e->latency_max},
-                       {"latency_total", e->latency_total},
-                       {"latency_worst", e->latency_worst},
-                       {"periods", e->periods},
-                       {"period_min", e->period_min},
-                       {"period_max", e->period_max},
-                       {"period_longest", e->period_longest}};
-        for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++)
-            tl_json_put_u64(&row, numbers[k].name, numbers[k].value);
-        tl_json_put_double(&row, "period", e->period);
-        tl_json_put_double(&row, "jitter", e->jitter);
-        if (e->ended > 0) {
-            tl_timing_put_lengths(&row, "insns", &e->insns);
-            tl_timing_put_lengths(&row, "time", &e->time);
-        }
-        status = tl_timing_print(&row);
-    }
-    return status;
-}
-
 /* A duration; "-" if there is none. */
 static const char *some(bool any, double value, bool ns, char out[static TL_DURATION_TEXT])
 {
@@ -107,7 +64,8 @@ static int ask(void *context, struct tracelake *lake, struct tracelake_range *ra
     tl_progress_end();
     if (r < 0)
         return tl_remote_fail_query(range->trace, &error);
-    const int status = o->json ? print_json(exceptions) : print_text(exceptions);
+    const int status =
+        o->json ? tl_timing_json(exceptions->message, exceptions->n) : print_text(exceptions);
     tracelake_exceptions_free(exceptions);
     return status;
 }

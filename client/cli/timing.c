@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum tracelake_weight tl_timing_weight(const struct tl_timing_options *options)
@@ -85,36 +86,21 @@ void tl_timing_number(uint64_t number, int width)
     printf("%*" PRIu64 " ", width, number);
 }
 
-void tl_timing_put_duration(struct tl_json *json, const char *name,
-                            const struct tracelake_duration *duration)
+int tl_timing_json(const void *message, size_t n)
 {
-    struct tl_json d = tl_json_begin();
-    tl_json_put_u64(&d, "value", duration->value);
-    tl_json_put_u64(&d, "least", duration->least);
-    if (duration->most != UINT64_MAX)
-        tl_json_put_u64(&d, "most", duration->most);
-    tl_json_put_object(json, name, &d);
-}
-
-void tl_timing_put_lengths(struct tl_json *json, const char *name,
-                           const struct tracelake_lengths *lengths)
-{
-    struct tl_json l = tl_json_begin();
-    tl_json_put_u64(&l, "total", lengths->total);
-    tl_json_put_u64(&l, "min", lengths->min);
-    tl_json_put_u64(&l, "max", lengths->max);
-    tl_json_put_u64(&l, "p50", lengths->p50);
-    tl_json_put_u64(&l, "p90", lengths->p90);
-    tl_json_put_u64(&l, "p99", lengths->p99);
-    tl_json_put_u64(&l, "p999", lengths->p999);
-    tl_json_put_u64(&l, "longest", lengths->longest);
-    tl_json_put_object(json, name, &l);
-}
-
-int tl_timing_print(struct tl_json *row)
-{
-    if (tl_json_print(row) == TL_OK)
-        return TL_CLI_DONE;
-    tl_cli_warn("stdout", "%s", strerror(errno));
-    return TL_CLI_BAD;
+    struct tracelake_error error;
+    for (size_t i = 0; i < n; i++) {
+        char *json;
+        if (tracelake_row_json(message, i, &json, &error) < 0) {
+            tl_cli_warn("stdout", "%s", error.text);
+            return TL_CLI_BAD;
+        }
+        const bool printed = puts(json) >= 0;
+        free(json);
+        if (!printed) {
+            tl_cli_warn("stdout", "%s", strerror(errno));
+            return TL_CLI_BAD;
+        }
+    }
+    return TL_CLI_DONE;
 }

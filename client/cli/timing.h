@@ -5,7 +5,6 @@
 
 #include "cli/cli.h"
 #include "out/durations.h"
-#include "out/jsonwrite.h"
 #include "terminal/span.h"
 
 struct tl_timing_options {
@@ -35,12 +34,8 @@ void tl_timing_cell(const char *text, int width);
 /* The same for a number. */
 void tl_timing_number(uint64_t number, int width);
 
-/* Members of a row in JSON. */
-void tl_timing_put_duration(struct tl_json *json, const char *name,
-                            const struct tracelake_duration *duration);
-void tl_timing_put_lengths(struct tl_json *json, const char *name,
-                           const struct tracelake_lengths *lengths);
-/* Print a row, which is freed. TL_CLI_DONE, or the exit status of a reported error. */
-int tl_timing_print(struct tl_json *row);
+/* Print the rows of an answer's message as JSON, one in each line. TL_CLI_DONE, or the exit status
+ * of a reported error. */
+int tl_timing_json(const void *message, size_t n);
 
 #endif

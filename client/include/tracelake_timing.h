@@ -161,6 +161,13 @@ TRACELAKE_MUST_USE TRACELAKE_API int tracelake_gaps(struct tracelake *lake,
                                                     struct tracelake_error *error);
 TRACELAKE_API void tracelake_gaps_free(struct tracelake_gaps *gaps); /* or NULL */
 
+/*
+ * A row of one of these answers as JSON text, with the names of docs/http.md; free `*json` with
+ * free(). `message` is that of the answer, `row` the row's index.
+ */
+TRACELAKE_MUST_USE TRACELAKE_API int tracelake_row_json(const void *message, size_t row,
+                                                        char **json, struct tracelake_error *error);
+
 #ifdef __cplusplus
 }
 #endif

@@ -2,6 +2,7 @@
 /* Whose time it was. An answer keeps the message that its texts are in. */
 #include "ask.h"
 #include "tracelake/v1/ranges.pb-c.h"
+#include "json/messagejson.h"
 
 #include <stdlib.h>
 
@@ -286,4 +287,34 @@ int tracelake_gaps(struct tracelake *lake, const struct tracelake_range *range, 
     }
     *out = g;
     return TRACELAKE_OK;
+}
+
+/* ---- rows as JSON ---------------------------------------------------------------------------- */
+
+/* The repeated field that the rows are in. */
+static const ProtobufCFieldDescriptor *rows_of(const ProtobufCMessage *message)
+{
+    for (unsigned i = 0; i < message->descriptor->n_fields; i++) {
+        const ProtobufCFieldDescriptor *const field = &message->descriptor->fields[i];
+        if (field->label == PROTOBUF_C_LABEL_REPEATED && field->type == PROTOBUF_C_TYPE_MESSAGE)
+            return field;
+    }
+    return NULL;
+}
+
+int tracelake_row_json(const void *message, size_t row, char **json, struct tracelake_error *error)
+{
+    const ProtobufCFieldDescriptor *const field = rows_of(message);
+    const char *const p = message;
+    struct tl_buf text = {0};
+    struct tl_jsonout j = {.out = &text};
+    if (!field || row >= *(const size_t *)(p + field->quantifier_offset))
+        return tl_client_fail(error, TRACELAKE_USAGE, "the answer has no such row");
+    tl_messagejson(&j, (*(ProtobufCMessage *const *const *)(p + field->offset))[row]);
+    if (j.rc >= 0 && tl_buf_add(&text, "", 1) >= 0) {
+        *json = (char *)text.p;
+        return TRACELAKE_OK;
+    }
+    tl_buf_fini(&text);
+    return tl_client_fail(error, TRACELAKE_NOMEM, "out of memory");
 }

@@ -56,26 +56,6 @@ void tl_json_put_text(struct tl_json *json, const char *name, const char *text)
     tl_json_put_bytes(json, name, (struct tl_bytes){(const uint8_t *)text, strlen(text)});
 }
 
-void tl_json_put_flag(struct tl_json *json, const char *name)
-{
-    check(json, cJSON_AddTrueToObject(json->object, name));
-}
-
-void tl_json_put_double(struct tl_json *json, const char *name, double value)
-{
-    check(json, cJSON_AddNumberToObject(json->object, name, value));
-}
-
-void tl_json_put_texts(struct tl_json *json, const char *name, char *const *texts, size_t n)
-{
-    cJSON *const array = cJSON_AddArrayToObject(json->object, name);
-    check(json, array);
-    for (size_t i = 0; array && i < n; i++) {
-        cJSON *const text = cJSON_CreateString(texts[i]);
-        json->failed |= !text || !cJSON_AddItemToArray(array, text);
-    }
-}
-
 void tl_json_put_object(struct tl_json *json, const char *name, struct tl_json *member)
 {
     json->failed |= member->failed;

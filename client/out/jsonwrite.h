@@ -24,9 +24,6 @@ void tl_json_put_address(struct tl_json *json, const char *name, uint64_t value)
 /* Invalid UTF-8 becomes "?". */
 void tl_json_put_bytes(struct tl_json *json, const char *name, struct tl_bytes text);
 void tl_json_put_text(struct tl_json *json, const char *name, const char *text);
-void tl_json_put_flag(struct tl_json *json, const char *name); /* true */
-void tl_json_put_double(struct tl_json *json, const char *name, double value);
-void tl_json_put_texts(struct tl_json *json, const char *name, char *const *texts, size_t n);
 void tl_json_put_object(struct tl_json *json, const char *name, struct tl_json *member);
 /* Append the object and a newline, and free the object. TL_NOMEM, also if a member is missing. */
 TL_MUST_USE int tl_json_line(struct tl_buf *out, struct tl_json *json);

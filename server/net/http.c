@@ -6,6 +6,7 @@
 #include "net/http.h"
 
 #include "base/args.h"
+#include "base/jsonout.h"
 #include "base/spelling.h"
 #include "base/utf8.h"
 #include "net/address.h"
@@ -16,7 +17,6 @@
 #include "net/scope.h"
 #include "net/stream.h"
 
-#include <cjson/cJSON.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -139,18 +139,23 @@ static void clear(struct tl_http_response *response)
 static void fail_with(struct tl_http_response *response, int status, const char *code,
                       const char *text)
 {
-    cJSON *const json = cJSON_CreateObject();
-    cJSON_AddStringToObject(json, "error", text);
-    cJSON_AddStringToObject(json, "code", code);
-    char *const body = cJSON_PrintUnformatted(json);
-    cJSON_Delete(json);
+    struct tl_buf body = {0};
+    struct tl_jsonout json = {.out = &body};
+    tl_jsonout_open(&json, '{');
+    tl_jsonout_name(&json, "error");
+    tl_jsonout_text(&json, text);
+    tl_jsonout_name(&json, "code");
+    tl_jsonout_text(&json, code);
+    tl_jsonout_close(&json, '}');
     clear(response);
     response->status = status;
     (void)!tl_http_type(response, "application/json");
     (void)!tl_fields_add(&response->headers, "cache-control", "no-store");
-    if (body)
-        (void)!tl_buf_printf(&response->body, "%s\n", body);
-    free(body);
+    tl_buf_fini(&response->body);
+    if (json.rc >= 0 && tl_buf_add(&body, "\n", 1) >= 0)
+        response->body = body;
+    else
+        tl_buf_fini(&body);
 }
 
 static void fail_as(struct tl_http_response *response, int rc)
