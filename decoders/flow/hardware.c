@@ -12,7 +12,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum field_id { END, ACTION, NUMBER, NAME, PC, COUNTERS, BITS, COMPARATOR, ACCESS, ADDRESS, VALUE };
+enum field_id {
+    END,
+    ACTION,
+    NUMBER,
+    NAME,
+    PC,
+    COUNTERS,
+    BITS,
+    COMPARATOR,
+    ACCESS,
+    ADDRESS,
+    VALUE,
+    TARGET,
+    BACK
+};
 enum { FIELDS_MAX = 6 };
 
 /* NAME is always last, since it may contain spaces. */
@@ -29,6 +43,8 @@ static const struct row {
     [TL_HARDWARE_MATCH] = {"match", {COMPARATOR, NAME}},
     [TL_HARDWARE_OTHER] = {"source", {NUMBER, VALUE}},
     [TL_HARDWARE_DATA] = {"data", {ACCESS, COMPARATOR, ADDRESS, VALUE, PC, NAME}},
+    [TL_HARDWARE_SAMPLE] = {"sample", {PC, TARGET, BACK, NAME}},
+    [TL_HARDWARE_SPECULATIVE] = {"speculative", {PC, TARGET, BACK, NAME}},
 };
 
 static const char *const actions[] = {"-", "enter", "exit", "return"};
@@ -62,9 +78,27 @@ static void put_name(const struct tl_hardware *e, char *out, size_t size)
 static void put_pc(const struct tl_hardware *e, char *out, size_t size)
 {
     if (e->has_pc)
-        snprintf(out, size, "%016" PRIx32, e->pc);
+        snprintf(out, size, "%016" PRIx64, e->pc);
     else
         snprintf(out, size, "-");
+}
+
+static void put_place(uint64_t address, char *out, size_t size)
+{
+    if (address)
+        snprintf(out, size, "%016" PRIx64, address);
+    else
+        snprintf(out, size, "-");
+}
+
+static void put_target(const struct tl_hardware *e, char *out, size_t size)
+{
+    put_place(e->target, out, size);
+}
+
+static void put_back(const struct tl_hardware *e, char *out, size_t size)
+{
+    put_place(e->back, out, size);
 }
 
 /* "cpi,sleep" */
@@ -121,6 +155,8 @@ static const struct field {
     [ACCESS] = {"access", TL_LINE_TEXT, put_access},
     [ADDRESS] = {"address", TL_LINE_TEXT, put_address},
     [VALUE] = {"value", TL_LINE_TEXT, put_value},
+    [TARGET] = {"target", TL_LINE_ADDRESS, put_target},
+    [BACK] = {"back", TL_LINE_ADDRESS, put_back},
 };
 
 char *tl_hardware_text(const struct tl_hardware *event, char out[static TL_HARDWARE_TEXT])
@@ -138,8 +174,9 @@ char *tl_hardware_text(const struct tl_hardware *event, char out[static TL_HARDW
 void tl_hardware_item(const struct tl_hardware *event, struct tl_item *item)
 {
     item->sub = (uint16_t)(event->kind | event->action << TL_HARDWARE_KIND_BITS);
-    item->flags = event->has_pc ? TL_ITEM_HAS_PC : 0;
-    item->pc = event->has_pc ? event->pc : 0;
+    const bool ran = event->has_pc && event->kind != TL_HARDWARE_SPECULATIVE;
+    item->flags = ran ? TL_ITEM_HAS_PC : 0;
+    item->pc = ran ? event->pc : 0;
     if (event->kind == TL_HARDWARE_EXCEPTION) {
         item->flags |= TL_ITEM_HAS_VALUE;
         item->value = event->number;
@@ -206,23 +243,49 @@ static void take_field(uint8_t id, struct tl_bytes word, struct tl_hardware *e)
         break;
     case PC:
         e->has_pc = known;
-        e->pc = known ? (uint32_t)number_of(word, TL_LINE_ADDRESS) : 0;
+        e->pc = known ? number_of(word, TL_LINE_ADDRESS) : 0;
+        break;
+    case TARGET:
+        e->target = known ? number_of(word, TL_LINE_ADDRESS) : 0;
+        break;
+    case BACK:
+        e->back = known ? number_of(word, TL_LINE_ADDRESS) : 0;
         break;
     default: /* only in the text */
         break;
     }
 }
 
-bool tl_hardware_parse(const char *text, struct tl_item *item)
+/* Read what a text has besides names and values. False: it is no such text. */
+static bool read_event(const char *text, struct tl_hardware *event)
 {
     struct tl_bytes left = {(const uint8_t *)text, strlen(text)};
-    struct tl_hardware event = {0};
     const struct row *const row = row_of(next_word(&left, false));
+    *event = (struct tl_hardware){0};
     if (!row)
         return false;
-    event.kind = (uint8_t)(row - rows);
+    event->kind = (uint8_t)(row - rows);
     for (const uint8_t *f = row->fields; *f != END; f++)
-        take_field(*f, next_word(&left, *f == NAME), &event);
+        take_field(*f, next_word(&left, *f == NAME), event);
+    return true;
+}
+
+bool tl_hardware_sample(const char *text, uint64_t *pc, uint64_t *target, uint64_t *back)
+{
+    struct tl_hardware event;
+    if (!read_event(text, &event) || event.kind != TL_HARDWARE_SAMPLE || !event.has_pc)
+        return false;
+    *pc = event.pc;
+    *target = event.target;
+    *back = event.back;
+    return true;
+}
+
+bool tl_hardware_parse(const char *text, struct tl_item *item)
+{
+    struct tl_hardware event;
+    if (!read_event(text, &event))
+        return false;
     *item = (struct tl_item){.kind = TL_ITEM_HARDWARE, .text = text};
     tl_hardware_item(&event, item);
     return true;

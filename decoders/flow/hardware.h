@@ -25,6 +25,9 @@ enum tl_hardware_kind {
     TL_HARDWARE_MATCH,      /* a comparator matched; name */
     TL_HARDWARE_DATA,       /* access to memory: action: enum tl_access; all that is known */
     TL_HARDWARE_OTHER,      /* a source of no known meaning: number, value */
+    /* A sampled operation that was executed, or that was only tried: pc, target, back, name. */
+    TL_HARDWARE_SAMPLE,
+    TL_HARDWARE_SPECULATIVE,
     TL_HARDWARE_KINDS
 };
 
@@ -44,7 +47,10 @@ struct tl_hardware {
     uint16_t number;  /* of an exception */
     uint32_t address; /* of an access */
     uint32_t value;   /* of an access, or bits */
-    uint32_t pc;      /* of the instruction */
+    uint64_t pc;      /* of the instruction */
+    /* Of a sample; 0: unknown. If it is a taken branch, where to; and the target of the last taken
+     * branch before it. */
+    uint64_t target, back;
     const char *name; /* borrowed; NULL: none */
 };
 
@@ -56,6 +62,9 @@ void tl_hardware_item(const struct tl_hardware *event, struct tl_item *item);
 
 /* Make the item again from its text, which becomes item->text. False: it is no such text. */
 bool tl_hardware_parse(const char *text, struct tl_item *item);
+
+/* Read addresses from the text of a SAMPLE, 0: unknown. False: it is none. */
+bool tl_hardware_sample(const char *text, uint64_t *pc, uint64_t *target, uint64_t *back);
 
 /* The fields of a text: see tl_line_fields(). */
 size_t tl_hardware_fields(struct tl_bytes text, struct tl_line_field out[static TL_LINE_FIELDS]);

@@ -98,6 +98,8 @@ const struct tl_format tl_formats[] = {
     [TL_PROTO_DI] = {"di", "Open SoC Debug DI", 0, "", TL_CONTAINER_DI},
     [TL_PROTO_PERF] = {"perf", "Linux perf.data", 0, "", TL_CONTAINER_PERF},
     [TL_PROTO_PERF_EVENTS] = {"perf-events", "Linux perf.data", TL_TRAIT_NOTES},
+    [TL_PROTO_SPE] = {"spe", "Arm DDI0487, Statistical Profiling Extension",
+                      TL_TRAIT_SOFTWARE | TL_TRAIT_SAMPLES, .isa = TL_ISA_A64},
     [TL_PROTO_OSD_CTM] = {"osd-ctm", "Open SoC Debug CTM", TL_TRAIT_FLOW | TL_TRAIT_CALLS,
                           .isa = TL_ISA_RV64, .registers = OSD_REGISTERS},
     [TL_PROTO_OSD_STM] = {"osd-stm", "Open SoC Debug STM", TL_TRAIT_SOFTWARE, .isa = TL_ISA_RV64,

@@ -224,7 +224,7 @@ static int take_event(struct tl_perf_import *im, struct tl_maps *maps,
     const uint64_t process = tl_perf_import_process(e->machine, e->pid), time = ticks(im, e->time);
     /* With Intel PT the context is the process, from records; with CoreSight it is the thread, from
      * the trace. */
-    const bool names_threads = im->info.kind == TL_PERF_TRACE_CORESIGHT;
+    const bool names_threads = tl_perf_info_has_threads(&im->info);
     int rc = TL_OK;
     switch (e->type) {
     case TL_PERF_KSYMBOL:
@@ -348,7 +348,7 @@ static int add_made(const struct tl_perf_import *im, struct tl_setup *setup)
     if (im->made.code.n == 0)
         return TL_OK;
     const int rc = tl_made_code_file(
-        &im->made, im->info.kind == TL_PERF_TRACE_CORESIGHT ? EM_AARCH64 : EM_X86_64, &bytes);
+        &im->made, tl_perf_info_has_threads(&im->info) ? EM_AARCH64 : EM_X86_64, &bytes);
     if (rc < 0) {
         tl_buf_fini(&bytes);
         return rc;

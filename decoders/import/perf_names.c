@@ -46,7 +46,7 @@ static int take_fork(struct names *n, int32_t child, int32_t parent)
 
 int tl_perf_import_names(const struct tl_perf_import *im, struct tl_setup *setup)
 {
-    const bool threads = im->info.kind == TL_PERF_TRACE_CORESIGHT;
+    const bool threads = tl_perf_info_has_threads(&im->info);
     const enum tl_perf_context reported = tl_perf_info_context(&im->info);
     struct names n = {
         .setup = setup, .first = setup->n_contexts, .is_vmid = reported == TL_PERF_CONTEXT_VMID};

@@ -313,7 +313,9 @@ void tl_dwt_event_state(struct tl_hardware *event, struct tl_state *s)
     tl_state_u16(s, &event->number);
     tl_state_u32(s, &event->address);
     tl_state_u32(s, &event->value);
-    tl_state_u32(s, &event->pc);
+    uint32_t pc = (uint32_t)event->pc; /* of an M-profile processor */
+    tl_state_u32(s, &pc);
+    event->pc = pc;
 }
 
 void tl_dwt_state(struct tl_dwt *dwt, struct tl_state *s)

@@ -213,6 +213,8 @@ static int go_on(struct tl_perf_decode *d, bool last)
         return rc;
     if (d->info.kind == TL_PERF_TRACE_CORESIGHT || d->info.kind == TL_PERF_TRACE_RISCV)
         return tl_perf_cs_continue(d, last);
+    if (d->info.kind == TL_PERF_TRACE_SPE)
+        return tl_perf_spe_continue(d, last);
     return d->info.kind == TL_PERF_TRACE_PT ? tl_perf_pt_continue(d, last) : TL_OK;
 }
 
@@ -262,7 +264,7 @@ bool tl_perf_area_overwrites(const struct tl_perf_area_state *a)
     return d->info.snapshot;
 }
 
-/* For Intel PT: does the record have new information? */
+/* For Intel PT and SPE: does the record have new information? */
 static bool is_news(const struct tl_perf_decode *d, const struct tl_perf_filled *f)
 {
     for (size_t i = 0; i < d->n_filled && f->flags & TL_PERF_AUX_OVERWRITE; i++)
@@ -305,7 +307,8 @@ static int on_aux(struct tl_perf_decode *d, const struct tl_perf_record *r)
     const int rc = report_flags(d, r);
     if (rc < 0)
         return rc;
-    if (d->info.kind == TL_PERF_TRACE_PT && (d->n_filled >= MAX_FILLED || !is_news(d, &f)))
+    const bool only_news = d->info.kind == TL_PERF_TRACE_PT || d->info.kind == TL_PERF_TRACE_SPE;
+    if (only_news && (d->n_filled >= MAX_FILLED || !is_news(d, &f)))
         return TL_OK;
     if (tl_grow(&d->filled, &d->cap_filled, d->n_filled + 1, sizeof *d->filled) < 0)
         return TL_NOMEM;
@@ -376,7 +379,9 @@ static int on_round(struct tl_perf_decode *d, uint64_t offset)
 {
     enum { PER_BYTE = 16 };
     const int rc = tl_perf_sideband_round(&d->sideband);
-    const uint64_t lost = d->info.kind == TL_PERF_TRACE_PT ? d->n_truncated : d->n_filled;
+    const bool by_aux =
+        d->info.kind == TL_PERF_TRACE_CORESIGHT || d->info.kind == TL_PERF_TRACE_RISCV;
+    const uint64_t lost = by_aux ? d->n_filled : d->n_truncated;
     if (rc < 0 || offset - d->looked_at < d->n_areas * (1 + lost) / PER_BYTE)
         return rc < 0 ? rc : tl_perf_events_continue(d);
     d->looked_at = offset;

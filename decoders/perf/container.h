@@ -10,6 +10,7 @@
  *   thread.c        a stream per thread, across CPUs
  *   event.c         streams of the other events
  *   cs_area.c       areas of CoreSight contain the streams of all their trace IDs
+ *   spe_area.c      an area of Arm SPE is a stream of samples
  *   stand.c         saved state for checkpoints
  */
 #ifndef TL_PERF_CONTAINER_H
@@ -213,11 +214,12 @@ TL_MUST_USE int tl_perf_pt_report(struct tl_perf_area_state *a, uint64_t time);
 TL_MUST_USE int tl_perf_pt_finish(struct tl_perf_area_state *a);
 void tl_perf_pt_fini(struct tl_perf_area_state *a);
 
-/* ---- pt_order.c, cs_area.c ------------------------------------------------------------------- */
+/* ---- pt_order.c, cs_area.c, spe_area.c ------------------------------------------------------- */
 
 /* Decode as much as possible; `last`: everything. */
 TL_MUST_USE int tl_perf_pt_continue(struct tl_perf_decode *d, bool last);
 TL_MUST_USE int tl_perf_cs_continue(struct tl_perf_decode *d, bool last);
+TL_MUST_USE int tl_perf_spe_continue(struct tl_perf_decode *d, bool last);
 
 /* ---- thread.c -------------------------------------------------------------------------------- */
 

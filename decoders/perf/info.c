@@ -240,6 +240,16 @@ static int read_encoders(struct tl_perf_info *info, bool swap, struct tl_bytes w
     return TL_OK;
 }
 
+/* The PMU's type comes first, or in later versions, which have more than two words, third. */
+static int read_spe(struct tl_perf_info *info, bool swap, struct tl_bytes words)
+{
+    enum { PMU = 0, PMU_LATER = 2 };
+    if (words.n < 16)
+        return TL_BAD;
+    info->pmu = (uint32_t)word(swap, words, words.n > 16 ? PMU_LATER : PMU);
+    return TL_OK;
+}
+
 int tl_perf_info_read(struct tl_perf_info *info, bool swap, struct tl_bytes body,
                       struct tl_fail *fail)
 {
@@ -258,11 +268,13 @@ int tl_perf_info_read(struct tl_perf_info *info, bool swap, struct tl_bytes body
         rc = read_units(info, swap, words);
     else if (kind == TL_PERF_TRACE_RISCV)
         rc = read_encoders(info, swap, words);
+    else if (kind == TL_PERF_TRACE_SPE)
+        rc = read_spe(info, swap, words);
     else
         return tl_fail_set(
             fail, TL_UNSUPPORTED,
-            "the trace is of kind %u (%s); Intel PT, CoreSight and RISC-V can be decoded", kind,
-            others[kind < sizeof others / sizeof *others ? kind : 0]);
+            "the trace is of kind %u (%s); Intel PT, CoreSight, SPE and RISC-V can be decoded",
+            kind, others[kind < sizeof others / sizeof *others ? kind : 0]);
     if (rc == TL_BAD)
         tl_fail_set(fail, TL_BAD, "AUXTRACE_INFO is shorter than its own header says");
     if (rc == TL_OK)
@@ -423,6 +435,8 @@ bool tl_perf_info_is_timed(const struct tl_perf_info *info, const struct tl_perf
 {
     if (info->kind == TL_PERF_TRACE_CORESIGHT)
         return info->clock.known && has_virtual_stamps(info);
+    if (info->kind == TL_PERF_TRACE_SPE)
+        return info->clock.known;
     return info->kind == TL_PERF_TRACE_PT && info->clock.known &&
            (!attr || !info->tsc_bit || attr->config & info->tsc_bit);
 }

@@ -17,6 +17,7 @@ enum tl_perf_trace { /* kind of an AUXTRACE_INFO */
                      TL_PERF_TRACE_PT = 1,
                      TL_PERF_TRACE_BTS = 2,
                      TL_PERF_TRACE_CORESIGHT = 3,
+                     TL_PERF_TRACE_SPE = 4,
                      TL_PERF_TRACE_RISCV = 8
 };
 
@@ -93,11 +94,17 @@ void tl_perf_info_unit(const struct tl_perf_unit *unit, struct tl_source *source
 enum tl_perf_context { TL_PERF_CONTEXT_ID, TL_PERF_CONTEXT_VMID, TL_PERF_CONTEXT_NONE };
 enum tl_perf_context tl_perf_info_context(const struct tl_perf_info *info);
 
+/* Are contexts in streams threads, not processes? */
+static inline bool tl_perf_info_has_threads(const struct tl_perf_info *info)
+{
+    return info->kind == TL_PERF_TRACE_CORESIGHT || info->kind == TL_PERF_TRACE_SPE;
+}
+
 /* Fill in the source of a RISC-V encoder: "nt.SRC", "et.SRC", or in CoreSight frames "cs.ID". */
 void tl_perf_info_encoder(const struct tl_perf_unit *unit, bool framed, struct tl_source *source);
 
 /* Can the trace's time be compared with the records'? Intel PT: if it has TSC; CoreSight: if
- * timestamps are the virtual counter and TIME_CONV gives its relation. */
+ * timestamps are the virtual counter and TIME_CONV gives its relation; Arm SPE: if it does. */
 bool tl_perf_info_is_timed(const struct tl_perf_info *info, const struct tl_perf_attr *attr);
 /* Do the CoreSight trace units generate timestamps? */
 bool tl_perf_info_has_stamps(const struct tl_perf_info *info);

@@ -61,6 +61,7 @@ enum tl_protocol {
     TL_PROTO_PTM,
     TL_PROTO_MTB,
     TL_PROTO_ORBFLOW, /* as TPIU */
+    TL_PROTO_SPE,     /* samples in perf.data */
     TL_PROTOCOLS
 };
 
@@ -73,7 +74,9 @@ enum tl_protocol_trait {
     TL_TRAIT_CALLS = 1 << 2,
     TL_TRAIT_SOFTWARE = 1 << 3, /* SOFTWARE items are positions: output of a program */
     TL_TRAIT_NOTES = 1 << 4,    /* NOTE items are positions: the trace has nothing else */
-    TL_TRAIT_RECORDS = 1 << 5   /* the input was STF: its records are kept unchanged */
+    TL_TRAIT_RECORDS = 1 << 5,  /* the input was STF: its records are kept unchanged */
+    /* besides SOFTWARE: positions are samples of instructions, a statistic of what ran */
+    TL_TRAIT_SAMPLES = 1 << 6
 };
 
 struct tl_stream_ops;

@@ -71,6 +71,26 @@ int tl_cut_open(struct tl_cut *out, struct tl_lake *lake, const char *id, const 
     return r == TL_NOMEM ? tl_fail_set(fail, r, "no memory") : r;
 }
 
+/* Does the stream have instructions, or samples of them? */
+static bool has_insns(const struct tl_lane *lane, bool samples)
+{
+    const unsigned others = TL_TRAIT_SOFTWARE | TL_TRAIT_NOTES;
+    if (tl_stream_is_derived(lane->name))
+        return false;
+    return samples ? tl_protocol_has(lane->protocol, TL_TRAIT_SAMPLES)
+                   : !tl_protocol_has(lane->protocol, (enum tl_protocol_trait)others);
+}
+
+/* Samples are all there is: no stream has instructions. */
+static bool has_only_samples(struct tl_gen *gen)
+{
+    bool flow = false;
+    struct tl_lane *lane;
+    for (size_t i = 0; !flow && (lane = tl_gen_lane_at(gen, i)); i++)
+        flow = has_insns(lane, false);
+    return !flow;
+}
+
 int tl_cuts_of_flow(struct tl_lake *lake, const char *trace, const char *stream,
                     enum tl_range_unit unit, uint64_t from, uint64_t to, tl_cut_taker *take,
                     void *context, struct tl_gen **gen, struct tl_fail *fail)
@@ -93,9 +113,9 @@ int tl_cuts_of_flow(struct tl_lake *lake, const char *trace, const char *stream,
         return r;
     if (unit != TL_UNIT_TIME && unit != TL_UNIT_NS && !whole)
         return tl_fail_set(fail, TL_USAGE, "a range of several streams is one of time");
+    const bool samples = has_only_samples(*gen);
     for (size_t i = 0; r >= 0 && (lane = tl_gen_lane_at(*gen, i)); i++) {
-        if (tl_stream_is_derived(lane->name) ||
-            tl_protocol_has(lane->protocol, TL_TRAIT_SOFTWARE | TL_TRAIT_NOTES))
+        if (!has_insns(lane, samples))
             continue;
         r = tl_cut_of_lane(&cut, *gen, lane);
         if (r < 0)

@@ -31,7 +31,8 @@ TL_MUST_USE int tl_cut_of_lane(struct tl_cut *out, struct tl_gen *gen, struct tl
 void tl_cut_close(struct tl_cut *cut);
 /*
  * Call `take` for the named stream of a trace or, if `stream` is NULL or empty, for each one that
- * has instructions, with the unit of [from, to) in it: a range over all streams is in time, and
+ * has instructions, or if none has, samples of them, with the unit of [from, to) in it: a range
+ * over all streams is in time, and
  * streams without time are included only if everything is requested, 0 to UINT64_MAX. `*gen`
  * receives the serving generation, which the caller releases, also after an error. TL_USAGE,
  * TL_NOTFOUND, TL_NOMEM, or a negative result of `take`, which ends the iteration.

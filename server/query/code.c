@@ -4,6 +4,7 @@
 
 #include "query/codecount.h"
 #include "query/debuginfo.h"
+#include "query/samples.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 struct counting {
     struct tl_codecount *counts;
     const struct tl_code_request *request;
+    bool samples; /* those of samples, too */
 };
 
 static int add_cut(void *context, const struct tl_cut *cut, enum tl_range_unit unit,
@@ -19,14 +21,18 @@ static int add_cut(void *context, const struct tl_cut *cut, enum tl_range_unit u
     const struct counting *const c = context;
     uint64_t from, to;
     int r = tl_cut_resolve(cut, unit, c->request->from, c->request->to, &from, &to, fail);
-    return r < 0 ? r : tl_codecount_add(c->counts, cut, from, to, fail);
+    if (r < 0)
+        return r;
+    if (tl_protocol_has(cut->lane->protocol, TL_TRAIT_SAMPLES))
+        return c->samples ? tl_samples_code(c->counts, cut, from, to, fail) : TL_OK;
+    return tl_codecount_add(c->counts, cut, from, to, fail);
 }
 
 int tl_code_count(struct tl_codecount *c, struct tl_lake *lake,
                   const struct tl_code_request *request, const struct tl_code_source *source,
-                  struct tl_gen **gen, struct tl_fail *fail)
+                  bool samples, struct tl_gen **gen, struct tl_fail *fail)
 {
-    struct counting counting = {c, request};
+    struct counting counting = {c, request, samples};
     return tl_cuts_of_flow(lake, source->trace, source->stream, request->unit, request->from,
                            request->to, add_cut, &counting, gen, fail);
 }
@@ -206,7 +212,7 @@ static int add_source(struct tl_code *out, struct tl_lake *lake,
     struct tl_codecount c = {0};
     struct tl_gen *gen = NULL;
     struct mapping m = {0};
-    int r = tl_code_count(&c, lake, request, source, &gen, fail);
+    int r = tl_code_count(&c, lake, request, source, true, &gen, fail);
     if (r >= 0)
         r = mapping_init(&m, lake, gen, request->image, fail);
     if (r >= 0)

@@ -14,12 +14,12 @@ const struct tl_code_source *tl_code_source(const struct tl_code_request *reques
  * in `fail`.
  */
 int tl_code_result(const struct tl_code_request *request, size_t i, int r, struct tl_fail *fail);
-/* Add the counts of a source, for all programs, and return the counted generation; the caller
- * releases it, also after an error. */
+/* Add the counts of a source, for all programs, and with `samples` also those that samples tell;
+ * return the counted generation, which the caller releases, also after an error. */
 TL_MUST_USE int tl_code_count(struct tl_codecount *c, struct tl_lake *lake,
                               const struct tl_code_request *request,
-                              const struct tl_code_source *source, struct tl_gen **gen,
-                              struct tl_fail *fail);
+                              const struct tl_code_source *source, bool samples,
+                              struct tl_gen **gen, struct tl_fail *fail);
 /* Does the request include this program? */
 bool tl_code_wants(const struct tl_code_request *request, const struct tl_code_program *program);
 /* The state while a program runs. */

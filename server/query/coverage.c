@@ -418,7 +418,7 @@ static int add_source(struct covering *c, size_t i, struct tl_lake *lake, struct
     const struct tl_code_source *const asked = tl_code_source(c->request, i);
     struct source *const source = &c->sources[i];
     struct tl_codecount counts = {0};
-    int r = tl_code_count(&counts, lake, c->request, asked, &source->gen, fail);
+    int r = tl_code_count(&counts, lake, c->request, asked, false, &source->gen, fail);
     c->out->gens[i] = source->gen;
     c->out->n_gens = i + 1;
     c->out->truncated |= counts.truncated;

@@ -14,7 +14,10 @@ struct sampling {
     struct tl_calltree *tree;
     const struct tl_image *image;
     uint64_t from, to, *asleep;
-    int rc; /* first failure */
+    struct tl_flow_now now;      /* before the item */
+    struct tl_codecount *counts; /* instead of `tree` */
+    uint64_t until;              /* time at which another program begins */
+    int rc;                      /* first failure */
 };
 
 static int path_of(struct sampling *s, uint32_t function)
@@ -32,42 +35,88 @@ static int path_of(struct sampling *s, uint32_t function)
     return (int)path;
 }
 
+/* Count the code of a sample. */
+static int add_code(struct sampling *s, const struct tl_item *item)
+{
+    uint64_t pc, target, back;
+    uint32_t program = TL_NO_NUMBER;
+    const bool is_sample = tl_hardware_sample(item->text, &pc, &target, &back);
+    if (!is_sample || (!target && !back))
+        return TL_OK;
+    const struct tl_code_program of = tl_code_program_of(s->image, &s->now, &s->until);
+    int r = tl_codecount_program(s->counts, &of, &program);
+    if (r >= 0 && program == TL_NO_NUMBER)
+        return TL_OK;
+    if (r >= 0 && target)
+        r = tl_codecount_branch(s->counts, program, pc, target, 1);
+    if (r >= 0 && back && back <= pc)
+        r = tl_codecount_run(s->counts, program, back, pc, 1);
+    s->counts->insns += r >= 0;
+    s->counts->programs[program].insns += r >= 0;
+    return r;
+}
+
 static void take_item(void *context, const struct tl_walk *walk, size_t at)
 {
     struct sampling *const s = context;
     const struct tl_item *const item = &walk->items[at];
+    if (at == 0)
+        s->now = walk->now;
+    tl_flow_now_item(&s->now, item);
     if (s->rc < 0 || walk->positions[at] < s->from || walk->positions[at] >= s->to)
         return;
+    if (s->counts) {
+        s->rc = tl_is_hardware(item, TL_HARDWARE_SAMPLE) ? add_code(s, item) : TL_OK;
+        return;
+    }
     if (tl_is_hardware(item, TL_HARDWARE_SLEEP))
         ++*s->asleep;
-    if (!tl_is_hardware(item, TL_HARDWARE_PC))
+    if (!tl_is_hardware(item, TL_HARDWARE_PC) && !tl_is_hardware(item, TL_HARDWARE_SAMPLE))
         return;
-    const int64_t symbol = s->image ? tl_image_symbol_index(s->image, item->pc) : -1;
-    const int path = path_of(s, symbol < 0 ? TL_NO_FUNCTION : (uint32_t)symbol);
+    const int path =
+        path_of(s, s->image ? tl_flow_now_function(&s->now, s->image, item->pc) : TL_NO_FUNCTION);
     if (path < 0)
         s->rc = path;
     else
         s->tree->nodes[path].self++;
 }
 
+static int walk_samples(struct sampling *s, const struct tl_cut *cut, uint64_t from, uint64_t to,
+                        struct tl_fail *fail)
+{
+    struct tl_cut_walk walk;
+    s->image = tl_gen_image(cut->gen);
+    s->from = from;
+    s->to = to;
+    tl_cut_walk_begin(&walk, cut, from, to);
+    const int r = tl_cut_walk_follow(&walk, &s->calls, NULL, take_item, s, fail);
+    tl_cut_walk_end(&walk);
+    return r < 0 ? r : s->rc;
+}
+
 int tl_samples_add(struct tl_calltree *tree, const struct tl_cut *cut, uint64_t from, uint64_t to,
                    uint64_t *asleep, struct tl_fail *fail)
 {
-    struct tl_cut_walk walk;
     struct sampling *const s = calloc(1, sizeof *s);
     if (!s || tl_calltree_root(tree) < 0) {
         free(s);
         return TL_NOMEM;
     }
     s->tree = tree;
-    s->image = tl_gen_image(cut->gen);
-    s->from = from;
-    s->to = to;
     s->asleep = asleep;
-    tl_cut_walk_begin(&walk, cut, from, to);
-    int r = tl_cut_walk_follow(&walk, &s->calls, NULL, take_item, s, fail);
-    tl_cut_walk_end(&walk);
-    r = r < 0 ? r : s->rc;
+    const int r = walk_samples(s, cut, from, to, fail);
+    free(s);
+    return r;
+}
+
+int tl_samples_code(struct tl_codecount *counts, const struct tl_cut *cut, uint64_t from,
+                    uint64_t to, struct tl_fail *fail)
+{
+    struct sampling *const s = calloc(1, sizeof *s);
+    if (!s)
+        return TL_NOMEM;
+    s->counts = counts;
+    const int r = walk_samples(s, cut, from, to, fail);
     free(s);
     return r;
 }

@@ -84,7 +84,7 @@ def versions(checks, name, raw, expected, places):
 def refused(checks, raw):
     """Unreadable files are reported as such."""
     for what, data, text in (("old", b"PERFFILE" + raw[8:], "2.6.39"), ("none", b"PERFJUNK" + raw[8:], "PERFILE2"),
-                             ("SPE", changed(raw, 70, lambda b: struct.pack("<I", 4) + b[4:]), "Arm SPE")):
+                             ("BTS", changed(raw, 70, lambda b: struct.pack("<I", 2) + b[4:]), "Intel BTS")):
         run = subprocess.run([checks.program, "decode", "--text", "--format", "perf", "-"], input=data,
                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60)
         checks.n += 1
