@@ -3,8 +3,10 @@
 """The answers of commands to programs: --json, with the names and types of HTTP. usage: answers.py BUILD [NAME…]"""
 import json
 import os
+import re
 import subprocess
 import sys
+import urllib.error
 import urllib.request
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -238,6 +240,52 @@ def offered(lab):
             json.loads(answer)
         except ValueError:  # one object per line
             check(all(isinstance(json.loads(line), dict) for line in answer.splitlines()), command, answer)
+
+
+MANUAL = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', '..', 'docs', 'http.md')
+
+
+def arguments(lab, verb, path):
+    """The arguments that a path takes: what it says when it is given one that there is not."""
+    for word, value in (('{t}', 'sim'), ('{s}', 'cs.10'), ('{axis}', 'insn'), ('{level}', '0'), ('{index}', '0'),
+                        ('{id}', '1'), ('{image}', 'x')):
+        path = path.replace(word, value)
+    request = urllib.request.Request(lab.url + path + '?bogus=1', b'' if verb in ('POST', 'PUT') else None, method=verb)
+    status, told = 200, None
+    try:
+        urllib.request.urlopen(request, timeout=30).close()
+    except urllib.error.HTTPError as e:
+        status, told = e.code, json.load(e)['error']
+    check(status == 400 and '"bogus" is no argument here' in told, verb, path, status, told)
+    return told.partition('there are ')[2]
+
+
+@test
+def arguments_are_told(lab):
+    """The paths of docs/http.md exist, and its table has the arguments that each of them takes."""
+    simulated(lab, 20000)
+    wait_sealed(lab, 'sim')
+    with open(MANUAL) as f:
+        manual = f.read()
+    rows = []
+    paths, _, rest = manual.partition('## Arguments\n')
+    for line in (paths + rest.partition('\n## ')[2]).splitlines():
+        cell = re.match(r'\| `(?:(POST|PUT|DELETE) )?(/api/v1/[^`?]*)[^`]*` \|', line)
+        if cell:
+            rows.append((cell[1] or 'GET', cell[2]))
+    rows.append(('POST', '/api/v1/traces/{t}/sql'))
+    rows.append(('POST', '/api/v1/traces/{t}/notes'))
+    rows.append(('DELETE', '/api/v1/traces/{t}/notes/{id}'))
+    check(len(rows) > 40 and len(set(rows)) == len(rows), rows)
+    table = []
+    for verb, path in rows:
+        told = arguments(lab, verb, path)
+        if told != 'none':
+            names = ['`%s`' % name for name in told.split(', ')]
+            table.append('| `%s%s` | %s |' % ('' if verb == 'GET' else verb + ' ', path, ', '.join(names)))
+    there = manual.partition('## Arguments\n')[2].partition('\n## ')[0].strip().splitlines()
+    there = [line for line in there if line.startswith('| `')]
+    check(there == table, 'the table of docs/http.md is:\n' + '\n'.join(table))
 
 
 if __name__ == '__main__':
