@@ -7,6 +7,7 @@
 #include "import/bundle.h"
 
 #include "frame/tpiu.h"
+#include "import/esp_dump.h"
 #include "import/perf.h"
 #include "import/perf_folder.h"
 #include "import/sources.h"
@@ -306,6 +307,23 @@ static int read_snapshot(struct tl_bundle *out, const struct tl_bundle_request *
     return rc;
 }
 
+/* Is the input a core dump with trace? Then it need not be said that it is. */
+static bool is_dump(const struct tl_bundle_request *request)
+{
+    const char *const format = request->format;
+    return request->input && strcmp(request->input, "-") != 0 &&
+           (format ? !strcmp(format, "etrace-esp32") : !request->config) &&
+           tl_esp_dump_is(request->input);
+}
+
+static int read_dump(struct tl_bundle *out, const struct tl_bundle_request *request,
+                     const char **where, struct tl_fail *fail)
+{
+    const int rc = tl_esp_dump_read(out, request, fail);
+    *where = rc < 0 ? request->input : NULL;
+    return rc;
+}
+
 /* A register of the configuration is ignored. */
 static void warn_register(void *context, const char *text)
 {
@@ -319,8 +337,9 @@ static void warn_register(void *context, const char *text)
 int tl_bundle_read(struct tl_bundle *out, const struct tl_bundle_request *request,
                    const char **where, struct tl_fail *fail)
 {
-    const int rc = request->snapshot ? read_snapshot(out, request, where, fail)
-                                     : read_file(out, request, where, fail);
+    const int rc = request->snapshot  ? read_snapshot(out, request, where, fail)
+                   : is_dump(request) ? read_dump(out, request, where, fail)
+                                      : read_file(out, request, where, fail);
     for (size_t i = 0; rc == TL_OK && request->warn && i < out->n_captures; i++) {
         tl_setup_check_registers(&out->captures[i].setup, warn_register,
                                  (void *)(uintptr_t)request);

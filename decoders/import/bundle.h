@@ -11,6 +11,7 @@
  *   - several files: a configuration with one file per Intel PT source: one capture
  *   - perf.data: a single file with everything: it is the raw bytes, and its records of processes
  *     and their memory become images
+ *   - core dump of an Espressif chip: one capture per core
  *
  * A new importer is a function that fills in captures, and a case in tl_bundle_read().
  *

@@ -8,6 +8,8 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <strings.h>
 
 /* Sources, at most. More are not from this capture: it is damaged. */
 #define SOURCES 64
@@ -33,7 +35,8 @@ static int add_source(struct tl_decode *decode, uint16_t src, uint64_t offset, s
     struct tl_source otherwise = {.id = src, .protocol = TL_PROTO_E_TRACE};
     snprintf(otherwise.name, sizeof otherwise.name, "et.%u", src);
     if (is_esp32(e)) {
-        snprintf(otherwise.type, sizeof otherwise.type, "esp32");
+        const bool named = !strncasecmp(e->setup->core, "esp32", 5);
+        snprintf(otherwise.type, sizeof otherwise.type, "%.23s", named ? e->setup->core : "esp32");
         snprintf(otherwise.core, sizeof otherwise.core, "rv32");
     }
     return tl_riscv_add_source(&e->feeds, e->setup, e->deframe.envelope.src_bits, &otherwise,

@@ -9,6 +9,7 @@
 #include "riscv/returns.h"
 
 #include <string.h>
+#include <strings.h>
 
 /* A parameter: where it goes, its default, and the largest value. */
 struct parameter {
@@ -107,16 +108,22 @@ static uint8_t optional_width(const struct tl_source *source, const char *none, 
     return absent ? 0 : width ? width : 1;
 }
 
-/* The unit with this name, -1 if there is none. */
+/* The unit with this name, -1 if there is none. Espressif's chips have one of two. */
 static int unit_named(const char *name)
 {
-    static const char *const names[] = {[TL_ETRACE_REFERENCE] = "reference",
-                                        [TL_ETRACE_PULP] = "pulp",
-                                        [TL_ETRACE_ESP32] = "esp32",
-                                        [TL_ETRACE_2_1] = "reference-2.1"};
-    for (int i = 0; i < (int)(sizeof names / sizeof *names); i++)
-        if (!strcmp(name, names[i]))
-            return i;
+    static const struct {
+        const char *name;
+        uint8_t unit;
+    } units[] = {{"reference", TL_ETRACE_REFERENCE}, {"pulp", TL_ETRACE_PULP},
+                 {"reference-2.1", TL_ETRACE_2_1},   {"esp32", TL_ETRACE_ESP32},
+                 {"esp32-c6", TL_ETRACE_ESP32},      {"esp32-h2", TL_ETRACE_ESP32},
+                 {"esp32-h21", TL_ETRACE_ESP32},     {"esp32-2.0", TL_ETRACE_REFERENCE},
+                 {"esp32-c5", TL_ETRACE_REFERENCE},  {"esp32-c61", TL_ETRACE_REFERENCE},
+                 {"esp32-h4", TL_ETRACE_REFERENCE},  {"esp32-p4", TL_ETRACE_REFERENCE},
+                 {"esp32-s31", TL_ETRACE_REFERENCE}};
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+        if (!strcasecmp(name, units[i].name))
+            return units[i].unit;
     return -1;
 }
 
@@ -125,20 +132,23 @@ int tl_etrace_params(struct tl_etrace_params *out, const struct tl_source *sourc
 {
     const int unit = source->type[0] ? unit_named(source->type) : TL_ETRACE_REFERENCE;
     if (unit < 0)
-        return tl_fail_set(fail, TL_UNSUPPORTED,
-                           "unit=%.20s is not known; use reference, reference-2.1, pulp or esp32",
-                           source->type);
+        return tl_fail_set(
+            fail, TL_UNSUPPORTED,
+            "unit=%.20s is not known; use reference, reference-2.1, pulp, esp32 or a chip as "
+            "esp32-p4",
+            source->type);
     *out = (struct tl_etrace_params){.unit = (uint8_t)unit};
-    const bool old = out->unit == TL_ETRACE_ESP32, pulp = out->unit == TL_ETRACE_PULP;
+    const bool pulp = out->unit == TL_ETRACE_PULP;
     const bool sized = out->unit == TL_ETRACE_2_1;
+    const bool chip = !strncasecmp(source->type, "esp32", 5);
     const uint8_t table = sized ? TL_ETRACE_TABLE_MAX : 16;
     uint8_t sijump;
-    out->isa = (uint8_t)(old ? TL_ISA_RV32 : tl_source_isa(TL_PROTO_E_TRACE, source));
+    out->isa = (uint8_t)(chip ? TL_ISA_RV32 : tl_source_isa(TL_PROTO_E_TRACE, source));
     const struct parameter all[] = {
         {"iaddress_width_p", &out->iaddress_width, 32, 64},
         {"iaddress_lsb_p", &out->iaddress_lsb, pulp ? 0 : 1, 2},
-        {"privilege_width_p", &out->privilege_width, old ? 1 : 2, 8},
-        {"ecause_width_p", &out->ecause_width, old ? 5 : 4, 16},
+        {"privilege_width_p", &out->privilege_width, chip ? 1 : 2, 8},
+        {"ecause_width_p", &out->ecause_width, chip ? 5 : 4, 16},
         {"time_width_p", &out->time_width, 0, 64},
         {"context_width_p", &out->context_width, 0, 64},
         {"return_stack_size_p", &out->return_stack_size, 0, TL_RETURNS_MAX_LOG},

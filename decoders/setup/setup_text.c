@@ -50,7 +50,8 @@ static int take_count(const char *name, const char *option, uint8_t most, uint8_
 static int take_core(struct tl_setup *setup, const char *core, struct tl_fail *fail)
 {
     char names[120];
-    if (!strcasestr(core, "rv32") && !strcasestr(core, "rv64") && !tl_riscv_core_in(core))
+    if (!strcasestr(core, "rv32") && !strcasestr(core, "rv64") && !strcasestr(core, "esp32") &&
+        !tl_riscv_core_in(core))
         return tl_fail_set(fail, TL_USAGE, "core=%.30s is not known; use rv32, rv64, %s", core,
                            tl_riscv_core_names(names, sizeof names));
     snprintf(setup->core, sizeof setup->core, "%s", core);

@@ -95,20 +95,22 @@ static inline void etrace_choose_sized(struct etrace_world *w, struct tl_sim_rng
     }
 }
 
-/* ESP32: the packets of version 1.x, which know no options. */
-static inline void etrace_choose_old(struct etrace_world *w)
+/* Espressif's chips: packets of version 1.x, or of 2.0 as newer ones send, both without options. */
+static inline void etrace_choose_chip(struct etrace_world *w, bool old)
 {
     struct tl_etrace_params *const p = &w->encoder.params;
     w->program.xlen = 32;
     w->program.base = 0x42000000;
     w->program.trap_per_mille = w->program.context_per_mille = 0;
     w->program.true_returns = w->program.one_handler = false;
-    *p = (struct tl_etrace_params){.unit = TL_ETRACE_ESP32,
+    *p = (struct tl_etrace_params){.unit = old ? TL_ETRACE_ESP32 : TL_ETRACE_REFERENCE,
                                    .isa = TL_ISA_RV32,
                                    .iaddress_width = 32,
                                    .iaddress_lsb = 1,
                                    .privilege_width = 1,
-                                   .ecause_width = 5};
+                                   .ecause_width = 5,
+                                   .encoder_mode_width = 1,
+                                   .ioptions_width = 5};
     w->program.compressed = true;
     w->encoder.options = 0;
     w->encoder.precise = false;
@@ -120,11 +122,11 @@ static inline void etrace_set_up(struct etrace_world *w)
 {
     const struct tl_etrace_params *const p = &w->encoder.params;
     const struct tl_etrace_envelope *const v = &w->encoder.envelope;
-    const bool old = p->unit == TL_ETRACE_ESP32, sized = p->unit == TL_ETRACE_2_1;
+    const bool chip = v->wrapping == TL_ETRACE_INDEXED, sized = p->unit == TL_ETRACE_2_1;
     struct tl_buf ini = {0};
     struct tl_fail fail = {0};
     assert_int_equal(tl_buf_printf(&ini, "[trace]\nformat=%s",
-                                   old                              ? "etrace-esp32"
+                                   chip                             ? "etrace-esp32"
                                    : v->wrapping == TL_ETRACE_ENCAP ? "etrace-encap"
                                                                     : "etrace-smi"),
                      TL_OK);
@@ -139,9 +141,10 @@ static inline void etrace_set_up(struct etrace_world *w)
                                    "iaddress_width_p=%u\niaddress_lsb_p=%u\nprivilege_width_p=%u\n"
                                    "ecause_width_p=%u\n",
                                    w->encoder.src, w->program.xlen,
-                                   old     ? "esp32"
-                                   : sized ? "reference-2.1"
-                                           : "reference",
+                                   chip && p->unit == TL_ETRACE_REFERENCE ? "esp32-P4"
+                                   : chip                                 ? "esp32-c6"
+                                   : sized                                ? "reference-2.1"
+                                                                          : "reference",
                                    p->iaddress_width, p->iaddress_lsb, p->privilege_width,
                                    p->ecause_width),
                      TL_OK);
@@ -197,7 +200,7 @@ static inline void etrace_world_init_bogus(struct etrace_world *w, unsigned roun
     w->encoder.precise = tl_sim_below(&rng, 2);
     w->encoder.off_each = tl_sim_below(&rng, 2) ? 0 : 200 + tl_sim_below(&rng, 900);
     if (round % 10 == 9)
-        etrace_choose_old(w);
+        etrace_choose_chip(w, round % 20 == 9);
     else if (round % 3 == 2)
         etrace_choose_sized(w, &rng);
     w->encoder.repeats = round / 2 % 2;
