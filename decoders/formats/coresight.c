@@ -21,8 +21,9 @@ struct coresight;
 struct feed {
     struct tl_feed base; /* must be first; `out.heard` is relative to the last checkpoint */
     struct coresight *owner;
-    uint64_t given; /* bytes since the last checkpoint */
-    uint64_t lost;  /* how many of them are known to be lost */
+    uint64_t given;          /* bytes since the last checkpoint */
+    uint64_t lost;           /* how many of them are known to be lost */
+    struct tl_source source; /* as in the setup, with what stands for it in the image */
 };
 
 struct coresight {
@@ -72,7 +73,12 @@ static int add_feed(struct tl_decode *decode, uint16_t id, uint64_t offset, stru
     feed->base.id = id;
     feed->base.out.lose = count_loss;
     snprintf(feed->base.name, sizeof feed->base.name, "cs.%02x", id);
-    return tl_feeds_add(&cs->feeds, &feed->base, tl_setup_source(cs->setup, id), offset);
+    const struct tl_source *const given = tl_setup_source(cs->setup, id);
+    if (given) {
+        feed->source = *given;
+        feed->source.vmid = tl_setup_source_vmid(cs->setup, id);
+    }
+    return tl_feeds_add(&cs->feeds, &feed->base, given ? &feed->source : NULL, offset);
 }
 
 static int on_run(void *context, uint8_t byte, const struct tl_run *run)

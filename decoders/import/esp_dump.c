@@ -60,7 +60,12 @@ static bool is_begin(struct tl_bytes in, size_t at)
     return n == CERTAIN || (n > 1 && at == in.n);
 }
 
-bool tl_esp_packets(struct tl_bytes in, size_t *from, size_t *to)
+/*
+ * The packets in a part of a buffer of trace, which may begin and end within one: from `*from` up
+ * to
+ * `*to`. Bytes are empty, or those of a packet. False: there are none.
+ */
+static bool find_packets(struct tl_bytes in, size_t *from, size_t *to)
 {
     size_t at = 0, end;
     while (at < in.n && (in.p[at] == 0 || !is_begin(in, at)))
@@ -267,7 +272,7 @@ static int add_part(struct tl_bundle_capture *c, const struct dump *d, const cha
                     size_t n)
 {
     size_t from, to;
-    if (!tl_esp_packets((struct tl_bytes){d->file.p + at, n}, &from, &to))
+    if (!find_packets((struct tl_bytes){d->file.p + at, n}, &from, &to))
         return TL_OK;
     if (!d->is_text)
         return tl_bundle_add(c, path, at + from, to - from);

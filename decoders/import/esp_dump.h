@@ -22,11 +22,4 @@ bool tl_esp_dump_is(const char *path);
 TL_MUST_USE int tl_esp_dump_read(struct tl_bundle *out, const struct tl_bundle_request *request,
                                  struct tl_fail *fail);
 
-/*
- * The packets in `part` of a buffer of trace, which may begin and end within one: from `*from` up
- * to `*to`. Bytes are empty, or those of a packet; packets have running numbers. False: there are
- * none.
- */
-bool tl_esp_packets(struct tl_bytes part, size_t *from, size_t *to);
-
 #endif
