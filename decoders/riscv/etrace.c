@@ -86,7 +86,7 @@ static int on_frame(void *context, const struct tl_etrace_frame *frame)
     if (rc < 0)
         return rc;
     if (feed->decoder)
-        return frame->is_data ? TL_OK : tl_etrace_flow_packet(flow_of(feed), frame);
+        return tl_etrace_flow_packet(flow_of(feed), frame);
     tl_feed_skip(feed, frame->size);
     return TL_OK;
 }

@@ -209,7 +209,9 @@ static void list(struct tl_etrace_flow *f, const struct tl_etrace_packet *k,
     if (!s->sink.packet || s->rc < 0)
         return;
     char text[320], line[420], time[32] = "";
-    if (k)
+    if (frame->is_data)
+        tl_etrace_data_text(frame->payload, text, sizeof text);
+    else if (k)
         tl_etrace_packet_text(k, &f->params, text, sizeof text);
     else
         snprintf(text, sizeof text, "BAD_PACKET bytes=%u", frame->size);
@@ -264,6 +266,10 @@ int tl_etrace_flow_packet(struct tl_etrace_flow *f, const struct tl_etrace_frame
 {
     struct tl_etrace_walk *const w = &f->walk;
     const uint64_t offset = frame->offset;
+    if (frame->is_data) {
+        list(f, NULL, frame);
+        return f->soft.rc < 0 ? f->soft.rc : TL_OK;
+    }
     if (f->support.waits)
         tl_etrace_settle_support(f, &frame->payload);
     tl_etrace_walk_restart_irets(w);

@@ -29,7 +29,8 @@ bool tl_etrace_flow_has_data(const struct tl_etrace_flow *flow);
 bool tl_etrace_flow_is_plausible(struct tl_etrace_flow *flow, const struct tl_etrace_frame *frame,
                                  bool strict);
 
-/* Process a packet. Returns the sink's errors, TL_NOMEM, or those of tl_cancel_check(). */
+/* Process a packet; one of data trace is only listed. Returns the sink's errors, TL_NOMEM, or those
+ * of tl_cancel_check(). */
 TL_MUST_USE int tl_etrace_flow_packet(struct tl_etrace_flow *flow,
                                       const struct tl_etrace_frame *frame);
 

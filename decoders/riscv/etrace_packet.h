@@ -89,4 +89,8 @@ enum tl_etrace_length tl_etrace_length_of(const struct tl_etrace_packet *packet,
 char *tl_etrace_packet_text(const struct tl_etrace_packet *packet,
                             const struct tl_etrace_params *params, char *out, size_t size);
 
+/* The same for a packet of data trace, whose fields are not read: "DATA payload=…", as hexadecimal
+ * digits of its bytes. */
+char *tl_etrace_data_text(struct tl_bytes payload, char *out, size_t size);
+
 #endif

@@ -47,7 +47,7 @@ static enum tl_etrace_sense judge(void *context, const struct tl_etrace_frame *f
 
 static int on_frame(void *context, const struct tl_etrace_frame *frame)
 {
-    return frame->is_data ? TL_OK : tl_etrace_flow_packet(flow_of(context), frame);
+    return tl_etrace_flow_packet(flow_of(context), frame);
 }
 
 static int on_loss(void *context, const char *reason, uint64_t offset, uint64_t bytes)

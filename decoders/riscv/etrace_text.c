@@ -129,3 +129,12 @@ char *tl_etrace_packet_text(const struct tl_etrace_packet *k, const struct tl_et
     }
     return out;
 }
+
+char *tl_etrace_data_text(struct tl_bytes payload, char *out, size_t size)
+{
+    struct text t = {out, out + size};
+    add(&t, "DATA payload=");
+    for (size_t i = 0; i < payload.n; i++)
+        add(&t, "%02x", payload.p[i]);
+    return out;
+}

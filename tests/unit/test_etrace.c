@@ -310,6 +310,36 @@ static void in_frames(void **state)
     tl_buf_fini(&e.out);
 }
 
+/* Data trace is listed, also between a support packet and what follows it, and changes no flow. */
+static void data_packets(void **state)
+{
+    (void)state;
+    static const uint8_t program[] = {0x01, 0x00, 0x02, 0x85, 0x01, 0x00, 0x01, 0x00};
+    /* support with denable, data, start, data, the jump to the nop behind it, data, the end */
+    static const uint8_t packets[] = {0x03, 0x3e, 0x40, 0x00, 0x03, 0x4b, 0x4a, 0xff, 0x06, 0xe6,
+                                      0x00, 0x00, 0x00, 0x40, 0x00, 0x02, 0xff, 0x00, 0x02, 0x14,
+                                      0x00, 0x02, 0x03, 0xff, 0x03, 0x9e, 0x40, 0x00};
+    struct trace t = {.n = sizeof packets};
+    static const char ini[] = "[trace]\nformat=etrace-encap,type_bits=1\n[source et.0]\n"
+                              "core=rv64\niaddress_width_p=64\necause_width_p=5\n";
+    memcpy(t.p, packets, sizeof packets);
+    check_with(ini, (struct tl_bytes){program, sizeof program}, 0x80000000, true, &t,
+               "0 0 FORMAT3_SUPPORT ienable=1 encoder_mode=0 qual_status=0 ioptions=0x0 denable=1 "
+               "dloss=0 doptions=0x0\n"
+               "4 0 DATA payload=25a5\n"
+               "8 0 FORMAT3_SYNC branch=1 privilege=3 address=0x80000000\n"
+               "15 0 DATA payload=7f\n"
+               "18 0 FORMAT2_ADDRESS address=0x4 notify=0 updiscon=0 irreport=0\n"
+               "21 0 DATA payload=81\n"
+               "24 0 FORMAT3_SUPPORT ienable=0 encoder_mode=0 qual_status=1 ioptions=0x0 denable=1 "
+               "dloss=0 doptions=0x0\n",
+               "");
+    check_with(ini, (struct tl_bytes){program, sizeof program}, 0x80000000, false, &t,
+               "M m.rv64\nI 0000000080000000 0001\nI 0000000080000002 8502\n"
+               "I 0000000080000004 0001\nG off\n",
+               "");
+}
+
 /* ---- single packets --------------------------------------------------------------------- */
 
 static void reads_as(const struct tl_etrace_params *p, unsigned options, const char *bytes,
@@ -445,7 +475,7 @@ int main(void)
         cmocka_unit_test(every_option),  cmocka_unit_test(another_program),
         cmocka_unit_test(damage),        cmocka_unit_test(bogus_support),
         cmocka_unit_test(sized_support), cmocka_unit_test(large_count),
-        cmocka_unit_test(in_frames),
+        cmocka_unit_test(in_frames),     cmocka_unit_test(data_packets),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
