@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Details of calls, and call trees, compared with the server's answers.
 import assert from "node:assert/strict";
-import { inBothThemes, open, place, settle } from "./harness.mjs";
+import { accessible, inBothThemes, open, place, settle } from "./harness.mjs";
 
 async function json(page, base, path) {
   const reply = await page.request.get(`${base}/api/v1/${path}`, { ignoreHTTPSErrors: true });
@@ -65,6 +65,18 @@ export async function callChecks(suite, { server, trace }) {
     await page.keyboard.press("Enter");
     await page.waitForFunction((n) => document.querySelectorAll("table.tree tbody tr").length > n, first);
     await inBothThemes(page, "calls-tree");
+    // The picture may be as wide as the page; a node leads to the lanes.
+    await page.getByRole("button", { name: "Wide" }).click();
+    await page.waitForSelector("section.beside .flame div");
+    assert.ok((await page.locator("section.beside .flame").boundingBox()).width > 1300);
+    assert.equal(await page.locator(".flame").count(), 1);
+    await page.locator(".flame div", { hasText: functions[0][0] }).first().click();
+    await page.locator("section.beside").getByRole("button", { name: "Highlight" }).click();
+    await page.waitForFunction((name) => new URLSearchParams(location.hash.split("?")[1]).get("alone") === name, functions[0][0]);
+    assert.ok(await page.locator(".flame .at").count() > 0, "and what is highlighted is marked");
+    await inBothThemes(page, "flame-wide");
+    await page.getByRole("button", { name: "Show all", exact: true }).first().click();
+    await page.getByRole("button", { name: "Wide" }).click();
     // Widths are shares: the outermost level's add up to at most 100 %.
     const shares = await page.evaluate(() => [...document.querySelectorAll(".flame div")]
       .filter((d) => d.style.top === "0px").reduce((sum, d) => sum + parseFloat(d.style.width), 0));
@@ -89,7 +101,7 @@ export async function callChecks(suite, { server, trace }) {
 }
 
 /** Compares two streams of a trace. */
-export async function compareChecks(suite, { server, trace }) {
+export async function compareChecks(suite, { server, trace, same }) {
   const base = server.replace(/\/$/, "");
 
   await suite.check("compare: the differences are the server's, one of them is side by side", {}, async (page) => {
@@ -99,7 +111,8 @@ export async function compareChecks(suite, { server, trace }) {
     const path = `traces/${trace}/streams/${a.name}`;
     const truth = await json(page, base, `${path}/compare?with=${encodeURIComponent(other)}&hunks=1000`);
     await open(page, base, `#/trace/${trace}?panel=compare`);
-    await page.locator(".compare select").selectOption(other);
+    await page.fill(".compare input[type=text]", other.slice(-4)); // a part that only one has
+    await page.press(".compare input[type=text]", "Enter");
     await page.waitForSelector(".compare dl.details");
     assert.equal((await place(page)).query.get("with"), other);
     const told = await page.evaluate(() => Object.fromEntries([...document.querySelectorAll(".compare dl.details div")]
@@ -125,5 +138,46 @@ export async function compareChecks(suite, { server, trace }) {
     await page.getByRole("button", { name: "By calls" }).click();
     const calls = await json(page, base, `${path}/compare?with=${encodeURIComponent(other)}&hunks=1000&calls=1`);
     await page.waitForFunction((n) => document.querySelector(".compare dl.details dd")?.textContent.replace(/[^0-9]/g, "") === String(n), calls.total);
+    await page.getByRole("button", { name: "By calls" }).click();
+  });
+
+  await suite.check("compare: a call with that of the same number there, and the same times", {}, async (page) => {
+    const t = await json(page, base, `traces/${trace}`);
+    const [a, b] = t.streams;
+    const own = `traces/${trace}/streams/${a.name}`;
+    const there = `traces/${trace}/streams/${b.name}`;
+    const { hits: [, , third] } = await json(page, base, `${own}/find?call=checksum&limit=3`);
+    const call = await json(page, base, `${own}/call?at=${third.insn}`);
+    const { calls: [other] } = await json(page, base, `${there}/calls?of=checksum&order=first&skip=${call.number - 1}&limit=1`);
+    const facts = () => page.evaluate(() => document.querySelector(".compare dl.details")?.textContent ?? document.querySelector(".compare p.hint")?.textContent ?? "");
+    const open_ = async (hash) => {
+      await open(page, base, `#/trace/${trace}?panel=compare&with=${encodeURIComponent(`${trace}/${b.name}`)}${hash}`);
+      await page.waitForSelector(".compare dl.details");
+    };
+    await open_(`&at=${third.insn}`);
+    await page.selectOption("[aria-label='What is compared']", "call");
+    const truth = await json(page, base, `${own}/compare?with=${encodeURIComponent(`${trace}/${b.name}`)}&hunks=1000&from=${call.from}&to=${call.to}&with_from=${other.from}&with_to=${other.to}`);
+    const insns = (call.to - call.from).toLocaleString("en-US");
+    await page.waitForFunction((n) => (document.querySelector(".compare").textContent).includes(`of ${n} insns`) || document.querySelector(".compare").textContent.includes(`path: ${n} instructions`), insns);
+    if (truth.total > 0) assert.match(await facts(), new RegExp(`Differences\\s*${truth.total}Only`));
+    await accessible(page);
+    // What is compared stays while differences are looked at.
+    if (truth.total > 0) {
+      await page.locator(".compare table.figures tbody button").last().click();
+      await settle(page);
+      assert.ok((await facts()).includes(`of ${insns} insns`));
+    }
+    await open_(`&axis=time&select=${call.time_from}-${call.time_from + 20000}`);
+    await page.selectOption("[aria-label='What is compared']", "times");
+    const at = async (stream, time) => (await json(page, base, `${stream}/locate?unit=time&at=${time}`)).insn;
+    const n = await at(own, call.time_from + 20000) - await at(own, call.time_from);
+    await page.waitForFunction((text) => document.querySelector(".compare").textContent.includes(text), `of ${n.toLocaleString("en-US")} insns`);
+  });
+
+  await suite.check("compare: the same path through other code is never told to be equal", {}, async (page) => {
+    await open(page, base, `#/trace/${same[0]}?panel=compare&with=${encodeURIComponent(`${same[1]}/cs.10`)}`);
+    await page.waitForFunction(() => /same path[\s\S]*But the code is not the same/.test(document.querySelector(".compare")?.textContent ?? ""));
+    assert.match(await page.textContent(".compare .bad"), /nop[\s\S]*yield/);
+    await accessible(page);
   });
 }

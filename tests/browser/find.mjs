@@ -114,8 +114,11 @@ export async function findChecks(suite, { server, trace }) {
       const start = await (await page.request.get(`${root}/streams/cs.10/locate?unit=insn&at=3000000`)).json();
       let at = axis === "insn" ? start.insn : Number(start.time);
       await open(page, base, `#/trace/${trace}?axis=${axis}&at=${at}`);
+      let every = true;
       const steps = async (key, params, name) => {
-        const got = await ask(page, { ...params, count: 1, limit: 1 });
+        const { near, ...rest } = params;
+        const got = every ? await ask(page, { ...params, count: 1, limit: 1 })
+          : await (await page.request.get(`${root}/streams/${near}/find?${new URLSearchParams({ ...rest, count: 1, limit: 1 })}`)).json();
         if (got.hits.length === 0) {
           await page.keyboard.press(key);
           await text(page, "[role=status]", "No ");
@@ -131,19 +134,29 @@ export async function findChecks(suite, { server, trace }) {
         return hit;
       };
       await page.focus("#timeline");
+      await page.keyboard.press("KeyJ");
+      await text(page, "[role=status]", "all lanes");
       const near = { near: "cs.10", at: start.insn };
       const gap = await steps("KeyG", { event: "gap", ...near }, "gap");
       assert.ok(gap);
       const back = await steps("Shift+KeyG", { event: "gap", near: gap.stream, at: gap.insn, backward: 1 }, "gap back");
       const from = back ?? gap;
       const event = await steps("]", { event: "exception,event,software,gap,note", near: from.stream, at: from.insn }, "event");
-      await steps("[", { event: "exception,event,software,gap,note", near: event.stream, at: event.insn, backward: 1 }, "event back");
+      const before = await steps("[", { event: "exception,event,software,gap,note", near: event.stream, at: event.insn, backward: 1 }, "event back");
+      // In the cursor's lane unless told otherwise.
+      await page.keyboard.press("KeyJ");
+      await text(page, "[role=status]", "selected lane");
+      every = false;
+      const near_ = { near: before.stream, at: before.insn };
+      const own = await steps("]", { event: "exception,event,software,gap,note", ...near_ }, "event of the lane");
+      assert.equal(own.stream ?? before.stream, before.stream);
+      await steps("[", { event: "exception,event,software,gap,note", near: before.stream, at: own.insn, backward: 1 }, "event back in the lane");
     }
     await open(page, base, `#/trace/${trace}?at=3000000`);
     await page.focus("#timeline");
     const [row] = await (await page.request.get(`${root}/streams/cs.10/insns?from=3000000&count=1`)).json();
     const name = row.function.replace(/\+0x.*/, "");
-    const next = await ask(page, { call: name, near: "cs.10", at: 3000000, limit: 1, count: 1 });
+    const next = await (await page.request.get(`${root}/streams/cs.10/find?${new URLSearchParams({ call: name, at: 3000000, limit: 1, count: 1 })}`)).json();
     await page.keyboard.press("KeyC");
     await text(page, "#status", `${grouped(next.before + 1)} of ${grouped(next.total)}`);
     assert.deepEqual(await spot(page), { insn: next.hits[0].insn, stream: next.hits[0].stream });

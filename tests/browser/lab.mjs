@@ -7,6 +7,7 @@ import net from "node:net";
 import os from "node:os";
 import path from "node:path";
 import { build, root } from "./harness.mjs";
+import { missingTrace } from "./gaps.mjs";
 import { writeCapture } from "./osd.mjs";
 
 const DATA = process.env.TL_DATA ?? path.join(root, "../shared/data");
@@ -139,6 +140,17 @@ export class Lab {
     await this.run("tracelake", ["push", "--server", this.url, "--trace", id, ...args]);
     await this.sealed(id);
     return id;
+  }
+
+  /** Two traces of the same path, through programs that differ in an instruction. */
+  async samePath() {
+    const args = missingTrace().write(this.dir, "same");
+    await this.pushed("same", args);
+    const file = path.join(this.dir, "same.bin");
+    const code = fs.readFileSync(file);
+    code.writeUInt32LE(0xd503203f, 4); // yield instead of nop
+    fs.writeFileSync(file, code);
+    return ["same", await this.pushed("other", args)];
   }
 
   /** A trace with a source in its setup that sends nothing, and bytes that are no trace. */

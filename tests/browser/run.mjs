@@ -55,7 +55,7 @@ const LAB = {
   async panels(lab, on) {
     await findChecks(suite, on);
     await callChecks(suite, on);
-    await compareChecks(suite, on);
+    await compareChecks(suite, { ...on, same: await lab.samePath() });
     await interruptChecks(suite, { ...on, cortex: await lab.cortex() });
     await spreadChecks(suite, on);
     await sqlChecks(suite, on);

@@ -108,6 +108,9 @@ export interface Query {
   readonly call?: string;
 }
 
+/** Where to look for it: in one stream, or in all. */
+export type Where = string | undefined;
+
 export interface Around {
   /** Hits after this instruction of a stream, or before it, nearest first. */
   readonly near?: { readonly stream: string; readonly insn: number } | undefined;
@@ -120,12 +123,12 @@ export interface Around {
   readonly count?: boolean;
 }
 
-/** Search in all streams, or at an instruction of one. */
-export async function find(trace: Ref, query: Query, how: Around, signal?: AbortSignal): Promise<Found> {
+/** Search in all streams, in one, or at an instruction of one. */
+export async function find(trace: Ref, query: Query, how: Around, where: Where, signal?: AbortSignal): Promise<Found> {
   const params = new URLSearchParams({ limit: String(how.limit) });
   for (const [key, value] of Object.entries(query) as [string, string][]) params.set(key, meant(value));
   if (how.near) {
-    params.set("near", how.near.stream);
+    if (where === undefined) params.set("near", how.near.stream);
     params.set("at", String(how.near.insn));
     if (how.skip) params.set("skip", String(how.skip));
   }
@@ -136,7 +139,8 @@ export async function find(trace: Ref, query: Query, how: Around, signal?: Abort
   }
   if (how.backward) params.set("backward", "1");
   if (how.count) params.set("count", "1");
-  return readFound(await json(`${tracePath(trace.id)}/find?${params}`, signal), trace.epoch);
+  const path = where === undefined ? tracePath(trace.id) : streamPath(trace.id, where);
+  return readFound(await json(`${path}/find?${params}`, signal), trace.epoch);
 }
 
 export async function insns(

@@ -44,6 +44,7 @@ export class App {
   beside: readonly Beside[] = []; // traces shown next to this one
   noteWished = 0; // number of requests to write a note
   following: number | undefined;
+  everyLane = false; // keys go to events, gaps and calls of all lanes, not only of the selected one
   help = false;
   table = false;
   filter = "";

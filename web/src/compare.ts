@@ -22,6 +22,8 @@ export interface Comparison {
   readonly onlyA: number;
   readonly onlyB: number;
   readonly lost: boolean;
+  readonly fromA: number;
+  readonly fromB: number;
   readonly insnsA: number;
   readonly insnsB: number;
   readonly hunks: readonly Hunk[];
@@ -35,22 +37,29 @@ type Fields = Readonly<Record<string, unknown>>;
 const count = (o: Fields, key: string): number => Number(o[key] ?? 0);
 const list = (o: Fields, key: string): Fields[] => (Array.isArray(o[key]) ? o[key] as Fields[] : []);
 
-/** Compare instructions `range` of a stream with another, "TRACE/STREAM". */
+/** Instructions of each side to compare. */
+export interface Ranges {
+  readonly a: readonly [number, number];
+  readonly b: readonly [number, number];
+}
+
+/** Compare a stream with another, "TRACE/STREAM": everything, or these instructions. */
 export async function compare(
-  trace: string, stream: string, range: readonly [number, number] | undefined, other: string,
+  trace: string, stream: string, ranges: Ranges | undefined, other: string,
   calls: boolean, signal: AbortSignal,
 ): Promise<Comparison> {
-  const part = range ? `&from=${range[0]}&to=${range[1]}&with_from=${range[0]}&with_to=${range[1]}` : "";
+  const part = ranges ? `&from=${ranges.a[0]}&to=${ranges.a[1]}&with_from=${ranges.b[0]}&with_to=${ranges.b[1]}` : "";
   const o = await json(`${streamPath(trace, stream)}/compare?with=${encodeURIComponent(other)}`
     + `&calls=${calls ? 1 : 0}&hunks=1000${part}`, signal) as Fields;
   const side = (key: string): number => {
     const s = (o[key] ?? {}) as Fields;
     return count(s, "to") - count(s, "from");
   };
+  const begin = (key: string): number => count((o[key] ?? {}) as Fields, "from");
   const names = (key: string): string[] => list(o, key).map((f) => String(f.name ?? "") || "unnamed code");
   return {
     total: count(o, "total"), onlyA: count(o, "only_a"), onlyB: count(o, "only_b"), lost: o.lost === true,
-    insnsA: side("a"), insnsB: side("b"), stackA: names("stack_a"), stackB: names("stack_b"),
+    fromA: begin("a"), fromB: begin("b"), insnsA: side("a"), insnsB: side("b"), stackA: names("stack_a"), stackB: names("stack_b"),
     hunks: list(o, "hunks").map((h) => ({
       aFrom: count(h, "a_from"), aTo: count(h, "a_to"), bFrom: count(h, "b_from"), bTo: count(h, "b_to"),
     })),

@@ -49,7 +49,7 @@ export class Hits {
   private readonly controller = new AbortController();
 
   constructor(
-    readonly trace: Trace, readonly query: api.Query, private readonly changed: () => void,
+    readonly trace: Trace, readonly query: api.Query, private readonly changed: () => void, private readonly where?: api.Where,
   ) {}
 
   stop(): void {
@@ -130,7 +130,7 @@ export class Hits {
     this.running = true;
     this.changed();
     try {
-      await body((how) => api.find(this.trace, this.query, how, this.controller.signal));
+      await body((how) => api.find(this.trace, this.query, how, this.where, this.controller.signal));
       return true;
     } catch (error) {
       if (!this.controller.signal.aborted) this.error = (error as Error).message;
@@ -292,7 +292,7 @@ export class Finder {
     }
   }
 
-  /** Go to the next or previous item of a kind, from the cursor, in all lanes. */
+  /** Go to the next or previous item of a kind, from the cursor, in its lane; in all, if that is chosen. */
   async jump(kind: "event" | "gap" | "call", by: 1 | -1): Promise<void> {
     const { app } = this;
     const s = app.session;
@@ -314,13 +314,13 @@ export class Finder {
       app.say((error as Error).message);
       return;
     }
-    const list = new Hits(s.trace, query, () => app.changed());
+    const list = new Hits(s.trace, query, () => app.changed(), app.everyLane ? undefined : spot?.stream);
     this.step = list;
     const name = kind === "call" ? `call of ${query.call}` : kind;
     const went = await this.from(list, by, spot);
     if (this.step !== list) return;
     if (!went || list.index < 0) {
-      app.say(list.error !== "" ? list.error : `No ${by > 0 ? "further" : "earlier"} ${name}.`);
+      app.say(list.error !== "" ? list.error : `No ${by > 0 ? "further" : "earlier"} ${name}${app.everyLane || s.trace.streams.length < 2 ? "" : " in this lane; J looks in all"}.`);
       return;
     }
     const hit = list.hits[list.index]!;

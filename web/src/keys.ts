@@ -5,7 +5,7 @@
 
 export type Command =
   | "zoomIn" | "zoomOut" | "panLeft" | "panRight" | "home" | "end" | "whole" | "zoomSelection"
-  | "laneUp" | "laneDown" | "toggleLane" | "laneHigher" | "laneLower" | "pinLane" | "aloneLane" | "hideLane" | "allLanes" | "stepBack" | "stepForward" | "eventBack" | "eventForward"
+  | "laneUp" | "laneDown" | "toggleLane" | "laneHigher" | "laneLower" | "pinLane" | "aloneLane" | "hideLane" | "allLanes" | "everyLane" | "stepBack" | "stepForward" | "eventBack" | "eventForward"
   | "gapBack" | "gapForward" | "callBack" | "callForward" | "hitBack" | "hitForward" | "states" | "counters" | "note" | "bookmark" | "noteForward" | "noteBack" | "search" | "follow" | "axis" | "panel" | "table" | "theme" | "commands" | "help"
   | "escape";
 
@@ -57,6 +57,7 @@ export const BINDINGS: readonly Binding[] = [
   { command: "gapBack", code: "KeyG", shift: true, shown: "Shift G" },
   { command: "callForward", code: "KeyC", shift: false, shown: "C" },
   { command: "callBack", code: "KeyC", shift: true, shown: "Shift C" },
+  { command: "everyLane", code: "KeyJ", shown: "J" },
   { command: "hitForward", code: "KeyN", shift: false, shown: "N" },
   { command: "hitBack", code: "KeyN", shift: true, shown: "Shift N" },
   { command: "search", key: "/", shown: "/" },
@@ -103,6 +104,7 @@ export const GROUPS: readonly Group[] = [
       { command: "gapForward", text: "Next gap" },
       { command: "callBack", text: "Previous call of this function" },
       { command: "callForward", text: "Next call of this function" },
+      { command: "everyLane", text: "These of all lanes, or of the selected one" },
       { command: "laneUp", text: "Lane above" },
       { command: "laneDown", text: "Lane below" },
       { command: "toggleLane", text: "Open or close the lane's call stack" },

@@ -200,6 +200,10 @@ function command(e: KeyboardEvent): void {
         case "pinLane":
         case "aloneLane":
         case "hideLane": arrange(binding.command, timeline.node); break;
+        case "everyLane":
+          app.everyLane = !app.everyLane;
+          app.say(app.everyLane ? "Events, gaps and calls of all lanes." : "Events, gaps and calls of the selected lane.");
+          break;
         case "allLanes": app.arrange({ hidden: [], only: "" }); break;
         case "table": app.table = !app.table; break;
         case "gapForward": void app.finder.jump("gap", 1); break;

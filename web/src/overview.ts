@@ -79,7 +79,7 @@ export class Overview {
       }
       // The setup of a Linux trace names files; that of a trace that could not be followed may too.
       const [found, images] = await Promise.all([
-        api.find(this.trace, { event: "branch,unknown" }, { limit: MOST }, signal),
+        api.find(this.trace, { event: "branch,unknown" }, { limit: MOST }, undefined, signal),
         ofLinux(trace) || stats.insns === 0 ? api.json(`${api.tracePath(this.trace.id)}/images`, signal) : [],
       ]);
       this.files = byUse(readMissing(images), found.hits);

@@ -18,6 +18,7 @@ export class CallsPanel {
   private whole: Asked<Profile> | undefined;
   private callers = false;
   private all = false;
+  private wide = false; // the picture is below the lanes
   private byInsns = false; // on the time axis
   private most = 100; // number of functions listed
   private range: readonly [number, number] | undefined; // of the tree, in units of the axis
@@ -125,6 +126,7 @@ export class CallsPanel {
     const bar = html`<p class="buttons"><button class="action" @click=${() => this.show(s)}>Call tree of ${what}</button>
       ${this.range ? html`<button class="action" aria-pressed=${this.callers} title="Under each function, its callers"
           @click=${() => { this.callers = !this.callers; this.flame.reset(); this.app.changed(); }}>Bottom-up</button>
+        <button class="action" aria-pressed=${this.wide} title="The picture over the whole width of the page" @click=${() => { this.wide = !this.wide; this.app.changed(); }}>Wide</button>
         ${s.view.axis === "time" ? html`<button class="action" aria-pressed=${this.byInsns} title="Count instructions, not time"
           @click=${() => { this.byInsns = !this.byInsns; this.flame.reset(); this.app.changed(); }}>By instructions</button>` : nothing}
         ${s.trace.streams.length > 1 && s.view.axis === "time" ? html`<button class="action" aria-pressed=${this.all}
@@ -143,7 +145,15 @@ export class CallsPanel {
     // Its share of the whole is loaded afterwards: that may take a while.
     this.whole = this.ask(this.whole, [base, weight].join("/"), (signal) =>
       profile(s.trace, name, axis, undefined, false, weight, signal));
-    return html`${bar}${this.flame.view(tree, this.callers)}${this.functions(tree, this.whole.answer)}`;
+    return html`${bar}${this.flame.view(tree, this.callers, this.one?.answer?.name ?? "", this.wide)}${this.functions(tree, this.whole.answer)}`;
+  }
+
+  /** The picture as wide as the page. */
+  below(s: Session): TemplateResult | typeof nothing {
+    const tree = this.tree?.answer;
+    if (!this.wide || !this.range || !tree || tree.nodes.length === 0 || !s.stream) return nothing;
+    return html`<section class="lanes beside" aria-label="Flame graph"><div class="scroll" tabindex="0" role="region" aria-label="Call paths, outermost first">
+      ${this.flame.picture(tree, this.one?.answer?.name ?? "")}</div></section>`;
   }
 
   private functions(p: Profile, whole: Profile | undefined): TemplateResult {

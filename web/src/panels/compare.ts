@@ -4,10 +4,15 @@ import { html, nothing, type TemplateResult } from "lit-html";
 import * as api from "../api.ts";
 import type { App } from "../app.ts";
 import { ask, type Asked } from "../asking.ts";
-import { compare, pairs, type Comparison, type Hunk, type Pair } from "../compare.ts";
+import { call } from "../calls.ts";
+import { compare, pairs, type Comparison, type Hunk, type Pair, type Ranges } from "../compare.ts";
 import { grouped, short } from "../format.ts";
 import type { InsnRow, Trace } from "../model.ts";
+import type { Axis } from "../scale.ts";
 import type { Session } from "../session.ts";
+import { laidUpon, usualOffset } from "../together.ts";
+import { meant } from "../visible.ts";
+import { leads } from "./reach.ts";
 
 const AROUND = 4;
 const MOST = 300;
@@ -18,14 +23,47 @@ interface Other {
   readonly insns: number;
 }
 
+/** Everything; the same instruction numbers; the same times; the call at the cursor and that of the same number there. */
+type What = "all" | "part" | "times" | "call";
+
 type Rows = readonly [ReadonlyMap<number, InsnRow>, ReadonlyMap<number, InsnRow>];
+
+const SAMPLES = 8;
+const SAMPLE = 64;
+
+interface Altered {
+  readonly looked: number; // instructions
+  readonly first: readonly [InsnRow, InsnRow] | undefined; // that differ
+}
+
+/** Compares the code of two paths that are the same, in samples along them. */
+async function alteredCode(
+  [trace, stream, from]: readonly [Trace, string, number], [other, there, begin]: readonly [Trace, string, number], n: number, signal: AbortSignal,
+): Promise<Altered> {
+  let looked = 0;
+  for (let i = 0; i < SAMPLES; i++) {
+    const at = n <= SAMPLE * SAMPLES ? i * SAMPLE : Math.floor(((n - SAMPLE) * i) / (SAMPLES - 1));
+    const count = Math.min(SAMPLE, n - at);
+    if (count <= 0) break;
+    const [a, b] = await Promise.all([api.insns(trace, stream, from + at, count, signal), api.insns(other, there, begin + at, count, signal)]);
+    const k = a.findIndex((row, j) => b[j] !== undefined && row.encoding !== b[j]!.encoding);
+    if (k >= 0) return { looked: looked + k, first: [a[k]!, b[k]!] };
+    looked += Math.min(a.length, b.length);
+  }
+  return { looked, first: undefined };
+}
 
 export class ComparePanel {
   private result: Asked<Comparison> | undefined;
   private rows: Asked<Rows> | undefined;
+  private altered: Asked<Altered> | undefined;
   private calls = false;
-  private part = false; // of the selection, or the view, not of everything
+  private what: What = "all";
+  private span: readonly [number, number] | undefined = [0, 0]; // of it, on the axis; undefined: there is no call
+  private axis: Axis = "insn";
+  private of = "";
   private index = 0;
+  private wrong = ""; // why what was typed is no stream
   private most = 50; // number of functions listed
 
   constructor(private readonly app: App) {}
@@ -41,6 +79,9 @@ export class ComparePanel {
   view(s: Session): TemplateResult {
     const { stream } = s;
     if (!stream) return html`<p class="muted hint">This trace has no stream yet.</p>`;
+    // A range is one of the stream that it was taken from.
+    const of = `${s.trace.id}/${stream.name}`;
+    if (this.of !== of) [this.of, this.what, this.span] = [of, "all", [0, 0]];
     const other = this.other(s);
     return html`<div class="scroll compare" tabindex="0" role="region" aria-label="Compare">
       ${this.controls(s)}${other ? this.told(s, stream.name, other) : html`<p class="muted hint">Choose a stream to
@@ -49,33 +90,76 @@ export class ComparePanel {
 
   private controls(s: Session): TemplateResult {
     const traces = [s.trace, ...(this.app.traces ?? []).filter((t) => t.id !== s.trace.id)].slice(0, 200);
-    const choose = (e: Event): void => {
-      this.index = 0;
-      this.app.compareWith((e.target as HTMLSelectElement).value);
-    };
     const own = `${s.trace.id}/${s.stream?.name}`;
+    const names = traces.flatMap((t) => t.streams.map((x) => `${t.id}/${x.name}`)).filter((name) => name !== own);
+    const choose = (e: Event): void => {
+      const text = (e.target as HTMLInputElement).value.trim();
+      // What is typed may be a part that only one name has.
+      const like = names.filter((name) => name.toLowerCase().includes(text.toLowerCase()));
+      const found = names.includes(text) ? text : text !== "" && like.length === 1 ? like[0]! : "";
+      this.wrong = text !== "" && found === "" ? `${like.length === 0 ? "No stream is" : "Several streams are"} called like “${text}”.` : "";
+      this.index = 0;
+      this.app.compareWith(found);
+    };
     const toggle = (text: string, on: boolean, title: string, set: () => void): TemplateResult =>
       html`<button class="action" title=${title} aria-pressed=${on} @click=${() => { set(); this.index = 0; this.app.changed(); }}>${text}</button>`;
-    return html`<p class="buttons"><label>${s.stream?.name} with <select @change=${choose}>
-        <option value="" ?selected=${this.app.comparedWith === ""}>…</option>
-        ${traces.map((t) => html`<optgroup label=${t.id}>${t.streams.filter((x) => `${t.id}/${x.name}` !== own).map((x) =>
-          html`<option value=${`${t.id}/${x.name}`} ?selected=${this.app.comparedWith === `${t.id}/${x.name}`}>${x.name}</option>`)}</optgroup>`)}
-      </select></label></p>
+    const part = s.selection ? "the selection" : "the view";
+    const choices: (readonly [What, string])[] = [["all", "everything"], ...(s.view.axis === "insn" ? [["part", `${part}, by number`] as const] : []),
+      ...(s.stream?.hasTime ? [["times", `${part}, by time`] as const] : []), ["call", "the call at the cursor"]];
+    return html`<p class="buttons"><label>${s.stream?.name} with <input type="text" list="others" autocomplete="off" placeholder="trace/stream, or a part of it" .value=${this.app.comparedWith} @change=${choose}></label>
+        <datalist id="others">${names.slice(0, 1000).map((name) => html`<option value=${name}></option>`)}</datalist></p>
+      ${this.wrong ? html`<p class="trouble" role="alert">${this.wrong}</p>` : nothing}
       <p class="buttons">${toggle("By calls", this.calls, "Compare which functions were called, not every instruction", () => { this.calls = !this.calls; })}
-        ${s.view.axis === "insn" ? toggle(s.selection ? "Only the selection" : "Only the view", this.part, "Compare the same instruction numbers of both", () => { this.part = !this.part; }) : nothing}</p>`;
+        <label>of <select aria-label="What is compared" @change=${(e: Event) => this.take(s, (e.target as HTMLSelectElement).value as What)}>
+          ${choices.map(([what, text]) => html`<option value=${what} ?selected=${what === this.what}>${text}</option>`)}</select></label>
+        ${this.what === "all" ? nothing : html`<button class="action" title="Take what is there now" @click=${() => this.take(s, this.what)}>Again</button>`}</p>`;
+  }
+
+  /** What is compared stays so while differences are looked at. */
+  private take(s: Session, what: What): void {
+    this.what = what;
+    this.axis = what === "call" ? "insn" : s.view.axis;
+    const at = s.cursorInsn;
+    this.span = what === "all" ? [0, 0] : what === "call" ? at === undefined ? undefined : [at, at]
+      : s.selection ?? [Math.max(0, Math.floor(s.view.from)), Math.ceil(s.view.to)];
+    this.index = 0;
+    this.app.changed();
+  }
+
+  /** The instructions of both sides; undefined: all. */
+  private async ranges(s: Session, name: string, other: Other, [from, to]: readonly [number, number], signal: AbortSignal): Promise<Ranges | undefined> {
+    const { axis } = this;
+    const same = async (trace: Trace, stream: string, at: number): Promise<number> => (await api.locate(trace, stream, "time", at, signal)).insn;
+    if (this.what === "all") return undefined;
+    if (this.what === "call") {
+      const c = await call(s.trace, name, from, s.depth, signal);
+      if (c.name === "" || c.number === undefined) throw new Error("The call at the cursor has no function, or began before the trace did.");
+      const there = await api.json(`${api.streamPath(other.trace.id, other.stream)}/calls?of=${encodeURIComponent(meant(c.name))}&order=first&skip=${c.number - 1}&limit=1`, signal) as { calls: { from: number; to: number }[] };
+      const [b] = there.calls;
+      if (!b) throw new Error(`${other.stream} has no call ${grouped(c.number)} of ${c.name}.`);
+      return { a: [c.from, c.to], b: [b.from, b.to] };
+    }
+    if (this.what === "part" && axis === "insn") return { a: [from, to], b: [from, to] };
+    const time = async (at: number): Promise<number> => (axis === "time" ? at : (await api.locate(s.trace, name, "insn", at, signal)).time ?? 0);
+    const [begin, end] = [await time(from), await time(to)];
+    const there = (at: number): number => laidUpon(s.trace, other.trace, at, usualOffset(s.trace, other.trace, begin));
+    return {
+      a: [await same(s.trace, name, begin), await same(s.trace, name, end)],
+      b: [await same(other.trace, other.stream, there(begin)), await same(other.trace, other.stream, there(end))],
+    };
   }
 
   private told(s: Session, name: string, other: Other): TemplateResult {
-    const range = !this.part || s.view.axis !== "insn" ? undefined
-      : s.selection ?? [Math.max(0, Math.floor(s.view.from)), Math.ceil(s.view.to)] as const;
-    const key = [s.trace.id, s.trace.generation, name, this.app.comparedWith, other.trace.generation, this.calls, range].join(" ");
-    this.result = ask(this.result, key, (signal) =>
-      compare(s.trace.id, name, range, this.app.comparedWith, this.calls, signal), () => this.app.changed());
+    const { span, axis } = this;
+    if (!span) return html`<p class="muted hint">Click in a lane, and choose again: the call there is compared.</p>`;
+    const key = [s.trace.id, s.trace.generation, name, this.app.comparedWith, other.trace.generation, this.calls, this.what, axis, span].join(" ");
+    this.result = ask(this.result, key, async (signal) =>
+      compare(s.trace.id, name, await this.ranges(s, name, other, span, signal), this.app.comparedWith, this.calls, signal), () => this.app.changed());
     const { answer, error } = this.result;
     if (error !== "") return html`<p class="trouble" role="alert">${error}</p>`;
     if (!answer) return html`<p class="muted hint">Comparing…</p>`;
     if (answer.total === 0) {
-      return html`<p class="hint">Both are identical: ${grouped(answer.insnsA)} instructions.</p>${this.functions(answer)}`;
+      return html`<p class="hint">Both take the same path: ${grouped(answer.insnsA)} instructions. ${this.code(s, name, other, answer)}</p>${this.functions(answer)}`;
     }
     const facts: (readonly [string, unknown])[] = [
       ["Differences", grouped(answer.total)],
@@ -87,6 +171,18 @@ export class ComparePanel {
     return html`<dl class="details">${facts.map(([k, v]) => html`<div><dt>${k}</dt><dd title=${v}>${v}</dd></div>`)}</dl>
       ${answer.lost ? html`<p class="muted hint">After the last one they are too different to be aligned.</p>` : nothing}
       ${this.hunks(s, answer)}${this.functions(answer)}`;
+  }
+
+  /** Instructions are compared by function and offset: another program may have others there. */
+  private code(s: Session, name: string, other: Other, { fromA, fromB, insnsA }: Comparison): TemplateResult | typeof nothing {
+    if (this.calls || insnsA === 0) return nothing;
+    this.altered = ask(this.altered, this.result!.key, (signal) => alteredCode([s.trace, name, fromA], [other.trace, other.stream, fromB], insnsA, signal), () => this.app.changed());
+    const { answer } = this.altered;
+    if (!answer) return nothing;
+    const { looked, first } = answer;
+    return first === undefined ? html`<span class="muted">The code is the same at ${grouped(looked)} of them that were looked at.</span>`
+      : html`<b class="bad">But the code is not the same: ${leads(grouped(first[0].insn), "Go there", () => void this.app.goTo(first[0].insn))}
+        is <code>${first[0].text}</code> here, <code>${first[1].text}</code> there (≠).</b>`;
   }
 
   private go(s: Session, c: Comparison, index: number): void {
@@ -156,10 +252,13 @@ export class ComparePanel {
     const cells = (row: InsnRow | undefined, at: number | undefined): TemplateResult => (at === undefined
       ? html`<td colspan="3" class="none"></td>`
       : html`<td class="n">${grouped(at)}</td><td>${row ? `${row.fn || row.pc}${row.fn ? row.offset : ""}` : ""}</td><td><code>${row?.text ?? ""}</code></td>`);
+    // The same offset of a function of the same name, but another program.
+    const altered = (p: Pair): boolean => p.same && a.has(p.a!) && b.has(p.b!) && a.get(p.a!)!.encoding !== b.get(p.b!)!.encoding;
+    const others = shown.filter(altered).length;
     return html`<table class="traces"><caption>${grouped(hunk.aTo - hunk.aFrom)} instructions of ${s.stream?.name},
-        and ${grouped(hunk.bTo - hunk.bFrom)} of ${other.trace.id === s.trace.id ? "" : `${other.trace.id}/`}${other.stream} instead</caption>
+        and ${grouped(hunk.bTo - hunk.bFrom)} of ${other.trace.id === s.trace.id ? "" : `${other.trace.id}/`}${other.stream} instead${others > 0 ? html`; <b>${others} of those around them have other code at the same place (≠)</b>` : nothing}</caption>
       <thead><tr><th scope="col" class="n">Here</th><th scope="col">Function</th><th scope="col">Instruction</th>
         <th scope="col" class="n">There</th><th scope="col">Function</th><th scope="col">Instruction</th></tr></thead>
-      <tbody>${shown.map((p) => html`<tr class=${p.same ? "" : "differs"}>${cells(a.get(p.a ?? -1), p.a)}${cells(b.get(p.b ?? -1), p.b)}</tr>`)}</tbody></table>`;
+      <tbody>${shown.map((p) => html`<tr class=${altered(p) ? "altered" : p.same ? "" : "differs"}>${cells(a.get(p.a ?? -1), p.a)}${cells(b.get(p.b ?? -1), p.b)}</tr>`)}</tbody></table>`;
   }
 }

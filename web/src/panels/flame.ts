@@ -31,17 +31,23 @@ export class Flame {
     this.open.clear();
   }
 
-  view(profile: Profile, callers: boolean): TemplateResult {
-    if (this.drawn?.profile !== profile) this.drawn = { profile, boxes: layout(profile.nodes, profile.all) };
-    const { boxes } = this.drawn;
+  /** `here`: the function at the cursor, which is marked. `wide`: the picture is elsewhere. */
+  view(profile: Profile, callers: boolean, here: string, wide: boolean): TemplateResult {
+    const boxes = this.laid(profile);
     if (profile.nodes.length === 0) return html`<p class="muted hint">There are no instructions in this range.</p>`;
-    return html`${this.picture(profile, boxes)}${this.list(profile, boxes, callers)}
+    return html`${wide ? nothing : this.picture(profile, here)}${this.list(profile, boxes, callers)}
       ${profile.truncated ? html`<p class="muted hint">Call paths with few instructions are omitted.</p>` : nothing}`;
+  }
+
+  private laid(profile: Profile): readonly Box[] {
+    if (this.drawn?.profile !== profile) this.drawn = { profile, boxes: layout(profile.nodes, profile.all) };
+    return this.drawn.boxes;
   }
 
   // ---- the picture -------------------------------------------------------------------------
 
-  private picture(p: Profile, boxes: readonly Box[]): TemplateResult {
+  picture(p: Profile, here: string): TemplateResult {
+    const boxes = this.laid(p);
     const zoom = this.zoom < p.nodes.length ? this.zoom : -1;
     const window = zoom >= 0 ? boxes[zoom]! : { left: 0, width: 1, parent: -1 };
     const above = new Set<number>();
@@ -53,16 +59,29 @@ export class Flame {
       const width = above.has(i) ? 1 : box.width / window.width;
       if (node.depth >= LEVELS || width < LEAST || left > 1 - LEAST / 2 || left < -LEAST / 2) return nothing;
       deepest = Math.max(deepest, node.depth);
-      return this.node(p, node, i, left, width, above.has(i) && i !== zoom);
+      const marked = node.name !== "" && (node.name === here || node.name === this.app.swatches.highlight);
+      return this.node(p, node, i, left, width, `${above.has(i) && i !== zoom ? "faint" : ""} ${marked ? "at" : ""}`);
     });
-    return html`<div class="flame" aria-hidden="true" .style=${`height:${(deepest + 1) * ROW}px`}>${drawn}</div>`;
+    return html`<div class="flame" aria-hidden="true" .style=${`height:${(deepest + 1) * ROW}px`}>${drawn}</div>
+      ${zoom >= 0 ? this.chosen(p, p.nodes[zoom]!) : nothing}`;
   }
 
-  private node(p: Profile, node: TreeNode, i: number, left: number, width: number, faint: boolean): TemplateResult {
+  /** What the function of the chosen node leads to in the lanes. */
+  private chosen(p: Profile, node: TreeNode): TemplateResult {
+    const { app } = this;
+    const on = app.swatches.highlight === node.name;
+    return html`<p class="buttons"><b>${node.name || "unnamed code"}</b> <span class="muted">${this.amount(p, node.total)}</span>
+      ${node.name === "" ? nothing : html`<button class="action" aria-pressed=${on} title="Only this function has its colour in the lanes"
+        @click=${() => app.highlight(on ? "" : node.name)}>Highlight</button>
+        <button class="action" @click=${() => app.lookFor(`call:${node.name}`)}>Find its calls</button>`}
+      <button class="action" @click=${() => { this.zoom = -1; app.changed(); }}>Show all</button></p>`;
+  }
+
+  private node(p: Profile, node: TreeNode, i: number, left: number, width: number, cls: string): TemplateResult {
     const { theme } = this.app;
     const style = `left:${(100 * left).toFixed(3)}%;width:${(100 * width).toFixed(3)}%;top:${node.depth * ROW}px;`
       + `background:${this.app.swatch(node.name).css};color:${INK[theme]}`;
-    return html`<div class=${faint ? "faint" : ""} .style=${style} title=${`${node.name || "unnamed code"}
+    return html`<div class=${cls} .style=${style} title=${`${node.name || "unnamed code"}
 ${this.amount(p, node.total)} (${percent(node.total, p.all)}), ${this.amount(p, node.self)} self, ${grouped(node.calls)} calls`}
       @click=${() => { this.zoom = this.zoom === i ? -1 : i; this.app.changed(); }}>${width > 0.06 ? node.name || "–" : ""}</div>`;
   }
