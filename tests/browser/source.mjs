@@ -54,6 +54,43 @@ export async function sourceChecks(suite, { server, trace, bare }) {
     assert.deepEqual([again.file, again.line], [row.file, row.line]);
   });
 
+  await suite.check("source: counts and times of lines and instructions, arrows of branches, and the caller", {}, async (page) => {
+    const [from, to] = [4686000, 4690000];
+    const { rows: [[at]] } = await json(page, base, `traces/${trace}/sql?q=${encodeURIComponent(`SELECT position FROM call WHERE stream = 'cs.10' AND function = 'checksum' AND position > ${from} AND last_position < ${to} LIMIT 1`)}`);
+    const { rows: truth } = await json(page, base, `traces/${trace}/sql?q=${encodeURIComponent(`SELECT pc, count(*) FROM insn WHERE stream = 'cs.10' AND position >= ${from} AND position < ${to} AND function = 'checksum' GROUP BY 1 ORDER BY 1`)}`);
+    await open(page, base, `#/trace/${trace}?lane=cs.10&at=${at + 3}&from=4686200&to=4686900&select=${from}-${to}&panel=source`);
+    await page.getByRole("button", { name: "Counts" }).click();
+    await page.waitForSelector(".counted tbody tr");
+    const shown = await page.locator(".counted tbody tr").evaluateAll((all) => all.map((r) => [Number(r.querySelector("th").textContent), Number(r.querySelector("td").title.replace(/,/g, ""))]));
+    assert.deepEqual(shown, truth);
+    assert.ok(await page.locator(".counted .arrows g").count() > 0);
+    // A line ran as often as its instruction that ran most often.
+    const path = `traces/${trace}/streams/cs.10`;
+    const insns = await json(page, base, `${path}/insns?from=${at}&count=64`);
+    const own = insns.find((i) => i.file && !i.inlined && i.function.startsWith("checksum"));
+    const line = insns.filter((i) => i.file === own.file && i.line === own.line && i.function.startsWith("checksum")).map((i) => Number(i.pc));
+    await open(page, base, `#/trace/${trace}?lane=cs.10&at=${own.insn}&from=4686200&to=4686900&select=${from}-${to}&panel=source`);
+    await page.waitForSelector("ol.code li.here .cost");
+    const count = Math.max(...truth.filter(([pc]) => line.includes(pc)).map(([, n]) => n));
+    await page.waitForFunction((n) => document.querySelector("ol.code li.here .cost")?.title === `${n} times`, count.toLocaleString("en-US"));
+    await inBothThemes(page, "source-counts");
+    // On the time axis: what is between two times.
+    const time = async (i) => Number((await json(page, base, `${path}/locate?unit=insn&at=${i}`)).time);
+    const [begin, end] = [await time(from), await time(to)];
+    const { rows: timed } = await json(page, base, `traces/${trace}/sql?q=${encodeURIComponent(`SELECT pc, count(*) FROM insn WHERE stream = 'cs.10' AND time >= ${begin} AND time < ${end} AND function = 'checksum' GROUP BY 1 ORDER BY 1`)}`);
+    await open(page, base, `#/trace/${trace}?axis=time&lane=cs.10&at=${await time(own.insn) + 1}&select=${begin}-${end}&panel=source`);
+    await page.getByRole("button", { name: "Counts" }).click();
+    await page.getByRole("button", { name: "Counts" }).click();
+    await page.waitForFunction((n) => document.querySelectorAll(".counted tbody tr").length === n && / to /.test(document.querySelector(".counted p").textContent), timed.length);
+    assert.deepEqual(await page.locator(".counted tbody td:nth-child(2)").evaluateAll((all) => all.map((d) => Number(d.title.replace(/,/g, "")))), timed.map(([, n]) => n));
+    await open(page, base, `#/trace/${trace}?lane=cs.10&at=${own.insn}&panel=source`);
+    await page.waitForSelector("ol.code li.here");
+    await page.getByRole("button", { name: "Caller" }).click();
+    const call = await json(page, base, `${path}/call?at=${own.insn}`);
+    await page.waitForFunction((n) => location.hash.includes(`at=${n}`), call.from - 1);
+    await page.getByRole("button", { name: "Counts" }).click();
+  });
+
   await suite.check("source: inlined functions have boxes of their own below the call stack", {}, async (page) => {
     const [stream] = (await json(page, base, `traces/${trace}`)).streams;
     const rows = await json(page, base, `traces/${trace}/streams/${stream.name}/insns?from=20000&count=2000`);

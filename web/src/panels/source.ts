@@ -6,10 +6,14 @@ import { ref } from "lit-html/directives/ref.js";
 import * as api from "../api.ts";
 import type { App } from "../app.ts";
 import { ask, type Asked } from "../asking.ts";
+import { call } from "../calls.ts";
+import { grouped, short } from "../format.ts";
 import { Lru } from "../lru.ts";
 import type { InsnRow } from "../model.ts";
 import type { Session } from "../session.ts";
+import { Counted } from "./counted.ts";
 import { InsnList } from "./insnlist.ts";
+import { lengthText } from "./reach.ts";
 import { shortPlace } from "./sourcelink.ts";
 
 interface SourceFile {
@@ -52,8 +56,12 @@ export class SourcePanel {
   private frameOf = ""; // the place at which the frame was chosen
   private shown = ""; // what was last scrolled to
 
+  private readonly counted: Counted;
+  private counting = false;
+
   constructor(private readonly app: App) {
     this.list = new InsnList(app);
+    this.counted = new Counted(app);
   }
 
   view(s: Session): TemplateResult {
@@ -65,7 +73,7 @@ export class SourcePanel {
     s.insns(s.lane)?.want(at, at + 1, stream.insns);
     const row = s.insns(s.lane)?.get(at);
     return html`<div class="source">${row ? this.place(s, at, row) : html`<p class="muted hint">…</p>`}</div>
-      ${this.list.view(s)}`;
+      ${this.counting && row && row.fn !== "" ? this.counted.view(s, row.fn) : this.list.view(s)}`;
   }
 
   private place(s: Session, at: number, row: InsnRow): TemplateResult {
@@ -83,8 +91,18 @@ export class SourcePanel {
             @click=${() => { this.frame = i; this.app.changed(); }}><b>${f.what}</b>${i < frames.length - 1 ? " (inlined)" : ""}
             ${f.file ? html`<span class="muted">${shortPlace(f.file, f.line)}</span>` : nothing}</button></li>`)}</ol>
         <span class="buttons"><button class="action" title="Go to the start of the previous line" @click=${() => void this.step(s, -1)}>Previous line</button>
-        <button class="action" title="Go to the next line" @click=${() => void this.step(s, 1)}>Next line</button></span></div>
-      ${this.text(s, frame, got)}`;
+        <button class="action" title="Go to the next line" @click=${() => void this.step(s, 1)}>Next line</button>
+        <button class="action" title="Go to the call that led here" @click=${() => void this.toCaller(s, at)}>Caller</button>
+        <button class="action" aria-pressed=${this.counting} title="How often and how long lines and instructions of this function ran in the selection or the view"
+          @click=${() => { this.counting = !this.counting; this.counted.again(); this.app.changed(); }}>Counts</button></span></div>
+      ${this.text(s, frame, got, row.fn)}`;
+  }
+
+  /** Go to the instruction that called the function at the cursor. */
+  private async toCaller(s: Session, at: number): Promise<void> {
+    const c = await call(s.trace, s.stream!.name, at, undefined, AbortSignal.timeout(20000)).catch(() => undefined);
+    if (!c || c.kind === "root" || c.from === 0) this.app.say("Its caller is not in the trace.");
+    else void this.app.goTo(c.from - 1);
   }
 
   /** Files are requested by instruction: permission to see the trace includes its files. */
@@ -100,7 +118,7 @@ export class SourcePanel {
     return this.asked.answer;
   }
 
-  private text(s: Session, frame: Frame, got: SourceFile | undefined): TemplateResult {
+  private text(s: Session, frame: Frame, got: SourceFile | undefined, fn: string): TemplateResult {
     if (!got) return html`<p class="muted hint">Loading…</p>`;
     if (!got.lines) {
       return html`<p class="hint">${frame.file ? html`<code>${frame.file}${frame.line > 0 ? `:${frame.line}` : ""}</code>` : nothing}</p>
@@ -120,6 +138,13 @@ export class SourcePanel {
       });
     };
     const used = this.linesNear(s, frame.file);
+    const counts = this.counting && fn !== "" ? this.counted.counts(s, fn).answer : undefined;
+    const cost = (n: number): TemplateResult | typeof nothing => {
+      if (!counts) return nothing;
+      const line = this.counted.line(counts, frame.file, n);
+      return html`<span class="cost" title=${line ? `${grouped(line.count)} times` : ""}>${line ? `${short(line.count)}×` : ""}</span>
+        ${s.stream!.hasTime ? html`<span class="cost">${line ? lengthText(s, line.time, true) : ""}</span>` : nothing}`;
+    };
     return html`<p class="path muted" title=${frame.file}>${frame.file}</p>
       <ol class="code" tabindex="0" aria-label=${`Source ${frame.file}`} start=${first}>
       ${got.lines.slice(first - 1, last).map((line, i) => {
@@ -127,7 +152,7 @@ export class SourcePanel {
     const to = used.get(n);
     return html`<li class="${n === frame.line ? "here" : ""} ${to !== undefined ? "ran" : ""}" aria-current=${n === frame.line ? "true" : nothing}
         ${n === frame.line ? ref(scroll) : nothing}><span class="n">${to === undefined ? n : html`<button class="plain" tabindex="-1"
-          title="Go to the nearest instruction of this line" @click=${() => void this.app.goTo(to)}>${n}</button>`}</span><code>${line || " "}</code></li>`;
+          title="Go to the nearest instruction of this line" @click=${() => void this.app.goTo(to)}>${n}</button>`}</span>${cost(n)}<code>${line || " "}</code></li>`;
   })}</ol>`;
   }
 
