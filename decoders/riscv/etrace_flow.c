@@ -235,14 +235,15 @@ static int read_packet(struct tl_etrace_flow *f, const struct tl_etrace_frame *f
     const bool sized = f->params.unit == TL_ETRACE_2_1 && f->support.waits;
     const unsigned options =
         sized ? tl_etrace_options(&f->params, f->support.packet.ioptions) : f->walk.options;
-    struct tl_etrace_params params = f->params;
     if (f->judged && f->judged_at == frame->offset && f->judged_options == options)
         return f->judged_rc;
     f->judged = true;
     f->judged_at = frame->offset;
     f->judged_options = options;
-    if (sized)
-        (void)tl_etrace_take_sizes(&params, options);
+    if (!sized)
+        return f->judged_rc = tl_etrace_parse(&f->packet, &f->params, options, frame->payload);
+    struct tl_etrace_params params = f->params;
+    (void)tl_etrace_take_sizes(&params, options);
     return f->judged_rc = tl_etrace_parse(&f->packet, &params, options, frame->payload);
 }
 

@@ -23,7 +23,7 @@ static struct tl_block *known_return(struct tl_etrace_walk *w, const struct tl_b
 
 /* At most one outcome waits: does the walk pass all of this block? */
 static inline bool is_passed(const struct tl_block *b, const struct tl_etrace_goal *goal,
-                             unsigned waiting, bool counts)
+                             uint64_t waiting, bool counts)
 {
     const bool branches = b->waits == TL_WAITS_OUTCOME;
     if ((branches && waiting == 0) || (goal->irreport && counts))
@@ -31,17 +31,21 @@ static inline bool is_passed(const struct tl_block *b, const struct tl_etrace_go
     return goal->last_branch ? !branches : goal->only_jump || goal->address - b->pc >= b->size;
 }
 
-bool tl_etrace_step_known(struct tl_etrace_walk *w, const struct tl_etrace_goal *goal, bool *any,
-                          uint64_t offset)
+/* `learns`: there is a predictor, so outcomes may be more than a map of them. Inline, since without
+ * one each step takes a few instructions. */
+static inline __attribute__((always_inline)) bool step_known(struct tl_etrace_walk *w,
+                                                             const struct tl_etrace_goal *goal,
+                                                             bool learns, bool *any,
+                                                             uint64_t offset)
 {
     struct tl_etrace_outcomes *const o = &w->outcomes;
     struct tl_item_batch *const out = w->walker.out;
     struct tl_block *b = w->block, *before = NULL;
-    uint64_t map = o->map, insns = 0;
-    unsigned waiting = o->n;
+    const uint64_t before_waiting = learns ? tl_etrace_outcomes_waiting(o) : o->n;
+    uint64_t map = o->map, insns = 0, waiting = before_waiting;
     uint32_t n = 0;
     const bool counts = w->options & TL_ETRACE_IRETS;
-    if (!out->paths || !b || w->reported || o->size > 0)
+    if (!out->paths || !b || w->reported)
         return false;
     uintptr_t *const steps = tl_item_batch_steps(out, KNOWN);
     while (n < KNOWN && (waiting > 1 || is_passed(b, goal, waiting, counts))) {
@@ -49,7 +53,7 @@ bool tl_etrace_step_known(struct tl_etrace_walk *w, const struct tl_etrace_goal 
         unsigned taken = 1, used = 0;
         switch (b->waits) {
         case TL_WAITS_OUTCOME:
-            taken = ~map & 1;
+            taken = learns ? tl_etrace_outcomes_next(o, tl_etrace_last_of(w, b)) : ~map & 1;
             next = b->go[taken];
             used = 1;
             break;
@@ -70,6 +74,8 @@ bool tl_etrace_step_known(struct tl_etrace_walk *w, const struct tl_etrace_goal 
         }
         if (!next)
             break;
+        if (used && learns)
+            (void)tl_etrace_outcomes_take(o, tl_etrace_last_of(w, b));
         map >>= used;
         waiting -= used;
         steps[n++] = tl_path_step(b, taken);
@@ -80,11 +86,13 @@ bool tl_etrace_step_known(struct tl_etrace_walk *w, const struct tl_etrace_goal 
     if (n == 0)
         return false;
     tl_item_batch_path(out, n, insns, w->offset);
-    *any = waiting < o->n;
+    *any = waiting < (learns ? before_waiting : o->n);
     w->irets = *any ? 0 : w->irets;
-    o->untrained &= !*any;
-    o->map = map;
-    o->n = waiting;
+    if (!learns) {
+        o->untrained &= !*any;
+        o->map = map;
+        o->n = (uint32_t)waiting;
+    }
     w->before = tl_etrace_last_of(w, before);
     w->has_before = true;
     w->from_return = w->before_lost = w->unmapped = w->given = false;
@@ -93,4 +101,24 @@ bool tl_etrace_step_known(struct tl_etrace_walk *w, const struct tl_etrace_goal 
     w->block = b;
     w->offset = offset;
     return true;
+}
+
+static __attribute__((noinline)) bool
+step_by_map(struct tl_etrace_walk *w, const struct tl_etrace_goal *goal, bool *any, uint64_t offset)
+{
+    return step_known(w, goal, false, any, offset);
+}
+
+static __attribute__((noinline)) bool step_by_prediction(struct tl_etrace_walk *w,
+                                                         const struct tl_etrace_goal *goal,
+                                                         bool *any, uint64_t offset)
+{
+    return step_known(w, goal, true, any, offset);
+}
+
+bool tl_etrace_step_known(struct tl_etrace_walk *w, const struct tl_etrace_goal *goal, bool *any,
+                          uint64_t offset)
+{
+    return w->outcomes.size > 0 ? step_by_prediction(w, goal, any, offset)
+                                : step_by_map(w, goal, any, offset);
 }

@@ -372,6 +372,12 @@ static void payloads(void **state)
     reads_as(&p, 0, "\x0c\x00", 2, "FORMAT0_CACHE_INDEX index=3 branches=0 irreport=0");
     reads_as(&p, 0, "\x73\x00\x00\x00\x20", 5,
              "FORMAT3_SYNC branch=1 privilege=3 address=0x80000000");
+    /* all 32 bits of a count */
+    p.cache_size = 0;
+    p.bpred_size = 4;
+    reads_as(&p, 0, "\xfc\xff\xff\xff\x0b", 5,
+             "FORMAT0_COUNT branch_count=4294967295 branch_fmt=2 address=0x0 notify=0 updiscon=0 "
+             "irreport=0");
     /* handler addresses may be implicit */
     reads_as(&p, TL_ETRACE_IMPLICIT_EXCEPTION, "\x77\x91\x02", 3,
              "FORMAT3_TRAP branch=1 privilege=3 ecause=2 interrupt=0 thaddr=1 tval=0x14");
