@@ -51,11 +51,13 @@ static const char *host_name(struct options *o)
     return o->host;
 }
 
-/* "SNAPSHOT.BUFFER": the folder's name, or --trace, and the buffer's name. */
+/* "INPUT.BUFFER": the name of the snapshot's folder or of the file, or --trace, and the buffer's.
+ */
 static void name_buffer(const struct options *o, const char *buffer, char *out, size_t cap)
 {
-    char *const real = o->trace ? NULL : realpath(o->snapshot, NULL);
-    const char *base = o->trace ? o->trace : real ? real : o->snapshot;
+    const char *const input = o->snapshot ? o->snapshot : o->request->input;
+    char *const real = o->trace ? NULL : realpath(input, NULL);
+    const char *base = o->trace ? o->trace : real ? real : input;
     const char *slash = strrchr(base, '/');
     char whole[256];
     snprintf(whole, sizeof whole, "%.180s.%.64s", slash && slash[1] ? slash + 1 : base, buffer);
@@ -89,11 +91,11 @@ static int push_one(void *context, struct tl_bundle_capture *capture, bool alone
 {
     struct options *const o = context;
     char trace[64];
-    (void)alone;
-    if (o->snapshot)
+    const bool is_buffer = o->snapshot || !alone;
+    if (is_buffer)
         name_buffer(o, capture->name, trace, sizeof trace);
     o->sender.rig = o->rig ? o->rig : host_name(o);
-    o->sender.trace = o->snapshot ? trace : o->trace;
+    o->sender.trace = is_buffer ? trace : o->trace;
     int status = begin_live(o, capture);
     if (!o->live)
         (void)tl_setup_want_all(&capture->setup);
