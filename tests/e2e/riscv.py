@@ -1,0 +1,113 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""RISC-V trace as its tools leave it: core dumps of Espressif's chips, cores by name. usage: riscv.py BUILD [NAME…]"""
+import os
+import struct
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+import lab as labs  # noqa: E402
+from lab import check  # noqa: E402
+
+TESTS = {}
+CODE, NOPS = 0x42001234, b'\x01\x00' * 64
+
+
+def test(function):
+    TESTS[function.__name__] = function
+    return function
+
+
+def sync(number, pc):
+    """A packet of version 1.x, in the chip's envelope: at `pc`, machine mode."""
+    return struct.pack('<BH', 8, number) + (0x33 | pc >> 1 << 6).to_bytes(5, 'little')
+
+
+def dump(buffers):
+    """A core dump: (bytes, head, loops) of each core's buffer."""
+    parameters = bytearray(28)
+    parameters[0:2], parameters[8], parameters[15], parameters[16] = (1, 28), 5, 1, 32
+    parameters[20], parameters[21], parameters[22] = 1, 1, 1
+    note = struct.pack('<4sIHH8B32s28s', b'RVTS', 2, 0x0d, 100, 1, 0, 80, 44, len(buffers), 2, 32, 28, b'\x11' * 32,
+                       bytes(parameters))
+    for i, (data, head, loops) in enumerate(buffers):
+        note += struct.pack('<12B8I', i, 3, 2 if loops else 1, 100, 1, 2, 0, 1, 1, 0, 0, 0, i + 1,
+                            0x40800000 + 0x10000 * i, len(data), len(data), head, 16, 0, 0)
+    note = struct.pack('<III', 16, len(note), 680) + b'ESP_RISCV_TRACE\0' + note
+    at = 52 + 32 * (1 + len(buffers))
+    headers, body = struct.pack('<8I', 4, at, 0, 0, len(note), 0, 0, 4), note
+    for i, (data, _, _) in enumerate(buffers):
+        headers += struct.pack('<8I', 1, at + len(body), 0x40800000 + 0x10000 * i, 0, len(data), len(data), 6, 4)
+        body += data
+    return struct.pack('<7sB8xHHIIIIIHHHHHH', b'\x7fELF\1\1\1', 0, 4, 243, 1, 0, 52, 0, 0, 52, 32, 1 + len(buffers), 0,
+                       0, 0) + headers + body
+
+
+@test
+def esp_dump(lab):
+    """Two cores, one of whose buffers went round: each becomes a trace, without format or setup."""
+    packets = [sync(n, CODE + 8 * n) for n in range(12)]
+    once = b''.join(packets)
+    rounded = b''.join(packets[8:]) + b''.join(packets[:8])[4 * 8:]  # 8 packets of room: 8 to 11 over 0 to 3
+    path, code = lab.path('core.elf'), lab.path('code.bin')
+    with open(path, 'wb') as out:
+        out.write(dump([(once + bytes(100), len(once), True), (rounded, 4 * 8, True)]))
+    with open(code, 'wb') as out:
+        out.write(NOPS)
+    lab.start()
+    lab.run('push', '--trace', 'board', '--image', '%s@0x%x' % (code, CODE), path)
+    for name, first in ('board.core0/et.0', 0), ('board.core1/et.1', 4):
+        ran = [int(line.split()[1], 16) for line in lab.run('get', '--text', name).text().splitlines()
+               if line.startswith('I ')]
+        check(ran == list(range(CODE + 8 * first, CODE + 8 * 11 + 1, 2)), name, ['%x' % pc for pc in ran])
+    asked = lab.run('decode', '--text', path)
+    check(b'SHA-256 1111111111' in asked.err, asked.err)
+    torn = lab.path('x.esptrace')
+    with open(torn, 'wb') as out:
+        out.write(b'RVTS')
+    lab.fails(1, 'layout of .esptrace files is not published', 'decode', '--text', torn)
+
+
+@test
+def core_names(lab):
+    """core= of the format gives the widths of SRC and addresses; a wrong name is said."""
+    def message(*fields):
+        """Fields as (value, bits); no bits: variable."""
+        out, byte, n = [], 0, 0
+        for k, (value, bits) in enumerate(fields):
+            for i in range(bits or max(value.bit_length(), 0 if n else 1)):
+                if n == 6:
+                    out.append(byte << 2)
+                    byte = n = 0
+                byte |= (value >> i & 1) << n
+                n += 1
+            if not bits:
+                out.append(byte << 2 | (3 if k == len(fields) - 1 else 1))
+                byte = n = 0
+        return bytes(out)
+
+    at = 0xffffffff80003000
+    path, code = lab.path('p550.nex'), lab.path('kernel.bin')
+    with open(path, 'wb') as out:
+        for hart in 1, 2:
+            out.write(message((9 | hart << 6, 8), (5, 4), (0, 0), ((at & 0xffffffffffff) >> 1, 0)))
+            out.write(message((28 | hart << 6, 8), (0, 2), (2, 0), (2, 0), (1, 0)))
+            out.write(message((33 | hart << 6, 8), (4, 4), (1, 2), (1, 0), (1, 0)))
+    with open(code, 'wb') as out:
+        out.write(bytes.fromhex('0100028501000100'))
+    image = '%s@0x%x' % (code, at)
+    text = lab.run('decode', '--format', 'nexus-sifive,core=sifive-p550', '--image', image, '--text', path).text()
+    ran = [line for line in text.splitlines() if line.startswith('I ')]
+    check(ran == 2 * ['I %016x %s' % pair for pair in ((at, '0001'), (at + 2, '8502'), (at + 4, '0001'))], text)
+    lab.fails(2, 'core=p551 is not known; use rv32, rv64, sifive-p550x8', 'decode', '--format',
+              'nexus-sifive,core=p551', '--text', path)
+    lab.start()
+    lab.run('push', '--trace', 'p550', '--format', 'nexus-sifive,core=sifive-p550', '--image', image, path)
+    for hart in 1, 2:
+        told = lab.run('get', '--text', 'p550/nt.%d' % hart).text()
+        check([line for line in told.splitlines() if line.startswith('I ')] == ran[:3], hart, told)
+
+
+if __name__ == '__main__':
+    labs.main(TESTS)
