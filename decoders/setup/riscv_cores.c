@@ -2,8 +2,8 @@
 /*
  * A table of cores that are sold, after what readers of their captures publish (libnexus-rv, dqr).
  * Only what differs between cores and cannot be seen in the trace is in it: the mode, implicit
- * returns and their depth follow from the messages, and none of these cores leaves out the targets
- * of jumps behind LUI and AUIPC.
+ * returns and their depth follow from the messages, and those readers know no core that leaves out
+ * the targets of jumps behind LUI and AUIPC.
  */
 #include "setup/riscv_cores.h"
 
