@@ -6,11 +6,13 @@
  */
 #include "import/bundle.h"
 
+#include "base/args.h"
 #include "frame/tpiu.h"
 #include "import/esp_dump.h"
 #include "import/perf.h"
 #include "import/perf_folder.h"
 #include "import/sources.h"
+#include "import/spike.h"
 #include "perf/reader.h"
 #include "setup/machines.h"
 #include "setup/registers.h"
@@ -24,6 +26,8 @@
 #include <unistd.h>
 
 enum { PIECE = 64 << 10 };
+
+#define SPIKE "spike" /* a format for importing: what is made of it is STF */
 
 int tl_bundle_add(struct tl_bundle_capture *capture, const char *path, uint64_t offset,
                   uint64_t length)
@@ -115,9 +119,13 @@ static ssize_t first_bytes(const struct tl_bundle_capture *capture, uint8_t *p, 
 /* Detect the format from the first bytes. NULL: unknown. TL_IO: it cannot be opened. */
 static int sniff(const struct tl_bundle_capture *capture, const char **format, struct tl_fail *fail)
 {
-    uint8_t bytes[8];
+    uint8_t bytes[16];
     const ssize_t n = first_bytes(capture, bytes, sizeof bytes);
-    *format = n == (ssize_t)sizeof bytes && tl_perf_is(bytes, sizeof bytes) ? "perf" : NULL;
+    *format = NULL;
+    if (n == (ssize_t)sizeof bytes && tl_perf_is(bytes, sizeof bytes))
+        *format = "perf";
+    else if (n > 0 && tl_spike_is((char *)bytes, (size_t)n))
+        *format = SPIKE;
     return n < 0 ? tl_fail_set(fail, TL_IO, "cannot be read: %s", strerror(errno)) : TL_OK;
 }
 
@@ -177,6 +185,37 @@ static int import_perf(struct tl_bundle_capture *capture, const struct tl_bundle
     return rc;
 }
 
+/* "spike" and "spike,core=N": the capture is what the log says, as STF. */
+static int import_spike(struct tl_bundle_capture *capture, const char *input, const char *format,
+                        struct tl_fail *fail)
+{
+    struct tl_buf stf = {0};
+    const char *const options = format + strlen(SPIKE);
+    uint64_t core = 0;
+    if (*options && (strncmp(options, ",core=", 6) != 0 || tl_number_parse(options + 6, &core) < 0))
+        return tl_fail_set(fail, TL_USAGE, "--format %.40s: only core=N goes with spike", format);
+    int rc = tl_spike_read(&stf, input, core, fail);
+    if (rc == TL_OK)
+        rc = tl_setup_format(&capture->setup, "stf", fail);
+    for (size_t i = 0; i < capture->n_pieces; i++)
+        free(capture->pieces[i].path);
+    capture->n_pieces = 0;
+    if (rc == TL_OK && tl_bundle_add(capture, input, 0, stf.n) < 0)
+        rc = tl_fail_set(fail, TL_NOMEM, "out of memory");
+    if (rc < 0) {
+        tl_buf_fini(&stf);
+        return rc;
+    }
+    capture->pieces[0].bytes = stf.p;
+    return TL_OK;
+}
+
+static bool is_spike(const char *format)
+{
+    const size_t n = strlen(SPIKE);
+    return format && strncmp(format, SPIKE, n) == 0 && (!format[n] || format[n] == ',');
+}
+
 static int fill_capture(struct tl_bundle *out, const struct tl_bundle_request *request,
                         const char **where, struct tl_fail *fail)
 {
@@ -201,7 +240,12 @@ static int fill_capture(struct tl_bundle *out, const struct tl_bundle_request *r
         *where = input;
         rc = sniff(capture, &format, fail);
     }
-    if (rc == TL_OK && format)
+    if (rc == TL_OK && is_spike(format)) {
+        char copy[32];
+        snprintf(copy, sizeof copy, "/proc/self/fd/%d", out->copy);
+        *where = input;
+        rc = import_spike(capture, out->copy > 0 ? copy : input, format, fail);
+    } else if (rc == TL_OK && format)
         rc = tl_setup_format(&capture->setup, format, fail);
     if (rc == TL_OK && request->config) {
         *where = request->config;

@@ -12,6 +12,7 @@
  *   - perf.data: a single file with everything: it is the raw bytes, and its records of processes
  *     and their memory become images
  *   - core dump of an Espressif chip: one capture per core
+ *   - a log of Spike: its instructions as STF
  *
  * A new importer is a function that fills in captures, and a case in tl_bundle_read().
  *

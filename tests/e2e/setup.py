@@ -150,5 +150,73 @@ def setup_snapshot(lab):
     check(whole.out == again.out and len(whole.out) > 10000, len(whole.out), len(again.out))
 
 
+LOG = """core   0: 3 0x0000000080000000 (0x00000297) x5  0x0000000080000000
+core   0: 3 0x0000000080000004 (0x00c28067) x1  0x0000000080000008
+core   1: 3 0x0000000080000000 (0x00000297) x5  0x0000000080000000
+core   0: 3 0x000000008000000c (0x0505) x10 0x0000000000000001 c768_mstatus 0x8000000a00006000
+core   0: 3 0x000000008000000e (0x00a2b023) mem 0x0000000080001000 0x0000000000000001
+core   0: exception trap_machine_ecall, epc 0x0000000080000012
+core   0:           tval 0x0000000000000000
+core   0: 3 0x0000000080000100 (0x34202573) x10 0x000000000000000b
+core   0: 3 0x0000000080000104 (0x30200073) c784_mstatush 0x0
+core   0: 3 0x0000000080000016 (0x0001)
+core   0: 3 0x0000000080000018 (0x00000013)
+core   0: 3 0x0000000080000200 (0x00000013)
+"""
+EXECUTED = """core   0: 0x0000000080000000 (0x00000297) auipc   t0, 0x0
+core   0: 0x0000000080000004 (0x00c28067) jr      t0, 12
+core   0: >>>>  work
+core   0: 0x000000008000000c (0x00000505) c.addi  a0, 1
+core   0: 0x000000008000000e (0x00a2b023) sd      a0, 0(t0)
+core   0: 0x0000000080000012 (0x00000073) ecall
+core   0: exception trap_machine_ecall, epc 0x0000000080000012
+core   0: 0x0000000080000100 (0x34202573) csrr    a0, mcause
+core   0: 0x0000000080000104 (0x30200073) mret
+core   0: 0x0000000080000016 (0x00000001) c.nop
+core   0: 0x0000000080000018 (0x00000013) nop
+core   0: 0x0000000080000200 (0x00000013) nop
+"""
+
+
+def model_instructions(log):
+    return [(int(pc, 16), int(code, 16)) for pc, code in re.findall(r'core   0: 3 (0x\w+) \((0x\w+)\)', log)]
+
+
+@test
+def model_log(lab):
+    """What a model executed is a trace, in either form of its log; it is compared with another run's."""
+    lab.start()
+    told = model_instructions(LOG)
+    for name, text in (('commits', LOG), ('executed', EXECUTED)):
+        log = lab.path(name + '.log')
+        with open(log, 'w') as f:
+            f.write(text)
+        decoded = lab.run('decode', '--text', log).text()
+        insns = [(int(line.split()[1], 16), int(line.split()[2], 16)) for line in decoded.splitlines() if line[:2] == 'I ']
+        check(insns == told, name, decoded)
+        check('X machine-ecall 11 ' in decoded, name, decoded)
+        lab.run('push', '--trace', name, log)
+    check(lab.run('decode', '--text', '--format', 'spike', '-', stdin=LOG.encode()).out ==
+          lab.run('decode', '--text', '-', stdin=LOG.encode()).out ==
+          lab.run('decode', '--text', lab.path('commits.log')).out, 'from a pipe')
+    stream = json.loads(lab.run('show', '--json', 'commits').text())[0]['streams'][0]['name']
+    same = lab.run('diff', 'commits/' + stream, 'executed/' + stream, status=None).text()
+    with open(lab.path('other.log'), 'w') as f:
+        f.write(LOG.replace('core   0: 3 0x0000000080000018 (0x00000013)\n', ''))
+    lab.run('push', '--trace', 'other', lab.path('other.log'))
+    other = lab.run('diff', 'commits/' + stream, 'other/' + stream, status=None).text()
+    check(same.startswith('identical') and 'they diverge at A 7, B 7' in other, same, other)
+    # Registers and stored data are in its records.
+    lab.run('decode', '--out', lab.path('out'), lab.path('commits.log'))
+    dumped = lab.run('dump', os.path.join(lab.path('out'), stream + '.zstf')).text()
+    check('80001000' in dumped and '8000000a00006000' in dumped, dumped[:2000])
+    checked = lab.run('check', os.path.join(lab.path('out'), stream + '.zstf')).text()
+    check(': 0 errors' in checked, checked)
+    check(len([line for line in lab.run('decode', '--text', '--format', 'spike,core=1',
+                                        lab.path('commits.log')).text().splitlines() if line[:2] == 'I ']) == 1, 'core 1')
+    lab.fails(1, 'no instruction of core 7', 'decode', '--text', '--format', 'spike,core=7', lab.path('commits.log'))
+    lab.fails(2, 'only core=N', 'decode', '--text', '--format', 'spike,hart=1', lab.path('commits.log'))
+
+
 if __name__ == '__main__':
     labs.main(TESTS)

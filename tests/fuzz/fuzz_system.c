@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Setups from a listing of sysfs or a device tree, chosen by the first byte: whatever is made of
- * them can be written and read again.
+ * Setups from a listing of sysfs or a device tree, or a log of Spike, chosen by the first byte:
+ * whatever setup is made of them can be written and read again.
  */
+#include "import/spike.h"
 #include "import/system.h"
 
 #include <stdio.h>
@@ -47,6 +48,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const int fd = memfd_create("system", 0);
     require(fd >= 0 && write(fd, data + 1, size - 1) == (ssize_t)size - 1);
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    if (data[0] == 2) {
+        struct tl_buf stf = {0};
+        require(tl_spike_read(&stf, path, 0, &fail) == TL_OK || fail.text[0] != '\0');
+        (void)tl_spike_is((const char *)data + 1, size - 1);
+        tl_buf_fini(&stf);
+        close(fd);
+        return 0;
+    }
     tl_setup_init(&setup);
     const int rc =
         (data[0] & 1 ? tl_devicetree_read : tl_sysfs_read)(&setup, path, ignore, NULL, &fail);
