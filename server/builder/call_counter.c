@@ -184,14 +184,7 @@ void tl_call_counter_take(struct tl_call_counter *c, struct tl_shard_calls *out)
                                    .rows = c->counts.rows,
                                    .has_index = true,
                                    .has_rows = true};
-    const struct tl_call_index *const x = &out->index;
-    out->rows.extent = (struct tl_timed_extent){.timed = x->timed,
-                                                .from = x->from,
-                                                .to = x->to,
-                                                .begin = x->begin,
-                                                .end = x->end,
-                                                .lost = x->lost,
-                                                .off = x->off};
+    out->rows.extent = out->index.extent;
     tl_timed_rows_close(&out->rows);
     c->counts.rows = (struct tl_timed_rows){0};
     c->counts.tree = (struct tl_calltree){0};

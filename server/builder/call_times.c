@@ -163,7 +163,7 @@ static inline void run_until(struct tl_call_times *t, uint64_t position, uint64_
 static void lose_until(struct tl_call_times *t, uint64_t time)
 {
     const bool off = t->gap_known && t->gap_off;
-    *(off ? &t->counts->index.off : &t->counts->index.lost) += time - t->time;
+    *(off ? &t->counts->index.extent.off : &t->counts->index.extent.lost) += time - t->time;
     if (t->depth > 0 && is_exception(t->frames[t->depth - 1].detail))
         tl_exception_times_called(&t->exceptions, t->exceptions.n - 1, t->position, t->time,
                                   t->position, time);
@@ -482,9 +482,9 @@ int tl_call_times_begin(struct tl_call_times *t, struct tl_call_paths *counts)
     if (t->known &&
         (tl_grow(&t->ran, &t->cap_ran, 1, sizeof *t->ran) < 0 || tl_call_times_find_paths(t) < 0))
         return TL_NOMEM;
-    counts->index.timed = t->known;
-    counts->index.from = t->position;
-    counts->index.begin = t->time;
+    counts->index.extent.timed = t->known;
+    counts->index.extent.from = t->position;
+    counts->index.extent.begin = t->time;
     tl_exception_times_begin(&t->exceptions, t->known ? &counts->rows : NULL, t->position, t->time);
     return TL_OK;
 }
@@ -505,8 +505,8 @@ void tl_call_times_end(struct tl_call_times *t)
 {
     if (t->counts && t->known) {
         tl_call_times_report(t);
-        t->counts->index.to = t->position;
-        t->counts->index.end = t->time;
+        t->counts->index.extent.to = t->position;
+        t->counts->index.extent.end = t->time;
         end_callees(t);
         if (tl_exception_times_end(&t->exceptions, t->position, t->time) < 0)
             tl_call_times_drop(t);

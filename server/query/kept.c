@@ -121,7 +121,7 @@ int tl_kept_index_get(const struct tl_cut *cut, size_t i, struct tl_call_index *
     if (r >= 0)
         r = tl_shard_calls_decode(NULL, out, (struct tl_bytes){bytes.p, bytes.n});
     tl_buf_fini(&bytes);
-    if (r > 0 && tl_cut_row_is_indexed(cut, i, out->timed))
+    if (r > 0 && tl_cut_row_is_indexed(cut, i, out->extent.timed))
         return TL_OK;
     tl_call_index_fini(out);
     return r == TL_NOMEM ? r : TL_NOTFOUND;

@@ -177,10 +177,10 @@ static bool is_whole(const struct tl_cut *cut, size_t i, uint64_t from, uint64_t
 
 static int merge(struct tl_timed_counts *c, const struct tl_shard_calls *calls)
 {
-    const struct tl_call_index *const x = &calls->index;
+    const struct tl_timed_extent *const x = &calls->index.extent;
     int r = tl_calltree_merge(&c->tree, &calls->tree);
     if (r >= 0)
-        r = tl_call_index_merge(&c->index, x);
+        r = tl_call_index_merge(&c->index, &calls->index);
     if (r < 0 || !x->timed)
         return r;
     c->first = c->any ? c->first : x->begin;
@@ -200,7 +200,7 @@ static int add_shard(struct tl_timed_counts *c, const struct tl_cut *cut, size_t
     const struct tl_shard_row *const row = &cut->rows[i];
     struct tl_shard_calls calls = {0};
     int r = tl_kept_times_get(cut, i, &calls);
-    const struct tl_call_index *const x = &calls.index;
+    const struct tl_timed_extent *const x = &calls.index.extent;
     /* At the begin of a range the last timestamp counts, if there are several at its position. */
     if (r >= 0 && x->timed &&
         (x->from < done->time || (x->from == done->time && !done->timed && x->from > 0)))

@@ -33,8 +33,8 @@ struct gathering {
 
 /* ---- pieces ---------------------------------------------------------------------------------- */
 
-/* The exception was active where the pieces before ended: add what is known of it from there. A walk
- * knows only where the last function of its handler began. */
+/* The exception was active where the pieces before ended: add what is known of it from there. A
+ * walk knows only where the last function of its handler began. */
 static void add_earlier(const struct gathering *g, struct tl_exception_span *e)
 {
     for (size_t i = 0; i < g->n_open; i++) {
@@ -48,25 +48,14 @@ static void add_earlier(const struct gathering *g, struct tl_exception_span *e)
     }
 }
 
-static int add_extent(struct tl_timed_extent *all, const struct tl_timed_extent *x)
-{
-    if (!x->timed)
-        return TL_OK;
-    all->begin = all->timed ? all->begin : x->begin;
-    all->timed = true;
-    all->end = x->end;
-    all->lost += x->lost;
-    all->off += x->off;
-    return TL_OK;
-}
-
 /* A piece whose exceptions begin where those before it ended. */
 static int add_piece(struct gathering *g, const struct tl_timed_rows *rows)
 {
     struct tl_exception_span *open = NULL;
     size_t n_open = 0, cap_open = 0;
-    int r = add_extent(&g->all, &rows->extent);
-    if (r >= 0 && g->sinks->piece)
+    tl_timed_extent_join(&g->all, &rows->extent);
+    int r = TL_OK;
+    if (g->sinks->piece)
         r = g->sinks->piece(g->sinks->context, rows);
     for (size_t i = 0; i < rows->n_exceptions && r >= 0 && g->sinks->exception; i++) {
         struct tl_exception_span e = rows->exceptions[i];

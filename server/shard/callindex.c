@@ -76,25 +76,10 @@ static int add_sums(struct tl_call_sums *to, const struct tl_call_sums *from)
     return r < 0 ? r : tl_slowest_merge(&to->slowest, &from->slowest);
 }
 
-static void add_span(struct tl_call_index *into, const struct tl_call_index *from)
-{
-    if (!from->timed)
-        return;
-    if (!into->timed) {
-        into->from = from->from;
-        into->begin = from->begin;
-    }
-    into->timed = true;
-    into->to = from->to;
-    into->end = from->end;
-    into->lost += from->lost;
-    into->off += from->off;
-}
-
 int tl_call_index_merge(struct tl_call_index *into, const struct tl_call_index *from)
 {
     int r = TL_OK;
-    add_span(into, from);
+    tl_timed_extent_join(&into->extent, &from->extent);
     for (size_t i = 0; i < from->n_functions && r >= 0; i++) {
         const int64_t place = tl_call_index_function(into, from->functions[i].function);
         r = place < 0 ? TL_NOMEM : TL_OK;
@@ -106,19 +91,11 @@ int tl_call_index_merge(struct tl_call_index *into, const struct tl_call_index *
 
 /* ---- bytes ---------------------------------------------------------------------------------- */
 
-static int put(struct tl_buf *out, const uint64_t *words, size_t n)
-{
-    int r = TL_OK;
-    for (size_t i = 0; i < n && r >= 0; i++)
-        r = tl_varint_add(out, words[i]);
-    return r;
-}
-
 static int put_sums(const struct tl_call_sums *s, struct tl_buf *out)
 {
     const uint64_t words[] = {s->self, s->calls,        s->ended,  s->total,
                               s->min,  s->max - s->min, s->longest};
-    int r = put(out, words, s->ended > 0 ? 7 : 3);
+    int r = tl_varint_add_all(out, words, s->ended > 0 ? 7 : 3);
     if (s->ended > 0 && r >= 0)
         r = tl_sketch_encode(&s->lengths, out);
     return s->ended == 0 || r < 0 ? r : tl_slowest_encode(&s->slowest, out);
@@ -126,14 +103,14 @@ static int put_sums(const struct tl_call_sums *s, struct tl_buf *out)
 
 int tl_call_index_encode(const struct tl_call_index *x, struct tl_buf *out)
 {
-    const uint64_t head[] = {x->n_functions, x->timed,          x->from, x->to - x->from,
-                             x->begin,       x->end - x->begin, x->lost, x->off};
-    int r = put(out, head, x->timed ? 8 : 2);
+    int r = tl_varint_add(out, x->n_functions);
+    if (r >= 0)
+        r = tl_timed_extent_put(&x->extent, out);
     for (size_t i = 0; i < x->n_functions && r >= 0; i++) {
         r = tl_varint_add(out, x->functions[i].function);
         if (r >= 0)
             r = put_sums(&x->functions[i].by[TL_BY_INSNS], out);
-        if (r >= 0 && x->timed)
+        if (r >= 0 && x->extent.timed)
             r = put_sums(&x->functions[i].by[TL_BY_TIME], out);
     }
     return r;
@@ -154,32 +131,19 @@ static int get_sums(struct tl_varint_reader *in, struct tl_call_sums *s)
     return r < 0 ? r : tl_slowest_read(&s->slowest, in);
 }
 
-static void get_span(struct tl_varint_reader *in, struct tl_call_index *x)
-{
-    x->timed = tl_varint_get(in) != 0;
-    if (!x->timed)
-        return;
-    x->from = tl_varint_get(in);
-    x->to = x->from + tl_varint_get(in);
-    x->begin = tl_varint_get(in);
-    x->end = x->begin + tl_varint_get(in);
-    x->lost = tl_varint_get(in);
-    x->off = tl_varint_get(in);
-}
-
 int tl_call_index_decode(struct tl_call_index *x, struct tl_bytes bytes)
 {
     struct tl_varint_reader in = {.p = bytes.p, .end = bytes.p + bytes.n};
     uint64_t n = tl_varint_get(&in);
     int r = TL_OK;
-    get_span(&in, x);
+    tl_timed_extent_get(&x->extent, &in);
     for (; n > 0 && !in.bad && r >= 0; n--) {
         const uint32_t function = (uint32_t)tl_varint_get(&in);
         const int64_t place = in.bad ? 0 : tl_call_index_function(x, function);
         if (in.bad || place < 0)
             return in.bad ? TL_NOTFOUND : TL_NOMEM;
         r = get_sums(&in, &x->functions[place].by[TL_BY_INSNS]);
-        if (r >= 0 && x->timed)
+        if (r >= 0 && x->extent.timed)
             r = get_sums(&in, &x->functions[place].by[TL_BY_TIME]);
     }
     return r >= 0 && in.bad ? TL_NOTFOUND : r;

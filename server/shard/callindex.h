@@ -19,6 +19,7 @@
 #include "base/numbers.h"
 #include "shard/sketch.h"
 #include "shard/slowest.h"
+#include "shard/timedextent.h"
 
 enum tl_call_weight { TL_BY_INSNS, TL_BY_TIME, TL_CALL_WEIGHTS };
 
@@ -43,11 +44,7 @@ struct tl_call_index {
     struct tl_function_calls *functions; /* in order of first occurrence */
     size_t n_functions, cap_functions;
     struct tl_numbers numbers; /* index of functions */
-    bool timed;                /* the following is known; false: the stream has no time so far */
-    uint64_t from, to;         /* positions [from, to) of what has times */
-    uint64_t begin, end;       /* times there: end - begin is the sum of all self times and: */
-    uint64_t lost;             /* ticks in which trace is missing */
-    uint64_t off;              /* ticks in which tracing was switched off */
+    struct tl_timed_extent extent;
 };
 
 void tl_call_index_fini(struct tl_call_index *index);

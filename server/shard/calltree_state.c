@@ -6,14 +6,6 @@
 #include "shard/varint.h"
 enum { UNTIMED = 1, TIMED = 2, PLAIN_MAX = 16 << 20 };
 
-static int put(struct tl_buf *out, const uint64_t *words, size_t n)
-{
-    int r = TL_OK;
-    for (size_t i = 0; i < n && r >= 0; i++)
-        r = tl_varint_add(out, words[i]);
-    return r;
-}
-
 static bool has_times(const struct tl_calltree *t)
 {
     for (size_t i = 0; i < t->n_nodes; i++)
@@ -27,20 +19,20 @@ static int put_all(const struct tl_calltree *t, struct tl_buf *out)
     const bool timed = has_times(t);
     const uint64_t head[] = {timed ? TIMED : UNTIMED, t->full, t->n_nodes};
     const uint64_t n_functions = t->n_functions;
-    int r = put(out, head, 3);
+    int r = tl_varint_add_all(out, head, 3);
     for (size_t i = 0; i < t->n_nodes && r >= 0; i++) {
         const struct tl_calltree_node *const node = &t->nodes[i];
         const uint64_t words[] = {i - node->parent, node->function, node->calls, node->self,
                                   node->time};
-        r = put(out, words, timed ? 5 : 4);
+        r = tl_varint_add_all(out, words, timed ? 5 : 4);
     }
     if (r >= 0)
-        r = put(out, &n_functions, 1);
+        r = tl_varint_add_all(out, &n_functions, 1);
     for (size_t i = 0; i < t->n_functions && r >= 0; i++) {
         const struct tl_calltree_function *const f = &t->functions[i];
         const uint64_t words[] = {f->function, f->calls, f->ended,  f->total,
                                   f->min,      f->max,   f->longest};
-        r = put(out, words, f->ended > 0 ? 7 : 3);
+        r = tl_varint_add_all(out, words, f->ended > 0 ? 7 : 3);
     }
     return r;
 }

@@ -159,21 +159,6 @@ static void take_value(struct tl_exception_span *e, const struct tl_exception_sp
     }
 }
 
-static int put(struct tl_buf *out, const uint64_t *words, size_t n)
-{
-    int r = TL_OK;
-    for (size_t i = 0; i < n && r >= 0; i++)
-        r = tl_varint_add(out, words[i]);
-    return r;
-}
-
-static int put_extent(const struct tl_timed_extent *x, struct tl_buf *out)
-{
-    const uint64_t words[] = {x->timed,          x->from, x->to - x->from, x->begin,
-                              x->end - x->begin, x->lost, x->off};
-    return put(out, words, x->timed ? 7 : 1);
-}
-
 static int put_exceptions(const struct tl_timed_rows *rows, struct tl_buf *out)
 {
     static const struct tl_exception_span none;
@@ -192,7 +177,7 @@ static int put_names(const struct tl_timed_rows *rows, struct tl_buf *out)
     for (size_t i = 0; i < rows->n_names && r >= 0; i++) {
         const size_t n = strlen(rows->names[i].text);
         const uint64_t words[] = {rows->names[i].number, n};
-        r = put(out, words, 2);
+        r = tl_varint_add_all(out, words, 2);
         if (r >= 0)
             r = tl_buf_add(out, rows->names[i].text, n);
     }
@@ -201,34 +186,21 @@ static int put_names(const struct tl_timed_rows *rows, struct tl_buf *out)
 
 int tl_timed_rows_encode(const struct tl_timed_rows *rows, struct tl_buf *out)
 {
-    int r = put_extent(&rows->extent, out);
+    int r = tl_timed_extent_put(&rows->extent, out);
     if (r >= 0)
         r = put_exceptions(rows, out);
     if (r >= 0)
         r = put_names(rows, out);
     const uint64_t head[] = {rows->all_gaps, rows->n_gaps};
     if (r >= 0)
-        r = put(out, head, 2);
+        r = tl_varint_add_all(out, head, 2);
     for (size_t i = 0; i < rows->n_gaps && r >= 0; i++) {
         const struct tl_gap_span *const g = &rows->gaps[i];
         const uint64_t words[] = {g->position, g->time,    g->end_time - g->time,
                                   g->gaps,     g->reasons, g->off};
-        r = put(out, words, 6);
+        r = tl_varint_add_all(out, words, 6);
     }
     return r;
-}
-
-static void get_extent(struct tl_timed_extent *x, struct tl_varint_reader *in)
-{
-    x->timed = tl_varint_get(in) != 0;
-    if (!x->timed)
-        return;
-    x->from = tl_varint_get(in);
-    x->to = x->from + tl_varint_get(in);
-    x->begin = tl_varint_get(in);
-    x->end = x->begin + tl_varint_get(in);
-    x->lost = tl_varint_get(in);
-    x->off = tl_varint_get(in);
 }
 
 /* A number of things of at least so many bytes each, which must follow. */
@@ -295,7 +267,7 @@ static int get_gaps(struct tl_timed_rows *rows, struct tl_varint_reader *in)
 int tl_timed_rows_decode(struct tl_timed_rows *rows, struct tl_bytes bytes)
 {
     struct tl_varint_reader in = {.p = bytes.p, .end = bytes.p + bytes.n};
-    get_extent(&rows->extent, &in);
+    tl_timed_extent_get(&rows->extent, &in);
     int r = get_exceptions(rows, &in);
     if (r >= 0)
         r = get_names(rows, &in);

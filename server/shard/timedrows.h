@@ -2,8 +2,7 @@
 /*
  * Exceptions of a section of a stream, and its longest gaps, one by one with their times. Made
  * while a shard is built (builder/exception_times.h, call_times.h), and stored with its calls
- * (shardcalls.h). Their section is that of the times in callindex.h, from one timestamp to another,
- * so that those of consecutive shards follow each other without holes.
+ * (shardcalls.h), and have the extent of these. `timed` false: there are no rows.
  *
  * Exceptions are in the order of their ends; those that are still active at the section's end come
  * last, the outermost first, and are told again in the next section, where they go on.
@@ -13,19 +12,10 @@
 #ifndef TL_SHARD_TIMEDROWS_H
 #define TL_SHARD_TIMEDROWS_H
 
-#include "base/buf.h"
-#include "base/bytes.h"
+#include "shard/timedextent.h"
 
 #define TL_GAPS_KEPT      128 /* the longest gaps of a section */
 #define TL_EXCEPTION_NAME 32
-
-/* What a section has times for; as in struct tl_call_index. */
-struct tl_timed_extent {
-    bool timed;          /* false: nothing, and there are no rows */
-    uint64_t from, to;   /* positions */
-    uint64_t begin, end; /* ticks */
-    uint64_t lost, off;  /* ticks */
-};
 
 enum tl_exception_flag {
     TL_EXCEPTION_RESUMED = 1, /* it began earlier, before another stack was active */

@@ -54,6 +54,14 @@ TL_MUST_USE static inline int tl_varint_add(struct tl_buf *out, uint64_t v)
     return r;
 }
 
+TL_MUST_USE static inline int tl_varint_add_all(struct tl_buf *out, const uint64_t *words, size_t n)
+{
+    int r = TL_OK;
+    for (size_t i = 0; i < n && r >= 0; i++)
+        r = tl_varint_add(out, words[i]);
+    return r;
+}
+
 struct tl_varint_reader {
     const uint8_t *p, *end;
     bool bad; /* a number was truncated or too long: all later ones are 0 */

@@ -278,7 +278,7 @@ static inline void twin_lose(struct twin_result *r, const struct twin_span *s)
     twin_run(r, s->from->value);
     r->gap = s->gap->position;
     r->gap_off = s->off;
-    *(s->off ? &r->index.off : &r->index.lost) += s->to->value - r->time;
+    *(s->off ? &r->index.extent.off : &r->index.extent.lost) += s->to->value - r->time;
     r->time = s->to->value;
 }
 
@@ -286,14 +286,14 @@ static inline void twin_lose(struct twin_result *r, const struct twin_span *s)
 static inline void twin_count(const struct twin *t, struct twin_result *r)
 {
     size_t i = 0, hint = t->first;
-    *r = (struct twin_result){.index = {.timed = t->timed}};
+    *r = (struct twin_result){.index = {.extent.timed = t->timed}};
     if (!t->timed)
         return;
     for (size_t k = 0; k < t->first; k++)
         if (t->knots[k].kind == TL_ITEM_GAP)
             r->gap = t->knots[k].position;
     r->time = t->knots[t->first].value;
-    r->index.begin = r->time;
+    r->index.extent.begin = r->time;
     for (; i < t->knots[t->first].changes; i++)
         twin_change(r, &t->changes[i], false);
     for (size_t k = t->first; k <= t->last; k++) {
@@ -313,13 +313,13 @@ static inline void twin_count(const struct twin *t, struct twin_result *r)
         if (open)
             twin_lose(r, &s);
         if (s.to && r->gap == s.to->position) { /* nothing has run since */
-            *(r->gap_off ? &r->index.off : &r->index.lost) += s.to->value - r->time;
+            *(r->gap_off ? &r->index.extent.off : &r->index.extent.lost) += s.to->value - r->time;
             r->time = s.to->value;
         } else if (s.to) {
             twin_run(r, s.to->value);
         }
     }
-    r->index.end = r->time;
+    r->index.extent.end = r->time;
 }
 
 static inline void twin_result_free(struct twin_result *r)

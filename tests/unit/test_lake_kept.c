@@ -191,7 +191,7 @@ static int same_as_stored(void *context, size_t row, struct tl_shard_calls *call
     assert_int_equal(tl_shard_calls_encode(calls, c->packer, &made), TL_OK);
     assert_int_equal(made.n, stored.n);
     assert_memory_equal(made.p, stored.p, made.n);
-    c->timed += calls->index.timed;
+    c->timed += calls->index.extent.timed;
     tl_buf_fini(&stored);
     tl_buf_fini(&made);
     return TL_OK;

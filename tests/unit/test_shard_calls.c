@@ -122,7 +122,8 @@ static int take_shard(void *context, struct tl_view *view)
     c->bytes += object.n;
     c->hash = tl_mix64(c->hash + tl_crc32c(0, object.p, object.n));
     assert_int_equal(tl_shard_calls_decode(&tree, &one, (struct tl_bytes){object.p, object.n}), 1);
-    assert_true(!one.timed || !c->all.timed || (one.from == c->all.to && one.begin == c->all.end));
+    assert_true(!one.extent.timed || !c->all.extent.timed ||
+                (one.extent.from == c->all.extent.to && one.extent.begin == c->all.extent.end));
     assert_int_equal(tl_call_index_merge(&c->all, &one), TL_OK);
     for (size_t i = 0; i < tree.n_nodes; i++) {
         c->self += tree.nodes[i].self;
@@ -182,12 +183,12 @@ static void same_lengths(const struct tl_call_sums *sums, uint64_t *lengths, siz
 static bool compare(struct counted *c)
 {
     assert_int_equal(c->insns, c->twin->position);
-    if (c->twin->timed && c->all.timed && c->all.to < c->twin->position)
+    if (c->twin->timed && c->all.extent.timed && c->all.extent.to < c->twin->position)
         return false;
     struct twin_result *const r = calloc(1, sizeof *r);
     assert_non_null(r);
     twin_count(c->twin, r);
-    assert_int_equal(c->all.timed, c->twin->timed);
+    assert_int_equal(c->all.extent.timed, c->twin->timed);
     assert_int_equal(c->self, c->insns);
     uint64_t self = 0;
     for (size_t i = 0; i < r->index.n_functions && c->twin->timed; i++) {
@@ -202,15 +203,16 @@ static bool compare(struct counted *c)
     for (size_t i = 0; i < c->all.n_functions; i++)
         self += c->all.functions[i].by[TL_BY_TIME].self;
     if (c->twin->timed) {
-        assert_int_equal(c->all.begin, r->index.begin);
-        assert_int_equal(c->all.end, r->index.end);
-        assert_int_equal(c->all.from, c->twin->knots[c->twin->first].position);
-        assert_int_equal(c->all.to, c->twin->position);
-        assert_int_equal(c->all.lost, r->index.lost);
-        assert_int_equal(c->all.off, r->index.off);
+        assert_int_equal(c->all.extent.begin, r->index.extent.begin);
+        assert_int_equal(c->all.extent.end, r->index.extent.end);
+        assert_int_equal(c->all.extent.from, c->twin->knots[c->twin->first].position);
+        assert_int_equal(c->all.extent.to, c->twin->position);
+        assert_int_equal(c->all.extent.lost, r->index.extent.lost);
+        assert_int_equal(c->all.extent.off, r->index.extent.off);
     }
     assert_int_equal(self, c->time);
-    assert_int_equal(self + c->all.lost + c->all.off, c->all.end - c->all.begin);
+    assert_int_equal(self + c->all.extent.lost + c->all.extent.off,
+                     c->all.extent.end - c->all.extent.begin);
     twin_result_free(r);
     return true;
 }
@@ -316,9 +318,9 @@ static void times_are_those_of_all_items(void **state)
         decode(&c, &w, image, 1 + tl_sim_below(&rng, 100000));
         assert_true(compare(&c));
         same_in_other_pieces(&c, &w, image, 1 + tl_sim_below(&rng, 5000));
-        timed += c.all.timed;
-        lost += c.all.lost > 0;
-        off += c.all.off > 0;
+        timed += c.all.extent.timed;
+        lost += c.all.extent.lost > 0;
+        off += c.all.extent.off > 0;
         for (size_t i = 0; i < c.all.n_functions; i++)
             ended += c.all.functions[i].by[TL_BY_TIME].ended;
         counted_end(&c);
