@@ -103,7 +103,7 @@ export async function frameChecks(suite, { server, trace, plain }) {
   });
 
   await suite.check("frame: any command by typing; a picture of the view", {}, async (page) => {
-    await open(page, base, `#/trace/${trace}?at=3000000`);
+    await open(page, base, `#/trace/${trace}?lane=cs.12&at=3000000`); // which has the gaps
     const commands = async () => {
       await page.keyboard.press("Control+KeyK");
       await page.waitForFunction(() => document.activeElement.matches("dialog.commands[open] input"));

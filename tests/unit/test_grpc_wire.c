@@ -366,7 +366,7 @@ static void reflect(struct h2_client *c, const char *path)
         GRPC__REFLECTION__V1__SERVER_REFLECTION_REQUEST__MESSAGE_REQUEST_LIST_SERVICES;
     request.list_services = (char *)"";
     Reported *reported = ask(c, x, &request);
-    assert_int_equal(reported->list_services_response->n_service, 8);
+    assert_int_equal(reported->list_services_response->n_service, 9);
     protobuf_c_message_free_unpacked(&reported->base, NULL);
 
     static const char *const symbols[] = {"tracelake.v1.Ingest",
