@@ -7,6 +7,7 @@
 #include "cli/setupcheck.h"
 #include "import/system.h"
 #include "out/outfile.h"
+#include "perf/reader.h"
 #include "push/captures.h"
 #include "terminal/args.h"
 #include "terminal/remote.h"
@@ -217,7 +218,7 @@ static const char *kind_of(const char *input)
     const size_t n = f ? fread(bytes, 1, sizeof bytes, f) : 0;
     if (f)
         fclose(f);
-    if (n == 8 && (memcmp(bytes, "PERFILE2", 8) == 0 || memcmp(bytes, "2ELIFREP", 8) == 0))
+    if (tl_perf_is(bytes, n))
         return "perf";
     return n == 8 && memcmp(bytes, "\xd0\x0d\xfe\xed", 4) == 0 ? "dt" : "sysfs";
 }

@@ -99,7 +99,7 @@ static int take_contents(struct tl_view_file *out, struct tl_bytes head, const c
         out->kind = TL_VIEW_PROGRAM;
         return TL_ARGS_GO;
     }
-    if (head.n >= 8 && tl_perf_is(head.p, 8))
+    if (tl_perf_is(head.p, head.n))
         return TL_ARGS_GO;
     if (wrap >= 0 && (!packed || strstr(out->path, ".stf"))) {
         out->format = "stf";

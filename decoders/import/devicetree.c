@@ -8,7 +8,6 @@
 #include "import/system.h"
 
 #include <ctype.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +26,7 @@ struct node {
 };
 
 struct reading {
-    void (*warn)(void *context, const char *text);
+    tl_say_sink *warn;
     void *context;
     struct tl_buf bytes;
     struct tl_bytes structure, strings;
@@ -36,18 +35,6 @@ struct reading {
     size_t path[DEPTH]; /* nodes that are open, from the root */
     size_t depth;
 };
-
-TL_PRINTF(2, 3)
-static void warn(const struct reading *r, const char *format, ...)
-{
-    char text[320];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    if (r->warn)
-        r->warn(r->context, text);
-}
 
 static uint32_t be32(const uint8_t *p)
 {
@@ -225,18 +212,21 @@ static int add_source(const struct reading *r, const struct node *node, struct t
     unsigned number;
     const struct node *const cpu = processor(r, node->cpu, &number);
     if (!cpu) {
-        warn(r, "%s: the tree does not say which processor it traces; left out", node->name);
+        tl_say(r->warn, r->context, "%s: the tree does not say which processor it traces; left out",
+               node->name);
         return TL_OK;
     }
     core_of(cpu, core);
     const int protocol = protocol_of(node, core);
     const uint16_t id = tl_system_trace_id(number);
     if (id > 0x6f) {
-        warn(r, "%s: cpu %u has no trace ID by Linux's rule; left out", node->name, number);
+        tl_say(r->warn, r->context, "%s: cpu %u has no trace ID by Linux's rule; left out",
+               node->name, number);
         return TL_OK;
     }
     if (tl_setup_source(setup, id)) {
-        warn(r, "%s: cpu %u has another trace unit before it; left out", node->name, number);
+        tl_say(r->warn, r->context, "%s: cpu %u has another trace unit before it; left out",
+               node->name, number);
         return TL_OK;
     }
     struct tl_source *const s = tl_setup_add_source(setup);
@@ -266,8 +256,9 @@ static int add_sources(const struct reading *r, struct tl_setup *setup, struct t
     if (rc == TL_OK && setup->n_sources == 0)
         return tl_fail_set(fail, TL_BAD, "there is no CoreSight trace unit in this device tree");
     if (rc == TL_OK)
-        warn(r, "a device tree has no registers: sources have the values of most such units, and "
-                "the trace IDs that Linux prefers; sysfs has the real ones");
+        tl_say(r->warn, r->context,
+               "a device tree has no registers: sources have the values of most such units, and "
+               "the trace IDs that Linux prefers; sysfs has the real ones");
     return rc;
 }
 

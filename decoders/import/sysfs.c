@@ -11,7 +11,6 @@
 
 #include <ctype.h>
 #include <dirent.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,25 +67,13 @@ struct device {
 };
 
 struct reading {
-    void (*warn)(void *context, const char *text);
+    tl_say_sink *warn;
     void *context;
     struct device *devices;
     size_t n, cap;
     uint64_t midr[CPUS]; /* 0: unknown */
     int cpuinfo_cpu;     /* whose lines of a cpuinfo follow; -1: none */
 };
-
-TL_PRINTF(2, 3)
-static void warn(const struct reading *r, const char *format, ...)
-{
-    char text[320];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    if (r->warn)
-        r->warn(r->context, text);
-}
 
 /* The device with this name, added if it is new; NULL: out of memory. */
 static struct device *device_named(struct reading *r, const char *name, size_t n)
@@ -331,13 +318,15 @@ static uint64_t trcconfigr(const struct reading *r, const struct device *d)
     if (d->has[CONFIG] && d->values[CONFIG])
         return d->values[CONFIG];
     if (d->has[MODE]) {
-        warn(r, "%s: mgmt/trcconfig is %s; TRCCONFIGR is what the driver makes of mode 0x%llx",
-             d->name, d->has[CONFIG] ? "0, as of a unit that was off" : "not there",
-             (unsigned long long)d->values[MODE]);
+        tl_say(r->warn, r->context,
+               "%s: mgmt/trcconfig is %s; TRCCONFIGR is what the driver makes of mode 0x%llx",
+               d->name, d->has[CONFIG] ? "0, as of a unit that was off" : "not there",
+               (unsigned long long)d->values[MODE]);
         return config_of_mode(d->values[MODE], d->values[IDR0]);
     }
-    warn(r, "%s: neither mgmt/trcconfig nor mode says what was traced; TRCCONFIGR is taken as 0",
-         d->name);
+    tl_say(r->warn, r->context,
+           "%s: neither mgmt/trcconfig nor mode says what was traced; TRCCONFIGR is taken as 0",
+           d->name);
     return 0;
 }
 
@@ -364,8 +353,9 @@ static uint64_t trace_id(const struct reading *r, const struct device *d)
         if (d->has[places[i]] && is_valid_id(d->values[places[i]] & 0x7f))
             return d->values[places[i]] & 0x7f;
     const uint16_t id = tl_system_trace_id(d->values[CPU]);
-    warn(r, "%s: its trace ID is not readable; taken as 0x%x, which Linux prefers for cpu %llu",
-         d->name, id, (unsigned long long)d->values[CPU]);
+    tl_say(r->warn, r->context,
+           "%s: its trace ID is not readable; taken as 0x%x, which Linux prefers for cpu %llu",
+           d->name, id, (unsigned long long)d->values[CPU]);
     return id;
 }
 
@@ -391,10 +381,10 @@ static int fill_etm4(const struct reading *r, const struct device *d, struct tl_
     else
         snprintf(s->type, sizeof s->type, "ETM4.%u", (unsigned)(d->values[IDR1] >> 4 & 15));
     if (!d->has[IDR0] || !d->has[IDR2])
-        warn(r,
-             "%s: trcidr/trcidr0 and trcidr2 are not both there; widths of its packets are taken "
-             "as those of most Cortex-A",
-             d->name);
+        tl_say(r->warn, r->context,
+               "%s: trcidr/trcidr0 and trcidr2 are not both there; widths of its packets are taken "
+               "as those of most Cortex-A",
+               d->name);
     int rc = tl_source_set_reg(s, "TRCCONFIGR", trcconfigr(r, d));
     if (rc == TL_OK)
         rc = tl_source_set_reg(s, "TRCTRACEIDR", s->id);
@@ -443,8 +433,8 @@ static int add_source(const struct reading *r, const struct device *d, struct tl
     snprintf(s->device, sizeof s->device, "%.20s of cpu %u", d->name, (unsigned)cpu);
     snprintf(s->core, sizeof s->core, "%s", core ? core : is_etm4(d) ? "ARM-AA64" : "");
     if (!core)
-        warn(r, "%s: the core of cpu %u is not known; %s", d->name, (unsigned)cpu,
-             is_etm4(d) ? "taken as a 64-bit Armv8" : "give it by core=");
+        tl_say(r->warn, r->context, "%s: the core of cpu %u is not known; %s", d->name,
+               (unsigned)cpu, is_etm4(d) ? "taken as a 64-bit Armv8" : "give it by core=");
     rc = is_etm4(d) ? fill_etm4(r, d, s) : fill_etm3(d, s);
     return rc < 0 ? tl_fail_set(fail, (enum tl_err)rc, "out of memory") : TL_OK;
 }
@@ -474,8 +464,9 @@ static int set_format(const struct reading *r, struct tl_setup *setup, struct tl
         if (setup->n_sources == 1)
             format = tl_format_of(setup->sources[0].protocol)->name;
         else
-            warn(r, "%s: its formatter is off, but there are %zu sources; taken as frames", d->name,
-                 setup->n_sources);
+            tl_say(r->warn, r->context,
+                   "%s: its formatter is off, but there are %zu sources; taken as frames", d->name,
+                   setup->n_sources);
     }
     if (setup->format[0])
         return TL_OK;

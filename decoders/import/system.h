@@ -10,6 +10,7 @@
 #ifndef TL_IMPORT_SYSTEM_H
 #define TL_IMPORT_SYSTEM_H
 
+#include "base/say.h"
 #include "setup/setup.h"
 
 /* Where Linux has its CoreSight devices. */
@@ -26,9 +27,8 @@
  *
  * Source: Linux, Documentation/ABI/testing/sysfs-bus-coresight-devices-*.
  */
-TL_MUST_USE int tl_sysfs_read(struct tl_setup *setup, const char *path,
-                              void (*warn)(void *context, const char *text), void *context,
-                              struct tl_fail *fail);
+TL_MUST_USE int tl_sysfs_read(struct tl_setup *setup, const char *path, tl_say_sink *warn,
+                              void *context, struct tl_fail *fail);
 
 /*
  * The same from a device tree: a flattened one (.dtb, /sys/firmware/fdt). It has no registers: they
@@ -37,9 +37,8 @@ TL_MUST_USE int tl_sysfs_read(struct tl_setup *setup, const char *path,
  *
  * Source: Devicetree Specification 0.4, chapter 5; Linux, bindings arm,coresight-*.
  */
-TL_MUST_USE int tl_devicetree_read(struct tl_setup *setup, const char *path,
-                                   void (*warn)(void *context, const char *text), void *context,
-                                   struct tl_fail *fail);
+TL_MUST_USE int tl_devicetree_read(struct tl_setup *setup, const char *path, tl_say_sink *warn,
+                                   void *context, struct tl_fail *fail);
 
 /* Trace ID that Linux prefers for the trace unit of a CPU, as far as there are so many. */
 static inline uint16_t tl_system_trace_id(uint64_t cpu)

@@ -4,28 +4,16 @@
  * again, so that a failing disk must not cost what it has already sent.
  */
 #include "osdhost/capture.h"
+#include "base/say.h"
 
 #include "osdhost/bringup.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define RETRY_MS 1000
 #define KEEP     (8u << 20) /* bytes kept while the disk fails */
-
-static void say(const struct tl_osd_capture *c, const char *format, ...) TL_PRINTF(2, 3);
-
-static void say(const struct tl_osd_capture *c, const char *format, ...)
-{
-    char line[512];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(line, sizeof line, format, args);
-    va_end(args);
-    c->log(c->context, line);
-}
 
 /* Called by the spool's thread. */
 static void on_durable(void *context, uint64_t offset)
@@ -163,7 +151,7 @@ static void finish(struct tl_osd_capture *c, const char *why)
 static void wait_for_disk(struct tl_osd_capture *c, const char *why, int64_t now)
 {
     if (!c->retry)
-        say(c, "rig %s: %s; the capture waits", c->rig, why);
+        tl_say(c->log, c->context, "rig %s: %s; the capture waits", c->rig, why);
     if (c->ingest) {
         tl_ingest_explain(c->ingest, why);
         tl_ingest_close(c->ingest);
@@ -185,7 +173,7 @@ static void hand_over(struct tl_osd_capture *c, int64_t now)
         c->sent = c->held.n;
         drop_durable(c);
         if (c->retry)
-            say(c, "rig %s: the capture goes on", c->rig);
+            tl_say(c->log, c->context, "rig %s: the capture goes on", c->rig);
         c->retry = 0;
         c->waits = false;
         return;
@@ -198,7 +186,7 @@ static void hand_over(struct tl_osd_capture *c, int64_t now)
     if (c->ingest)
         finish(c, why);
     else if (!c->retry)
-        say(c, "rig %s: %s", c->rig, why);
+        tl_say(c->log, c->context, "rig %s: %s", c->rig, why);
     c->retry = now + RETRY_MS;
     c->waits = false;
 }
@@ -228,9 +216,11 @@ void tl_osd_capture_end(struct tl_osd_capture *c, const char *why)
     if (c->ingest)
         finish(c, why);
     else if (c->trace[0] && tl_lake_seal(c->lake, c->trace, NULL) < 0)
-        say(c, "rig %s: trace %s is not complete; seal it when there is room", c->rig, c->trace);
+        tl_say(c->log, c->context, "rig %s: trace %s is not complete; seal it when there is room",
+               c->rig, c->trace);
     if (left || c->lost)
-        say(c, "rig %s: %zu bytes could not be stored", c->rig, left + (size_t)c->lost);
+        tl_say(c->log, c->context, "rig %s: %zu bytes could not be stored", c->rig,
+               left + (size_t)c->lost);
     c->trace[0] = 0;
     c->base = c->sent = 0;
     c->lost = 0;

@@ -5,8 +5,8 @@
  * authentication.
  */
 #include "osdhost/controller.h"
+#include "base/say.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,18 +36,6 @@ struct tl_osd_ctl {
     struct tl_osd_peer *hosts[TL_OSD_LOCALS];     /* owner of address 1.n */
     bool stopping;
 };
-
-static void say(const struct tl_osd_ctl *ctl, const char *format, ...) TL_PRINTF(2, 3);
-
-static void say(const struct tl_osd_ctl *ctl, const char *format, ...)
-{
-    char line[256];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(line, sizeof line, format, args);
-    va_end(args);
-    ctl->sink.log(ctl->sink.context, line);
-}
 
 /* Of events that a peer can repeat at will, log the 1st, 2nd, 4th, 8th … */
 static bool report(uint64_t count)
@@ -125,7 +113,7 @@ static int accept_it(struct tl_osd_ctl *ctl, struct tl_bytes id)
 static int refuse(struct tl_osd_ctl *ctl, struct tl_bytes id, const char *why)
 {
     if (report(++ctl->counters.refused))
-        say(ctl, "refused: %s", why);
+        tl_say(ctl->sink.log, ctl->sink.context, "refused: %s", why);
     return send_text(ctl, id, "NACK");
 }
 
@@ -292,7 +280,7 @@ static int unregister_gateway(struct tl_osd_ctl *ctl, struct tl_bytes id, const 
 static int malformed(struct tl_osd_ctl *ctl, const char *what)
 {
     if (report(++ctl->counters.malformed))
-        say(ctl, "dropped: %s", what);
+        tl_say(ctl->sink.log, ctl->sink.context, "dropped: %s", what);
     return TL_OK;
 }
 
@@ -349,7 +337,8 @@ static int adopt(struct tl_osd_ctl *ctl, struct tl_bytes id, int64_t connection,
     const int rc = open_link(ctl, id, connection, subnet, link);
     if (rc < 0)
         return rc;
-    say(ctl, "a gateway that has not registered sends packets of subnet %u", subnet);
+    tl_say(ctl->sink.log, ctl->sink.context,
+           "a gateway that has not registered sends packets of subnet %u", subnet);
     return tl_osd_bringup_begin(&(*link)->bringup, now);
 }
 
@@ -367,7 +356,8 @@ static void route(struct tl_osd_ctl *ctl, const struct tl_osd_link *from, struct
         return;
     }
     if (report(++ctl->counters.undelivered) && !from)
-        say(ctl, "nobody is at %u.%u, to whom a packet was sent", subnet, dest % TL_OSD_LOCALS);
+        tl_say(ctl->sink.log, ctl->sink.context, "nobody is at %u.%u, to whom a packet was sent",
+               subnet, dest % TL_OSD_LOCALS);
     if (to && to->gone)
         free_addresses_of(ctl, to); /* a gateway's link ends when its messages do */
 }
