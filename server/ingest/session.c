@@ -118,9 +118,26 @@ static int create_any(struct tl_lake *lake, const struct tl_ingest_request *requ
     return r;
 }
 
+/* The trace of this name; without `resume` only a new one. */
+static int find_or_create_named(struct tl_lake *lake, const struct tl_ingest_request *request,
+                                const char *id, struct tl_trace **out, struct tl_fail *fail)
+{
+    *out = tl_lake_find_now(lake, id);
+    if (!*out) {
+        const int r = tl_no_trace(lake, fail, id);
+        return r == TL_NOTFOUND ? create(lake, request, id, out, fail) : r;
+    }
+    if (request->resume)
+        return TL_OK;
+    tl_trace_put(*out);
+    *out = NULL;
+    return tl_fail_set(fail, TL_EXISTS, "trace %s exists; resume it or choose another id", id);
+}
+
 static int find_or_create(struct tl_lake *lake, const struct tl_ingest_request *request,
                           struct tl_trace **out, struct tl_fail *fail)
 {
+    enum { TRIES = 4 };
     const char *rig = request->rig && *request->rig ? request->rig : "rig";
     const char *wanted = request->trace ? request->trace : "";
     if (!id_valid(rig))
@@ -129,16 +146,13 @@ static int find_or_create(struct tl_lake *lake, const struct tl_ingest_request *
         return create_any(lake, request, rig, out, fail);
     if (!id_valid(wanted))
         return tl_fail_set(fail, TL_BAD, "\"%.64s\" is no trace id: use [A-Za-z0-9._-]", wanted);
-    *out = tl_lake_find_now(lake, wanted);
-    if (!*out) {
-        const int r = tl_no_trace(lake, fail, wanted);
-        return r == TL_NOTFOUND ? create(lake, request, wanted, out, fail) : r;
-    }
-    if (request->resume)
-        return TL_OK;
-    tl_trace_put(*out);
-    *out = NULL;
-    return tl_fail_set(fail, TL_EXISTS, "trace %s exists; resume it or choose another id", wanted);
+    /* A push of the same name, whose rig may be gone already, may create the trace between the two
+     * steps; it is there then. */
+    int r = find_or_create_named(lake, request, wanted, out, fail);
+    for (int tries = 1; (r == TL_EXISTS || r == TL_AGAIN) && request->resume && tries < TRIES;
+         tries++)
+        r = find_or_create_named(lake, request, wanted, out, fail);
+    return r;
 }
 
 static void put(struct tl_ingest *ingest)
