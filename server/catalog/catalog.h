@@ -29,7 +29,7 @@ void tl_catalog_close(struct tl_catalog *catalog); /* accepts NULL */
 
 struct tl_catalog_trace {
     const char *id, *rig, *format, *setup, *message;
-    const char *labels;  /* "key=value\n"…, read-only */
+    const char *labels;  /* "key=value\n"… by key, "" or NULL: none; written by add_trace alone */
     uint64_t notes;      /* number of notes, read-only */
     const char *earlier; /* the setup before the present one, "" or NULL: none */
     const char *content; /* "sha256:<64 hex>" of the raw bytes, "" or NULL: not known */
@@ -145,7 +145,7 @@ struct tl_catalog_ops {
     TL_MUST_USE int (*purge)(struct tl_catalog *catalog, const struct tl_catalog_damage *what,
                              struct tl_fail *fail);
 
-    /* Add a trace. TL_EXISTS. */
+    /* Add a trace with its labels, without notes. TL_EXISTS. */
     TL_MUST_USE int (*add_trace)(struct tl_catalog *catalog, const struct tl_catalog_trace *trace,
                                  struct tl_fail *fail);
     /* Write all members except labels, rig and creation time. TL_NOTFOUND. */

@@ -26,12 +26,16 @@ struct call {
 
 /* ---- traces -------------------------------------------------------------------------------- */
 
-static int add_trace(struct tl_catalog *catalog, const struct tl_catalog_trace *t,
-                     struct tl_fail *fail)
+#define SET_LABEL                                                                                  \
+    "INSERT INTO labels(trace, key, value, crc) VALUES(?1,?2,?3,row_crc(?1,?2,?3))"                \
+    " ON CONFLICT DO UPDATE SET value=excluded.value, crc=excluded.crc"
+
+/* TL_EXISTS. */
+static int insert_trace(struct tl_sql *c, const struct tl_catalog_trace *t, struct tl_fail *fail)
 {
-    int added = 0;
-    const int r = tl_sql_run(
-        catalog, &added, fail,
+    sqlite3_stmt *s;
+    int r = tl_sql_prepare(
+        c, &s, fail,
         "INSERT INTO traces(id, rig, format, setup, state, complete, created_ns, updated_ns,"
         " raw_bytes, decoded_bytes, generation, wanted, message, raw_removed, decoded_removed, "
         "earlier, content, insns, stored_bytes, crc)"
@@ -43,7 +47,46 @@ static int add_trace(struct tl_catalog *catalog, const struct tl_catalog_trace *
         t->generation, t->wanted, t->message, (uint64_t)t->raw_removed,
         (uint64_t)t->decoded_removed, t->earlier ? t->earlier : "", t->content ? t->content : "",
         t->insns, t->stored_bytes);
-    return r >= 0 && !added ? tl_fail_set(fail, TL_EXISTS, "trace %s exists", t->id) : r;
+    if (r >= 0)
+        r = tl_sql_step(c, s, fail);
+    if (r >= 0 && sqlite3_changes(c->db) == 0)
+        r = tl_fail_set(fail, TL_EXISTS, "trace %s exists", t->id);
+    sqlite3_finalize(s);
+    return r;
+}
+
+static int insert_labels(struct tl_sql *c, const struct tl_catalog_trace *t, struct tl_fail *fail)
+{
+    sqlite3_stmt *s = NULL;
+    char *const lines = strdup(t->labels);
+    int r = lines ? tl_sql_prepare(c, &s, fail, SET_LABEL, "")
+                  : tl_fail_set(fail, TL_NOMEM, "no memory");
+    char *next = lines;
+    for (char *line; r >= 0 && (line = strsep(&next, "\n"));) {
+        char *const value = strchr(line, '=');
+        if (!value)
+            continue;
+        *value = 0;
+        r = tl_sql_bind(c, s, fail, "sss", t->id, line, value + 1);
+        if (r >= 0)
+            r = tl_sql_step(c, s, fail);
+    }
+    sqlite3_finalize(s);
+    free(lines);
+    return r;
+}
+
+static int add_trace(struct tl_catalog *catalog, const struct tl_catalog_trace *t,
+                     struct tl_fail *fail)
+{
+    struct tl_sql *const c = tl_sql_of(catalog);
+    int r = tl_sql_begin(c, fail);
+    if (r < 0)
+        return r;
+    r = insert_trace(c, t, fail);
+    if (r >= 0 && t->labels && *t->labels)
+        r = insert_labels(c, t, fail);
+    return tl_sql_end(c, r, fail);
 }
 
 static int find(struct tl_catalog *catalog, const char *id, tl_each_trace *each, void *context,
@@ -242,11 +285,7 @@ static int set_label(struct tl_catalog *catalog, const char *trace, const char *
                      const char *value, struct tl_fail *fail)
 {
     if (*value)
-        return tl_sql_run(catalog, NULL, fail,
-                          "INSERT INTO labels(trace, key, value, crc)"
-                          " VALUES(?1,?2,?3,row_crc(?1,?2,?3))"
-                          " ON CONFLICT DO UPDATE SET value=excluded.value, crc=excluded.crc",
-                          "sss", trace, key, value);
+        return tl_sql_run(catalog, NULL, fail, SET_LABEL, "sss", trace, key, value);
     return tl_sql_run(catalog, NULL, fail, "DELETE FROM labels WHERE trace=? AND key=?", "ss",
                       trace, key);
 }

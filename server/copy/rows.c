@@ -105,23 +105,6 @@ static int copy_streams(const struct tl_copied_rows *c, const struct tl_catalog_
     return r;
 }
 
-static int copy_labels(const struct tl_copied_rows *c, const struct tl_catalog_trace *row,
-                       struct tl_fail *fail)
-{
-    char *const lines = strdup(row->labels);
-    int r = lines ? TL_OK : tl_fail_set(fail, TL_NOMEM, "no memory");
-    char *next = lines;
-    for (char *line; r >= 0 && (line = strsep(&next, "\n"));) {
-        char *const value = strchr(line, '=');
-        if (!value)
-            continue;
-        *value = 0;
-        r = c->target->ops->set_label(c->target, row->id, line, value + 1, fail);
-    }
-    free(lines);
-    return r;
-}
-
 struct notes {
     struct tl_note *v;
     size_t n, cap;
@@ -159,8 +142,6 @@ int tl_copy_rows(const struct tl_copied_rows *c, const struct tl_catalog_trace *
         r = c->target->ops->add_trace(c->target, &first, fail);
     if (r >= 0)
         r = copy_streams(c, row, fail);
-    if (r >= 0)
-        r = copy_labels(c, row, fail);
     if (r >= 0)
         r = copy_notes(c, row, fail);
     return r < 0 ? r : c->target->ops->update_trace(c->target, row, fail);

@@ -11,7 +11,7 @@
 #include <stdio.h>
 
 int tl_lake_add_trace(struct tl_lake *lake, const char *id, const char *rig, const char *setup,
-                      struct tl_trace **out, struct tl_fail *fail)
+                      const char *labels, struct tl_trace **out, struct tl_fail *fail)
 {
     const int64_t now = tl_lake_now(lake);
     struct tl_catalog_trace row = {.id = id,
@@ -19,7 +19,7 @@ int tl_lake_add_trace(struct tl_lake *lake, const char *id, const char *rig, con
                                    .format = "",
                                    .setup = setup,
                                    .message = "",
-                                   .labels = "",
+                                   .labels = labels,
                                    .state = TL_TRACE_LIVE,
                                    .created_ns = now,
                                    .updated_ns = now};

@@ -92,16 +92,9 @@ static int create(struct tl_lake *lake, const struct tl_ingest_request *request,
     }
     const bool virtual = request->shards == TL_SHARDS_VIRTUAL ||
                          (request->shards == TL_SHARDS_AS_LAKE && lake->options.virtual_shards);
-    const int r = tl_lake_add_trace(lake, id, request->rig && *request->rig ? request->rig : "rig",
-                                    request->setup ? request->setup : "", out, fail);
-    if (r < 0 || !virtual)
-        return r;
-    const int labelled = tl_lake_set_labels(lake, id, TL_LABEL_SHARDS "=virtual", fail);
-    if (labelled < 0) {
-        tl_trace_put(*out);
-        *out = NULL;
-    }
-    return labelled;
+    return tl_lake_add_trace(lake, id, request->rig && *request->rig ? request->rig : "rig",
+                             request->setup ? request->setup : "",
+                             virtual ? TL_LABEL_SHARDS "=virtual\n" : "", out, fail);
 }
 
 /* Create a trace with a free id. Another push of the rig may take that first. */

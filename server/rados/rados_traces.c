@@ -126,7 +126,6 @@ int tl_rados_add_trace(struct tl_catalog *catalog, const struct tl_catalog_trace
     struct tl_change change;
     struct tl_row row = {0};
     char key[TL_ROW_KEY];
-    bare.labels = "";
     bare.notes = 0;
     int r = write_trace(&bare, &row, fail);
     if (r >= 0)

@@ -16,8 +16,7 @@
 struct row {
     struct tl_catalog_trace trace; /* texts point into `text` */
     struct tl_buf text;
-    char **labels;
-    size_t n_labels, cap_labels;
+    struct tl_buf labels; /* lines */
     char **streams;
     size_t n_streams, cap_streams;
     char **notes;
@@ -27,7 +26,7 @@ struct row {
 static void row_fini(struct row *row)
 {
     tl_buf_fini(&row->text);
-    free(row->labels);
+    tl_buf_fini(&row->labels);
     free(row->streams);
     free(row->notes);
 }
@@ -65,17 +64,15 @@ static int take_line(struct row *row, char *name, char *value)
         t->raw_removed = number != 0;
     else if (strcmp(name, "decoded_removed") == 0)
         t->decoded_removed = number != 0;
-    const bool label = strcmp(name, "label") == 0, stream = strcmp(name, "stream") == 0;
-    const bool note = strcmp(name, "note") == 0;
-    if ((label && tl_grow(&row->labels, &row->cap_labels, row->n_labels + 1, sizeof(char *)) < 0) ||
-        (stream &&
+    const bool stream = strcmp(name, "stream") == 0, note = strcmp(name, "note") == 0;
+    if (strcmp(name, "label") == 0)
+        return tl_buf_printf(&row->labels, "%s\n", value);
+    if ((stream &&
          tl_grow(&row->streams, &row->cap_streams, row->n_streams + 1, sizeof(char *)) < 0) ||
         (note && tl_grow(&row->notes, &row->cap_notes, row->n_notes + 1, sizeof(char *)) < 0))
         return TL_NOMEM;
     if (note)
         row->notes[row->n_notes++] = value;
-    if (label)
-        row->labels[row->n_labels++] = value;
     if (stream)
         row->streams[row->n_streams++] = value;
     return TL_OK;
@@ -100,6 +97,9 @@ static int parse(struct row *row)
         p = end + 1;
     }
     row->trace.setup = *p ? p + 1 : "";
+    if (tl_buf_add(&row->labels, "", 1) < 0)
+        return TL_NOMEM;
+    row->trace.labels = (const char *)row->labels.p;
     return row->trace.id ? TL_OK : TL_BAD;
 }
 
@@ -189,13 +189,6 @@ static int rebuild_trace(struct tl_lake *lake, struct row *row, struct tl_fail *
     struct tl_catalog_trace *t = &row->trace;
     bool whole = true;
     int r = lake->catalog->ops->add_trace(lake->catalog, t, fail);
-    for (size_t i = 0; r >= 0 && i < row->n_labels; i++) {
-        char *equals = strchr(row->labels[i], '=');
-        if (!equals)
-            continue;
-        *equals = '\0';
-        r = lake->catalog->ops->set_label(lake->catalog, t->id, row->labels[i], equals + 1, fail);
-    }
     for (size_t i = 0; r >= 0 && i < row->n_notes; i++)
         r = rebuild_note(lake, t->id, row->notes[i], fail);
     for (size_t i = 0; r >= 0 && i < row->n_streams; i++)

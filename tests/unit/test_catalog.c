@@ -380,12 +380,13 @@ static void rules(void **state)
     tl_buf_fini(&out);
 }
 
-/* Labels with a common prefix, in any order. */
+/* Labels with a common prefix, in any order; some come with the trace. */
 static void labels(void **state)
 {
     (void)state;
-    static const char *const keys[] = {"bb", "b", "a", "c", "bbb", "ab"};
-    const struct tl_catalog_trace t = a_trace("a");
+    static const char *const keys[] = {"bb", "b", "a", "c", "bbb"};
+    struct tl_catalog_trace t = a_trace("a");
+    t.labels = "ab=v\nb=u\n";
     struct tl_buf out = {0};
     assert_int_equal(catalog->ops->add_trace(catalog, &t, NULL), TL_OK);
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
