@@ -238,6 +238,32 @@ words=(tracelake pus); CURRENT=2; _tracelake''' % lab.dir, env=env)
         check(out.splitlines() == ['alpha/' + stream, 'push'], out)
 
 
+def late_libraries(lab):
+    """Those that are loaded when a function of them is called: all of x86-64, none elsewhere."""
+    path = os.path.join(lab.build, 'client/late/late_names.h')
+    return re.findall(r'LIBRARY\("(.*)"\)', read(path)) if os.path.exists(path) else []
+
+
+@test
+def late(lab):
+    """Libraries that most commands do not need are not loaded at the start."""
+    libraries = late_libraries(lab)
+    if not libraries:
+        raise Skip('they are linked on this kind of processor')
+    command = os.path.join(lab.build, 'tracelake')
+    needed = run('readelf', '-d', command)
+    check('libmicrohttpd.so.12' in libraries and 'libc.so' in needed, libraries, needed)
+    for file in libraries:
+        check(file not in needed, 'names.sh has missed a function of ' + file, needed)
+    with open(lab.path('libelf.so.1'), 'wb'):
+        pass  # what is loaded is no library
+    with open(lab.path('x.itm'), 'wb') as f:
+        f.write(bytes(64))
+    done = subprocess.run([command, 'decode', '--format', 'itm', '--image', command, '--text', lab.path('x.itm')],
+                          env=os.environ | {'LD_LIBRARY_PATH': lab.dir}, capture_output=True, text=True, timeout=240)
+    check(done.returncode == 1 and 'libelf.so.1' in done.stderr and 'install it again' in done.stderr, done)
+
+
 @test
 def packages(lab):
     """Debian packages: unpacked, the programs in them run, and programs can be built against them."""
@@ -254,6 +280,10 @@ def packages(lab):
         run('dpkg-deb', '-x', path, lab.path('root'))
         about = run('dpkg-deb', '-f', path)
         check('Depends: ' in about and 'Description: ' in about, about)
+    needed = re.search('^ *Depends: (.*)', about, re.M)[1]  # of the command, the last one
+    for file in late_libraries(lab):
+        owner = run('dpkg', '-S', '*/' + file).split(':')[0]
+        check(re.search(r'\b%s\b' % re.escape(owner), needed), file, owner, needed)
     command = os.path.join(lab.dir, 'root/usr/bin/tracelake')
     check(run(command, '--version').startswith('tracelake '), command)
     unit = read(lab.dir, 'root/usr/lib/systemd/system/tracelake.service')

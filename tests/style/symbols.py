@@ -58,7 +58,7 @@ def read_objects(build):
             continue
         if kind == "U":
             uses[source].add(name)
-        elif kind in "TDBRCVW":
+        elif kind in "TDBRCVW" and name.startswith(("tl_", "tracelake_")):  # client/late has libraries' names
             defined.setdefault(name, (room, source))
     return defined, uses
 
