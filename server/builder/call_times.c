@@ -180,6 +180,8 @@ static int pass_gap(struct tl_call_times *t, uint64_t time)
 {
     const struct tl_time_knots *const k = &t->knots;
     run_until(t, k->place, t->time, true);
+    if (!t->gap_known || t->gap != k->place)
+        t->before = t->time;
     t->gap = k->place;
     t->gap_known = true;
     t->gap_off = tl_time_knots_is_off(k);
@@ -212,13 +214,20 @@ static __attribute__((noinline)) int push_exception(struct tl_call_times *t,
     return tl_exception_times_enter(&t->exceptions, &one, frame->detail & TL_CALL_GOES_ON);
 }
 
+/* When a frame that ends now did: what ends at a gap did so before it. */
+static inline uint64_t end_of(const struct tl_call_times *t, const struct tl_timed_frame *frame)
+{
+    return t->gap == t->position && t->gap_known && frame->position < t->position ? t->before
+                                                                                  : t->time;
+}
+
 /* A frame ended that is an exception, or called by one. */
 static __attribute__((noinline)) int pop_exception(struct tl_call_times *t,
                                                    const struct tl_timed_frame *frame)
 {
     int r = TL_OK;
     if (is_exception(frame->detail))
-        r = tl_exception_times_leave(&t->exceptions, t->position, t->time);
+        r = tl_exception_times_leave(&t->exceptions, t->position, t->time, end_of(t, frame));
     if (frame > t->frames && is_exception(frame[-1].detail))
         tl_exception_times_called(&t->exceptions, t->exceptions.n - 1, frame->position, frame->time,
                                   t->position, t->time);
@@ -251,7 +260,7 @@ static inline __attribute__((always_inline)) int pop(struct tl_call_times *t)
     if (!is_call(frame->detail) || frame->path == t->path)
         return TL_OK;
     return tl_call_sums_end(&tl_call_paths_function(t->counts, frame->path)->by[TL_BY_TIME],
-                            frame->position, t->time - frame->time);
+                            frame->position, end_of(t, frame) - frame->time);
 }
 
 /* A call that returned before the next point. Returns 1; TL_AGAIN: its spans are to be reported

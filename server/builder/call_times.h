@@ -74,6 +74,7 @@ struct tl_call_times {
     uint64_t gap;   /* position of the last gap, or 0: until something runs time is missing */
     bool gap_known; /* … as `gap_off` says; else lost */
     bool gap_off;
+    uint64_t before; /* the time before that gap, at which what ended there did */
     struct tl_time_knots knots; /* since then */
     struct tl_call_event *log;
     size_t n, cap;

@@ -80,13 +80,15 @@ void tl_exception_times_called(struct tl_exception_times *x, size_t i, uint64_t 
     by->inner_time += end_time - later(time, x->begin);
 }
 
-int tl_exception_times_leave(struct tl_exception_times *x, uint64_t position, uint64_t time)
+int tl_exception_times_leave(struct tl_exception_times *x, uint64_t position, uint64_t time,
+                             uint64_t end_time)
 {
     if (x->n == 0)
         return TL_OK;
     const int r = flush(x);
     x->left = x->open[x->n - 1];
     x->ended = row_of(x, &x->left, x->n, position, time);
+    x->ended.end_time = end_time;
     x->has_ended = true;
     x->n--;
     return r;

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* The calls of a function as a list: the longest, the shortest, or in order. */
+/*
+ * The calls of a function as a list: the longest, the shortest, or in order. Lengths are ticks
+ * here, which are finer than what is shown, and converted at the end.
+ */
+#include "query/callsearch.h"
 #include "query/seek.h"
-#include "query/timing_answer.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,63 +12,12 @@
 #define LIMIT    20
 #define KEPT_MAX 100000
 
-/* A row before conversion, with what it is sorted by. */
-struct row {
-    uint64_t key; /* ascending; the longest first: complements */
-    struct tl_timing_call call;
-};
-
 struct calls {
     struct tl_timing_ask ask;
     const struct tl_calls_request *request;
     struct tl_sought sought;
-    uint64_t all;
-    struct tl_best best;
+    struct tl_callsearch search;
 };
-
-static int by_key(const void *a, const void *b)
-{
-    const struct row *x = a, *y = b;
-    if (x->key != y->key)
-        return x->key < y->key ? -1 : 1;
-    return x->call.frame.insn < y->call.frame.insn ? -1 : x->call.frame.insn > y->call.frame.insn;
-}
-
-static uint64_t length_of(const struct calls *c, const struct tl_timing_call *call)
-{
-    return c->request->weight == TL_WEIGHT_TIME
-               ? tl_timing_shown(c->ask.cut.lane, call->to.time - call->from.time)
-               : call->end - call->frame.insn;
-}
-
-static int on_end(void *context, const struct tl_timing_call *call)
-{
-    struct calls *const c = context;
-    const uint32_t function = call->frame.function;
-    if (function >= c->sought.n_symbols || !c->sought.symbols[function] ||
-        !tl_frame_is_call(&call->frame))
-        return TL_OK;
-    const uint64_t length = length_of(c, call);
-    if (length < c->request->least ||
-        (length >= c->request->most && c->request->most != UINT64_MAX))
-        return TL_OK;
-    c->all++;
-    const struct row row = {c->request->order == TL_CALLS_LONGEST    ? ~length
-                            : c->request->order == TL_CALLS_SHORTEST ? length
-                                                                     : call->frame.insn,
-                            *call};
-    return tl_best_add(&c->best, &row);
-}
-
-static int on_span(void *context, const struct tl_timed_span *span, const struct tl_moment *from,
-                   const struct tl_moment *to)
-{
-    struct calls *const c = context;
-    (void)from;
-    (void)to;
-    tl_timing_ask_span(&c->ask, span);
-    return TL_OK;
-}
 
 static struct tl_call_row row_of(const struct calls *c, const struct tl_timing_call *call)
 {
@@ -91,14 +43,13 @@ static struct tl_call_row row_of(const struct calls *c, const struct tl_timing_c
 
 static int answer(struct calls *c, struct tl_calls *out)
 {
-    const struct row *const rows = c->best.rows;
-    const uint64_t skip = c->request->skip;
-    tl_best_sort(&c->best);
-    out->all = c->all;
+    const struct tl_best *const best = &c->search.best;
+    const struct tl_call_hit *const hits = best->rows;
+    out->all = c->search.all;
     snprintf(out->what, sizeof out->what, "%s", c->sought.what);
-    out->p = calloc(c->best.n + 1, sizeof *out->p);
-    for (size_t i = 0; out->p && skip + i < c->best.n; i++)
-        out->p[out->n++] = row_of(c, &rows[skip + i].call);
+    out->p = calloc(best->n + 1, sizeof *out->p);
+    for (size_t i = 0; out->p && i < best->n; i++)
+        out->p[out->n++] = row_of(c, &hits[i].call);
     return out->p ? TL_OK : TL_NOMEM;
 }
 
@@ -130,28 +81,75 @@ static int check(const struct tl_calls_request *request, struct tl_fail *fail)
     return TL_OK;
 }
 
+/* The least number of ticks that is shown as at least `length`. */
+static uint64_t ticks_of(const struct calls *c, uint64_t length)
+{
+    const struct tl_lane *const lane = c->ask.cut.lane;
+    uint64_t low = 0, high = 1;
+    if (length == UINT64_MAX || c->request->weight != TL_WEIGHT_TIME)
+        return length;
+    while (high < UINT64_MAX / 4 && tl_timing_shown(lane, high) < length)
+        high *= 2;
+    while (low < high) {
+        const uint64_t middle = low + (high - low) / 2;
+        if (tl_timing_shown(lane, middle) < length)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Find them. What is stored may be of another opinion than the stream, if that was repaired. */
+static int search(struct calls *c, struct tl_fail *fail)
+{
+    struct tl_callsearch *const s = &c->search;
+    const uint64_t skip = c->request->skip;
+    int r = TL_NOTFOUND;
+    s->cut = &c->ask.cut;
+    s->from = c->ask.from;
+    s->to = c->ask.to < s->cut->end ? c->ask.to : s->cut->end;
+    s->from = s->from < s->to ? s->from : s->to;
+    s->symbols = c->sought.symbols;
+    s->n_symbols = c->sought.n_symbols;
+    s->weight = c->request->weight;
+    s->order = c->request->order;
+    s->least = ticks_of(c, c->request->least);
+    s->most = ticks_of(c, c->request->most);
+    for (s->walks = false; r == TL_NOTFOUND; s->walks = true) {
+        s->best.most = skip + (c->request->limit ? c->request->limit : LIMIT);
+        r = tl_callsearch_run(s, fail);
+        if (r >= 0)
+            tl_best_skip(&s->best, skip);
+        if (r >= 0)
+            r = tl_callsearch_complete(s, fail);
+        if (s->walks)
+            break;
+    }
+    tl_timing_ask_extent(&c->ask, &s->extent);
+    return r;
+}
+
 int tl_lake_calls_of(struct tl_lake *lake, const struct tl_calls_request *request,
                      struct tl_calls *out, struct tl_fail *fail)
 {
-    struct calls c = {.request = request, .best = {.size = sizeof(struct row), .compare = by_key}};
-    const struct tl_timing_sinks sinks = {.span = on_span, .end = on_end, .context = &c};
+    struct calls c = {.request = request};
     const struct tl_find_request find = {.kind = TL_FIND_CALL, .text = request->function};
     *out = (struct tl_calls){0};
     int r = check(request, fail);
     if (r < 0)
         return r;
-    c.best.most = request->skip + (request->limit ? request->limit : LIMIT);
     r = tl_timing_ask_begin(&c.ask, lake, &request->range, &out->about, fail);
     if (r >= 0)
         r = check_lengths(&c, fail);
     if (r >= 0)
         r = tl_sought_init(&c.sought, c.ask.cut.gen, &find, fail);
     if (r >= 0)
-        r = tl_timing_walk(&c.ask.cut, c.ask.from, c.ask.to, &sinks, fail);
+        r = search(&c, fail);
     if (r >= 0)
         r = answer(&c, out);
     tl_sought_fini(&c.sought);
-    free(c.best.rows);
+    free(c.search.best.rows);
     tl_timing_ask_end(&c.ask);
     return r == TL_NOMEM ? tl_fail_set(fail, r, "no memory") : r;
 }

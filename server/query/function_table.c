@@ -245,11 +245,7 @@ static int count(struct table *t, struct tl_fail *fail)
     int r = tl_timed_counts_add(c, &t->ask.cut, t->ask.from, t->ask.to, fail);
     if (r >= 0)
         r = add_bounds(t);
-    t->ask.ran = c->ran;
-    t->ask.lost = c->lost;
-    t->ask.off = c->off;
-    t->ask.first = c->first;
-    t->ask.last = c->last;
+    tl_timing_ask_extent(&t->ask, &c->extent);
     return r;
 }
 

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Counts of a range by instructions and by time: who called whom, and what the calls of each
- * function took. Whole shards have them stored (shard/shardcalls.h); what is around these, shards
- * without them, and the open edge are walked (timing.h). Both are by docs/time.md, so that any
- * range is counted exactly, however it is divided.
+ * function took. Whole shards have them stored, what is around these is walked (timed_parts.h).
  */
 #ifndef TL_QUERY_TIMED_COUNTS_H
 #define TL_QUERY_TIMED_COUNTS_H
@@ -14,9 +12,7 @@
 struct tl_timed_counts {
     struct tl_calltree tree; /* own instructions and own time of paths; not its functions */
     struct tl_call_index index;
-    uint64_t ran, lost, off; /* ticks */
-    uint64_t first, last;    /* ticks at the ends of the range, if `any` */
-    bool any;
+    struct tl_timed_extent extent;
     size_t shards; /* number of those that were not walked */
     bool walks;    /* set to have shards walked, too */
     /* If set: receives the spans that are walked, with the moments of their ends. */

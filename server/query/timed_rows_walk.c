@@ -92,15 +92,10 @@ static int on_end(void *context, const struct tl_timing_call *call)
 static int on_span(void *context, const struct tl_timed_span *span, const struct tl_moment *from,
                    const struct tl_moment *to)
 {
-    struct tl_timed_extent *const x = &((struct maker *)context)->rows->extent;
+    struct maker *const m = context;
     (void)from;
     (void)to;
-    if (!x->timed)
-        x->begin = span->time;
-    x->timed = true;
-    x->end = span->end_time;
-    if (span->kind != TL_TIMED_RUN)
-        *(span->kind == TL_TIMED_LOST ? &x->lost : &x->off) += span->end_time - span->time;
+    tl_timed_extent_span(&m->rows->extent, span);
     return TL_OK;
 }
 

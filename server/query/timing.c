@@ -8,6 +8,8 @@
 
 #include <stdlib.h>
 
+enum { WINDOW = 1 << 15 };
+
 struct timed_frame {
     struct tl_frame frame;
     struct tl_moment begin; /* if `known` */
@@ -25,6 +27,7 @@ struct walker {
     uint64_t from, to;
     struct tl_scale scale; /* up to `scale_end` */
     uint64_t scale_end;
+    uint64_t window; /* positions of the next scale, at most */
     size_t next_break;
     /* Everything before this has been reported. At a gap `before` is the moment at which what ends
      * there ended, `now` that at which what follows begins. */
@@ -103,7 +106,8 @@ static struct tl_moment moment_of(const struct walker *w, uint64_t position)
     return m;
 }
 
-/* Get the scale of the shard that follows `since`. */
+/* Get the scale of what follows `since`: at first of little, since the walk may end early, then of
+ * more and more of a shard. */
 static int next_scale(struct walker *w)
 {
     const struct tl_cut *const cut = w->cut;
@@ -111,6 +115,9 @@ static int next_scale(struct walker *w)
     const uint64_t end = row < cut->n_rows ? cut->rows[row].first + cut->rows[row].n : w->to;
     tl_scale_close(&w->scale);
     w->scale_end = end < w->to && end > w->since ? end : w->to;
+    if (w->scale_end - w->since > w->window)
+        w->scale_end = w->since + w->window;
+    w->window *= 2;
     const int r =
         tl_scale_open_exact(&w->scale, cut, TL_SCALE_TICKS, w->since, w->scale_end, w->fail);
     w->next_break = 0;
@@ -217,11 +224,12 @@ static void interrupt(struct walker *w, uint32_t depth, uint64_t time)
 static int end_call(struct walker *w, uint32_t depth, uint64_t end, bool open)
 {
     struct timed_frame *const f = &w->frames[depth];
+    const bool empty = f->known && f->frame.insn == end; /* after a gap there, if one is */
     struct tl_timing_call call = {.frame = f->frame,
                                   .depth = depth,
                                   .end = end,
                                   .from = f->begin,
-                                  .to = w->before,
+                                  .to = empty ? f->begin : w->before,
                                   .self = f->self,
                                   .self_time = f->self_time,
                                   .interrupted = f->interrupted,
@@ -230,7 +238,7 @@ static int end_call(struct walker *w, uint32_t depth, uint64_t end, bool open)
                                   .cut = f->cut || open || (w->lost && w->lost_at == end),
                                   .open = open};
     if (f->frame.kind == TL_FRAME_EXCEPTION)
-        interrupt(w, depth, w->before.time - f->begin.time);
+        interrupt(w, depth, call.to.time - f->begin.time);
     if (!w->sinks->end)
         return TL_OK;
     const int r =
@@ -352,6 +360,7 @@ int tl_timing_walk_part(const struct tl_cut *cut, const struct tl_timing_part *p
     if (!w)
         return TL_NOMEM;
     w->cut = cut;
+    w->window = WINDOW;
     w->sinks = sinks;
     w->part = part;
     w->fail = fail;

@@ -126,6 +126,14 @@ void tl_best_sort(struct tl_best *best)
     best->n = best->n < best->most ? best->n : best->most;
 }
 
+void tl_best_skip(struct tl_best *best, uint64_t rows)
+{
+    const size_t skipped = rows < best->n ? (size_t)rows : best->n;
+    best->n -= skipped;
+    if (best->n > 0)
+        memmove(best->rows, (char *)best->rows + skipped * best->size, best->n * best->size);
+}
+
 int tl_best_add(struct tl_best *best, const void *row)
 {
     if (best->most == 0)

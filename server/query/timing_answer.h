@@ -52,5 +52,7 @@ struct tl_best {
 TL_MUST_USE int tl_best_add(struct tl_best *best, const void *row);
 /* Sort and cut down to `most` rows. */
 void tl_best_sort(struct tl_best *best);
+/* Leave out the first rows, once they are sorted. */
+void tl_best_skip(struct tl_best *best, uint64_t rows);
 
 #endif

@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-static void free_sums(struct tl_call_sums *sums)
+void tl_call_sums_fini(struct tl_call_sums *sums)
 {
     tl_sketch_fini(&sums->lengths);
     tl_slowest_fini(&sums->slowest);
@@ -19,7 +19,7 @@ void tl_call_index_fini(struct tl_call_index *x)
 {
     for (size_t i = 0; i < x->n_functions; i++)
         for (unsigned weight = 0; weight < TL_CALL_WEIGHTS; weight++)
-            free_sums(&x->functions[i].by[weight]);
+            tl_call_sums_fini(&x->functions[i].by[weight]);
     free(x->functions);
     tl_numbers_fini(&x->numbers);
     *x = (struct tl_call_index){0};
@@ -57,7 +57,7 @@ void tl_call_sums_close(struct tl_call_sums *s)
     }
 }
 
-static int add_sums(struct tl_call_sums *to, const struct tl_call_sums *from)
+int tl_call_sums_add(struct tl_call_sums *to, const struct tl_call_sums *from)
 {
     if (from->ended > 0) {
         if (to->ended == 0 || from->min < to->min)
@@ -84,7 +84,8 @@ int tl_call_index_merge(struct tl_call_index *into, const struct tl_call_index *
         const int64_t place = tl_call_index_function(into, from->functions[i].function);
         r = place < 0 ? TL_NOMEM : TL_OK;
         for (unsigned weight = 0; weight < TL_CALL_WEIGHTS && r >= 0; weight++)
-            r = add_sums(&into->functions[place].by[weight], &from->functions[i].by[weight]);
+            r = tl_call_sums_add(&into->functions[place].by[weight],
+                                 &from->functions[i].by[weight]);
     }
     return r;
 }

@@ -66,6 +66,9 @@ TL_MUST_USE static inline int tl_call_sums_end(struct tl_call_sums *sums, uint64
     return r < 0 ? r : tl_slowest_add(&sums->slowest, position, length);
 }
 void tl_call_sums_close(struct tl_call_sums *sums);
+/* Add closed sums of other calls. TL_NOMEM. */
+TL_MUST_USE int tl_call_sums_add(struct tl_call_sums *into, const struct tl_call_sums *from);
+void tl_call_sums_fini(struct tl_call_sums *sums);
 
 /* Add `from`, the index of a later section of the stream. TL_NOMEM. */
 TL_MUST_USE int tl_call_index_merge(struct tl_call_index *into, const struct tl_call_index *from);

@@ -6,8 +6,9 @@
 
 #include <string.h>
 
-#define MAGIC "TLCALLS3"
-#define TWO   "TLCALLS2" /* an older one, of two parts */
+#define MAGIC "TLCALLS4"
+#define THREE "TLCALLS3" /* older ones, of three and two parts */
+#define TWO   "TLCALLS2"
 enum { NAME = 8, HEAD = NAME + 4 * TL_CALLS_PARTS, PLAIN_MAX = 64 << 20 };
 
 void tl_shard_calls_fini(struct tl_shard_calls *c)
@@ -48,12 +49,17 @@ int tl_shard_calls_encode(const struct tl_shard_calls *c, struct tl_packer *pack
     return r;
 }
 
+static bool is_a(struct tl_bytes object, const char *name, size_t head)
+{
+    return object.n >= head && memcmp(object.p, name, NAME) == 0;
+}
+
 /* Number of parts that an object's head tells of; 0: it has no head. */
 static unsigned parts_of(struct tl_bytes object)
 {
-    if (object.n >= HEAD && memcmp(object.p, MAGIC, NAME) == 0)
+    if (is_a(object, MAGIC, HEAD) || is_a(object, THREE, HEAD))
         return TL_CALLS_PARTS;
-    return object.n >= NAME + 2 * 4 && memcmp(object.p, TWO, NAME) == 0 ? 2 : 0;
+    return is_a(object, TWO, NAME + 2 * 4) ? 2 : 0;
 }
 
 /* A part of an object, borrowed; n == 0: it is not there. TL_NOTFOUND: the object is damaged. */
@@ -63,7 +69,7 @@ static int calls_part(struct tl_bytes object, enum tl_calls_part part, struct tl
     *out = (struct tl_bytes){0};
     if (parts == 0 && part == TL_CALLS_TREE)
         *out = object;
-    if ((unsigned)part >= parts)
+    if (parts == 0 || (part != TL_CALLS_TREE && !is_a(object, MAGIC, HEAD)))
         return TL_OK;
     uint64_t at = NAME + 4 * (uint64_t)parts;
     for (unsigned i = 0; i < (unsigned)part; i++)

@@ -20,6 +20,16 @@ void tl_timed_extent_join(struct tl_timed_extent *into, const struct tl_timed_ex
     into->off += next->off;
 }
 
+void tl_timed_extent_span(struct tl_timed_extent *into, const struct tl_timed_span *span)
+{
+    if (!into->timed)
+        into->begin = span->time;
+    into->timed = true;
+    into->end = span->end_time;
+    if (span->kind != TL_TIMED_RUN)
+        *(span->kind == TL_TIMED_LOST ? &into->lost : &into->off) += span->end_time - span->time;
+}
+
 int tl_timed_extent_put(const struct tl_timed_extent *x, struct tl_buf *out)
 {
     const uint64_t words[] = {x->timed,          x->from, x->to - x->from, x->begin,

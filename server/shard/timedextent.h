@@ -9,6 +9,7 @@
 #ifndef TL_SHARD_TIMEDEXTENT_H
 #define TL_SHARD_TIMEDEXTENT_H
 
+#include "shard/timedspan.h"
 #include "shard/varint.h"
 
 struct tl_timed_extent {
@@ -21,6 +22,8 @@ struct tl_timed_extent {
 
 /* Add the extent that follows `into`. */
 void tl_timed_extent_join(struct tl_timed_extent *into, const struct tl_timed_extent *next);
+/* Add a span that follows `into`; `from` and `to` are set by whoever knows them. */
+void tl_timed_extent_span(struct tl_timed_extent *into, const struct tl_timed_span *span);
 /* Append the encoding. TL_NOMEM. */
 TL_MUST_USE int tl_timed_extent_put(const struct tl_timed_extent *extent, struct tl_buf *out);
 /* Read it into one that is all zero. */

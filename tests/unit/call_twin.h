@@ -220,6 +220,8 @@ struct twin_result {
     uint64_t time;
     uint64_t gap; /* position of the last one: what passes there is of the same kind */
     bool gap_off;
+    bool passed;     /* it lies between two timestamps: */
+    uint64_t before; /* the time of what ended there */
 };
 
 static inline struct tl_call_sums *twin_sums(struct twin_result *r, uint32_t function)
@@ -237,9 +239,10 @@ static inline void twin_run(struct twin_result *r, uint64_t time)
     r->time = time;
 }
 
-static inline void twin_end(struct twin_result *r, const struct twin_call *call)
+static inline void twin_end(struct twin_result *r, const struct twin_call *call, uint64_t position)
 {
-    const uint64_t length = r->time - call->time;
+    const bool before = r->passed && r->gap == position && call->frame.insn < position;
+    const uint64_t length = (before ? r->before : r->time) - call->time;
     struct tl_call_sums *const sums = twin_sums(r, call->frame.function);
     if (!tl_frame_is_call(&call->frame))
         return;
@@ -265,7 +268,7 @@ static inline void twin_change(struct twin_result *r, const struct twin_change *
         assert_true(r->depth > 0);
         const struct twin_call call = r->stack[--r->depth];
         if (counts)
-            twin_end(r, &call);
+            twin_end(r, &call, c->position);
         return;
     }
     r->stack[r->depth++] = (struct twin_call){c->frame, r->time};
@@ -276,6 +279,9 @@ static inline void twin_change(struct twin_result *r, const struct twin_change *
 static inline void twin_lose(struct twin_result *r, const struct twin_span *s)
 {
     twin_run(r, s->from->value);
+    if (!r->passed || r->gap != s->gap->position)
+        r->before = r->time;
+    r->passed = true;
     r->gap = s->gap->position;
     r->gap_off = s->off;
     *(s->off ? &r->index.extent.off : &r->index.extent.lost) += s->to->value - r->time;

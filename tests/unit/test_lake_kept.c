@@ -4,7 +4,7 @@
 #include "sim_capture.h"
 
 #include "lake/recount_calls.h"
-#include "query/callindexes.h"
+#include "query/timed_parts.h"
 #include "query/timed_rows.h"
 
 enum { SHARD = 20000, INSNS = 120000 };
@@ -214,6 +214,30 @@ static void list_exceptions(const struct tl_cut *cut, struct tl_buf *out)
     assert_int_equal(tl_timed_rows_gather(cut, 0, UINT64_MAX, &sinks, &all, NULL), TL_OK);
 }
 
+static int add_index(void *context, size_t row, struct tl_shard_calls *calls, struct tl_fail *fail)
+{
+    (void)row, (void)fail;
+    return tl_call_index_merge(context, &calls->index);
+}
+
+static int skip_part(void *context, const struct tl_timed_part *part, struct tl_fail *fail)
+{
+    (void)context, (void)part, (void)fail;
+    return TL_OK;
+}
+
+/* The indexes of all shards. */
+static void add_indexes(const struct tl_cut *cut, struct tl_call_index *out)
+{
+    const struct tl_timed_parts parts = {.cut = cut,
+                                         .to = cut->end,
+                                         .index = true,
+                                         .walk = skip_part,
+                                         .shard = add_index,
+                                         .context = out};
+    assert_int_equal(tl_timed_parts_visit(&parts, NULL), TL_OK);
+}
+
 /* The object as programs wrote it that knew the tree alone, or two parts. */
 static void make_older(struct tl_buf *object, bool two)
 {
@@ -236,7 +260,7 @@ static void lose_some(struct recount *c, const struct tl_cut *cut)
     struct tl_buf bytes[2] = {{0}, {0}}, exceptions[2] = {{0}, {0}};
     struct tl_fail fail = {0};
     list_exceptions(cut, &exceptions[0]);
-    assert_int_equal(tl_call_indexes_add(&all, cut, 0, cut->n_stored, &fail), TL_OK);
+    add_indexes(cut, &all);
     for (size_t i = 0; i < cut->n_stored; i++) {
         struct tl_buf object = {0};
         char key[192];
@@ -255,7 +279,7 @@ static void lose_some(struct recount *c, const struct tl_cut *cut)
     assert_int_equal(exceptions[0].n, exceptions[1].n);
     if (exceptions[0].n > 0)
         assert_memory_equal(exceptions[0].p, exceptions[1].p, exceptions[0].n);
-    assert_int_equal(tl_call_indexes_add(&again, cut, 0, cut->n_stored, &fail), TL_OK);
+    add_indexes(cut, &again);
     assert_int_equal(tl_call_index_encode(&all, &bytes[0]), TL_OK);
     assert_int_equal(tl_call_index_encode(&again, &bytes[1]), TL_OK);
     assert_int_equal(bytes[0].n, bytes[1].n);

@@ -3,6 +3,7 @@
  * Whose time it was, compared with what the flow text of the same stream says by the model of
  * docs/time.md, position by position: functions, calls, exceptions, gaps, over random programs.
  */
+#include "query/callsearch.h"
 #include "query/timed_counts.h"
 #include "query/timed_rows.h"
 #include "sim_capture.h"
@@ -328,11 +329,11 @@ static void check_stored(uint64_t from, uint64_t to)
     assert_int_equal(selfs, to - from);
     assert_int_equal(time, ran);
     assert_int_equal(times, ran);
-    assert_int_equal(counts.ran, ran);
+    const struct tl_timed_extent *const x = &counts.extent;
+    assert_int_equal(x->end - x->begin - x->lost - x->off, ran);
     if (from == 0 && to == truth.n) {
         assert_true(cut.n_rows < 4 || counts.shards + 2 >= cut.n_rows);
-        assert_int_equal(counts.last - counts.first, truth.last - truth.first);
-        assert_int_equal(counts.lost + counts.off + ran, truth.last - truth.first);
+        assert_int_equal(x->end - x->begin, truth.last - truth.first);
     }
     tl_timed_counts_fini(&counts);
 }
@@ -406,6 +407,75 @@ static void check_calls(const struct tl_function_times *f)
                                                         : 5);
     tl_calls_fini(&page);
     tl_calls_fini(&calls);
+}
+
+/* The same of all calls, one by one. */
+static bool same_call(const struct tl_call_hit *a, const struct tl_call_hit *b)
+{
+    const struct tl_timing_call *const x = &a->call, *const y = &b->call;
+    return a->length == b->length && x->frame.insn == y->frame.insn &&
+           x->frame.function == y->frame.function && x->end == y->end && x->depth == y->depth &&
+           !memcmp(&x->from, &y->from, sizeof x->from) && !memcmp(&x->to, &y->to, sizeof x->to) &&
+           x->self == y->self && x->self_time == y->self_time && x->interrupted == y->interrupted &&
+           x->interruptions == y->interruptions && x->caller == y->caller && x->cut == y->cut &&
+           x->open == y->open;
+}
+
+static void run_search(struct tl_callsearch *s, uint64_t skip, uint64_t most)
+{
+    struct tl_fail fail = {0};
+    s->best.most = most;
+    if (tl_callsearch_run(s, &fail) < 0)
+        fail_msg("%s", fail.text);
+    tl_best_skip(&s->best, skip);
+    if (tl_callsearch_complete(s, &fail) < 0)
+        fail_msg("a stored call is not in the stream: %s", fail.text);
+}
+
+/* A search by what is stored finds what walking all of the range finds. */
+static void check_search(uint64_t *random)
+{
+    const uint64_t r = *random = *random * 6364136223846793005u + 1442695040888963407u;
+    const uint64_t a = (r >> 33) % truth.n, b = (r >> 13) % truth.n, most = 1 + (r >> 40) % 60;
+    const bool all = r >> 60 < 6, some = r >> 32 & 1;
+    struct tl_callsearch s = {.cut = &cut,
+                              .from = all     ? 0
+                                      : a < b ? a
+                                              : b,
+                              .to = all     ? truth.n
+                                    : a < b ? b
+                                            : a,
+                              .weight = r >> 31 & 1 ? TL_WEIGHT_TIME : TL_WEIGHT_INSNS,
+                              .order = (enum tl_calls_order)((r >> 28) % TL_CALLS_ORDERS),
+                              .least = some ? (r >> 20) % 64 : 0,
+                              .most = some && r >> 30 & 1 ? 64 + (r >> 50) % 999 : UINT64_MAX};
+    tl_image_symbols(tl_gen_image(cut.gen), &s.n_symbols);
+    uint8_t *const symbols = calloc(s.n_symbols + 1, 1);
+    for (size_t i = 0; i < s.n_symbols; i++)
+        symbols[i] = r >> 29 & 1 || i % 4 == (r >> 44) % 4;
+    s.symbols = symbols;
+    struct tl_callsearch walked = s;
+    walked.walks = true;
+    run_search(&s, most / 4, most);
+    run_search(&walked, most / 4, most);
+    assert_int_equal(s.all, walked.all);
+    assert_int_equal(s.best.n, walked.best.n);
+    for (size_t i = 0; i < s.best.n; i++) {
+        const struct tl_call_hit *const x = s.best.rows, *const y = walked.best.rows;
+        if (!same_call(&x[i], &y[i]))
+            fail_msg("%llu..%llu, weight %d, order %d, %llu..%llu: call %zu is %llu+%llu, not "
+                     "%llu+%llu",
+                     (unsigned long long)s.from, (unsigned long long)s.to, s.weight, s.order,
+                     (unsigned long long)s.least, (unsigned long long)s.most, i,
+                     (unsigned long long)x[i].call.frame.insn, (unsigned long long)x[i].length,
+                     (unsigned long long)y[i].call.frame.insn, (unsigned long long)y[i].length);
+    }
+    assert_int_equal(s.extent.end - s.extent.begin, walked.extent.end - walked.extent.begin);
+    assert_int_equal(s.extent.lost, walked.extent.lost);
+    assert_int_equal(s.extent.off, walked.extent.off);
+    free(symbols);
+    free(s.best.rows);
+    free(walked.best.rows);
 }
 
 static void check_exceptions(void)
@@ -536,6 +606,8 @@ static void check_all(const struct sim_options *options, uint64_t shard)
         check_functions(a < b ? a : b, a < b ? b : a);
         check_rows(a < b ? a : b, a < b ? b : a);
     }
+    for (int i = 0; i < 40; i++)
+        check_search(&random);
     assert_true(check_rows(0, truth.n) > 10);
     check_exceptions();
     check_gaps();
