@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* `tracelake get`: a range of a stream, to a file or as text. */
 #include "cli/cli.h"
+#include "cli/tracksof.h"
 #include "cli/where.h"
 #include "out/annotate.h"
 #include "out/export.h"
@@ -9,6 +10,7 @@
 #include "out/outfile.h"
 #include "terminal/progress.h"
 #include "terminal/remote.h"
+#include "terminal/span.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -30,6 +32,8 @@ struct options {
     struct tl_where where; /* places that delimit the range */
     const char *form;      /* another format than STF or text: out/export.h */
     enum tl_export export;
+    bool drawn; /* … as tracks */
+    enum tl_tracks_form tracks;
     uint64_t interval;
 };
 
@@ -59,12 +63,16 @@ static void take_form(struct options *o)
 static int check_arguments(struct options *o)
 {
     take_form(o);
-    if (o->form && tl_export_parse(o->form, &o->export) < 0)
-        return tl_cli_usage(
-            "get", "--format %s: it is text, lines, json, ndjson, champsim, bb, pc or disasm",
-            o->form);
+    o->drawn = o->form && tl_tracks_parse(o->form, &o->tracks) >= 0;
+    if (o->form && !o->drawn && tl_export_parse(o->form, &o->export) < 0)
+        return tl_cli_usage("get",
+                            "--format %s: it is text, lines, json, ndjson, perfetto, chrome, "
+                            "calls, champsim, bb, pc or disasm",
+                            o->form);
+    if (o->drawn && (o->byte.given || o->region))
+        return tl_cli_usage("get", "--format %s goes with --insn and --time", o->form);
     if ((o->annotate.options.disasm || o->annotate.symbols.n) && !o->text &&
-        !(o->form && o->export == TL_EXPORT_DISASM))
+        !(o->form && !o->drawn && o->export == TL_EXPORT_DISASM))
         return tl_cli_usage("get", "--disasm and --symbols go with --text");
     if (o->interval == 0 || o->interval > UINT32_MAX)
         return tl_cli_usage("get", "--interval is 1 to %u instructions", UINT32_MAX);
@@ -332,8 +340,36 @@ static int get_file(const struct options *o, struct tracelake *lake, struct tl_r
     return tl_outfile_close(&out, status == NOTHING ? TL_CLI_BAD : status);
 }
 
+/* The instructions that are drawn. */
+static int drawn_range(const void *context, struct tracelake *lake,
+                       const struct tl_remote_name *name, uint64_t *from, uint64_t *to)
+{
+    const struct options *const o = context;
+    const struct tl_span span = {.insn = o->insn, .time = o->time};
+    int status = tl_span_insns(&span, lake, name, from, to);
+    if (status != TL_ARGS_GO || !tl_where_given(&o->where))
+        return status;
+    struct tracelake_range range = {name->trace, name->stream, TRACELAKE_INSN, *from, *to};
+    status = tl_where_find(&o->where, lake, &range);
+    *from = range.from;
+    *to = range.to;
+    return status;
+}
+
+static int draw(const struct options *o, struct tracelake *lake, const struct tl_remote_name *name)
+{
+    struct tl_outfile out;
+    int status = tl_outfile_open(&out, o->out);
+    if (status != TL_ARGS_GO)
+        return status;
+    status = tl_tracks_of(lake, name, o->tracks, drawn_range, o, out.file);
+    return tl_outfile_close(&out, status);
+}
+
 static int get(const struct options *o, struct tracelake *lake, struct tl_remote_name *name)
 {
+    if (o->drawn)
+        return draw(o, lake, name);
     if (o->out)
         return get_file(o, lake, name);
     /* The other simulators' formats cannot distinguish streams. */
@@ -358,9 +394,12 @@ int tl_cmd_get(int argc, char **argv)
         {"byte", 0, TL_ARG_RANGE, &o.byte, "A:B", "the same by raw byte offset"},
         TL_OUTPUT_ARGS(o.out, "FILE",
                        "write STF, compressed if the name ends in .zstf; - is stdout"),
-        {"format", 0, TL_ARG_TEXT, &o.form, "text|lines|json|ndjson|champsim|bb|pc|disasm",
+        {"format", 0, TL_ARG_TEXT, &o.form,
+         "text|lines|json|ndjson|perfetto|chrome|calls|champsim|bb|pc|disasm",
          "text: flow text; lines: output of programs by software trace, TIME SOURCE CHANNEL TEXT; "
-         "json: a document for each stream; ndjson: an object per line; champsim: 64 bytes per "
+         "json: a document for each stream; ndjson: an object per line; perfetto, chrome: calls, "
+         "messages and values for these viewers; calls: a line for each call, indented; champsim: "
+         "64 bytes per "
          "instruction; bb: basic-block vectors; pc: one address per line; disasm: number, address, "
          "encoding, assembly"},
         {"interval", 0, TL_ARG_COUNT, &o.interval, "N",

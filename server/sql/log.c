@@ -5,6 +5,7 @@
  */
 #include "sql/table.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define COUNT(a) ((int)(sizeof(a) / sizeof *(a)))
@@ -18,7 +19,16 @@ struct log {
     size_t at;
 };
 
-enum { LOG_TRACE, LOG_STREAM, LOG_POSITION, LOG_TIME, LOG_SOURCE, LOG_CHANNEL, LOG_TEXT };
+enum {
+    LOG_TRACE,
+    LOG_STREAM,
+    LOG_POSITION,
+    LOG_TIME,
+    LOG_SOURCE,
+    LOG_CHANNEL,
+    LOG_TEXT,
+    LOG_VALUE
+};
 static const struct tl_table_column log_columns[] = {
     [LOG_TRACE] = {"trace", "TEXT", TL_COLUMN_TRACE},
     [LOG_STREAM] = {"stream", "TEXT", TL_COLUMN_STREAM},
@@ -27,6 +37,7 @@ static const struct tl_table_column log_columns[] = {
     [LOG_SOURCE] = {"source", "TEXT", TL_COLUMN_PLAIN},
     [LOG_CHANNEL] = {"channel", "INT", TL_COLUMN_PLAIN},
     [LOG_TEXT] = {"text", "TEXT", TL_COLUMN_PLAIN},
+    [LOG_VALUE] = {"value", "", TL_COLUMN_PLAIN},
 };
 
 static int read_page(struct tl_cursor *c, struct log *s, uint64_t from)
@@ -97,6 +108,22 @@ static int next_line(struct tl_cursor *c)
     return seek_line(c);
 }
 
+/* The number that a record without text has. */
+static void tell_value(const struct tl_soft_entry *e, sqlite3_context *context)
+{
+    char *end;
+    if (e->is_text || !*e->text)
+        return;
+    const uint64_t whole = strtoull(e->text, &end, 0);
+    if (!*end)
+        tl_column_u64(context, whole);
+    else {
+        const double value = strtod(e->text, &end);
+        if (!*end)
+            sqlite3_result_double(context, value);
+    }
+}
+
 static void log_column(struct tl_cursor *c, sqlite3_context *context, int column)
 {
     const struct log *const s = c->state;
@@ -121,6 +148,9 @@ static void log_column(struct tl_cursor *c, sqlite3_context *context, int column
     case LOG_CHANNEL:
         if (e->has_channel)
             tl_column_u64(context, e->channel);
+        break;
+    case LOG_VALUE:
+        tell_value(e, context);
         break;
     default:
         tl_column_text(context, e->text);
