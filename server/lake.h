@@ -609,13 +609,13 @@ TL_MUST_USE int tl_lake_source(struct tl_lake *lake, const char *trace, const ch
                                struct tl_fail *fail);
 void tl_source_file_fini(struct tl_source_file *source);
 
-/* Data of a range in columns that lanes show in addition to tiles. */
+/* Data of a range of a stream in columns. */
 struct tl_lane_request {
     const char *trace;
     const char *stream;
     enum tl_range_unit axis; /* insn or time, for the range and the result */
     uint64_t from, to;
-    uint32_t columns; /* width of the picture, at most 2048; 0: 512 */
+    uint32_t columns; /* width of the picture, at most 4096; 0: 512 */
 };
 
 /* An interval with one process, virtual machine and mode. */
@@ -657,6 +657,20 @@ struct tl_counters {
 TL_MUST_USE int tl_lake_counters(struct tl_lake *lake, const struct tl_lane_request *request,
                                  struct tl_counters *out, struct tl_fail *fail);
 void tl_counters_fini(struct tl_counters *counters);
+
+/* How many hits of a search are in each column, of equal width. */
+struct tl_hit_columns {
+    uint64_t *hits;
+    size_t n;
+    uint64_t from, to; /* their extent on the axis, clipped to the available trace */
+    uint64_t total;    /* in all of them */
+};
+/* Search for `text`, of any kind as TL_FIND_TEXT. Errors as tl_lake_states() and tl_lake_find().
+ * Free with tl_hit_columns_fini(), also after an error. */
+TL_MUST_USE int tl_lake_hit_columns(struct tl_lake *lake, const struct tl_lane_request *request,
+                                    const char *text, struct tl_hit_columns *out,
+                                    struct tl_fail *fail);
+void tl_hit_columns_fini(struct tl_hit_columns *columns);
 
 struct tl_slices_request {
     const char *trace;

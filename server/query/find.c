@@ -3,8 +3,7 @@
  * Searching for addresses, functions, instructions and events, in one stream or all streams of a
  * trace.
  */
-#include "query/seek.h"
-#include "query/sweep.h"
+#include "query/seek_count.h"
 
 #include <stdlib.h>
 
@@ -324,70 +323,6 @@ static int search_lanes(struct search *s, struct tl_fail *fail)
 
 /* ---- counting ------------------------------------------------------------------------------- */
 
-struct counter {
-    struct tl_seek seek;
-    bool begun;
-    uint64_t split; /* hits before this position, and at it, are counted separately */
-    uint64_t n, before, at;
-};
-
-struct counting {
-    const struct search *search;
-    const struct tl_cut *cut;
-    struct tl_seek_range range;
-    size_t first; /* shard */
-    struct counter *counters;
-};
-
-static int count_hit(void *context, uint64_t position, uint64_t pc, const char *text)
-{
-    struct counter *const c = context;
-    (void)pc;
-    (void)text;
-    c->n++;
-    c->before += position < c->split;
-    c->at += position == c->split;
-    return TL_OK;
-}
-
-static int count_hits(void *context, uint64_t position, uint32_t n, uint32_t hits)
-{
-    struct counter *const c = context;
-    if (position <= c->split && position + n > c->split)
-        return TL_AGAIN;
-    c->n += hits;
-    c->before += position < c->split ? hits : 0;
-    return TL_OK;
-}
-
-static int keep_on(void *context)
-{
-    (void)context;
-    return TL_OK;
-}
-
-static int count_shard(void *context, unsigned worker, size_t i, struct tl_fail *fail)
-{
-    const struct counting *const c = context;
-    struct counter *const counter = &c->counters[worker];
-    if (!counter->begun) {
-        const int r = tl_seek_init(&counter->seek, &c->search->sought, c->cut);
-        counter->begun = true;
-        counter->seek.count = count_hits;
-        counter->seek.sink = count_hit;
-        counter->seek.context = counter;
-        if (r < 0)
-            return r;
-    }
-    /* Executions of a symbol are searched from the shard's begin. */
-    const struct tl_shard_row *const row = &c->cut->rows[c->first + i];
-    struct tl_seek_range range = c->range;
-    if (row->first > range.from)
-        range.from = row->first;
-    counter->seek.after = UINT64_MAX;
-    return tl_seek_shard(&counter->seek, c->first + i, &range, keep_on, fail);
-}
-
 /*
  * Number of hits at the position of hit `i` that were skipped, because the request already has
  * them.
@@ -409,38 +344,25 @@ static int count_lane(const struct search *s, size_t lane, struct tl_found *out,
 {
     const struct tl_find_request *const request = s->request;
     const bool one = request->stream && *request->stream;
-    const unsigned workers = tl_sweep_workers(s->lake);
-    struct counting c = {.search = s, .cut = &s->cuts[lane]};
-    uint64_t split = 0;
-    size_t end;
+    struct tl_seek_range range = {.from = one ? request->from : 0,
+                                  .to = one ? request->to : UINT64_MAX};
+    uint64_t split = 0, counts[3] = {0}; /* before `split`, at it, and after it */
     int r = TL_OK;
     if (s->n > 0) {
         const struct key key = key_of(s, 0);
         r = first_at(s, lane, &key, false, &split, fail);
     }
-    c.range = (struct tl_seek_range){.from = one ? request->from : 0,
-                                     .to = one ? request->to : UINT64_MAX};
-    c.range.first = c.range.from;
-    c.range.tail = c.range.to >= c.cut->end;
-    tl_seek_shards(c.cut, &c.range, &c.first, &end);
-    c.counters = calloc(workers, sizeof *c.counters);
-    if (!c.counters)
-        return TL_NOMEM;
-    for (unsigned i = 0; i < workers; i++)
-        c.counters[i].split = split;
+    range.first = range.from;
+    range.tail = range.to >= s->cuts[lane].end;
+    const struct tl_seek_edges edges = {(const uint64_t[]){split, split + 1},
+                                        split == UINT64_MAX ? 1 : 2};
     if (r >= 0)
-        r = tl_sweep(s->lake, end - c.first, count_shard, &c, fail);
-    uint64_t at = 0;
-    for (unsigned i = 0; i < workers; i++) {
-        out->total += c.counters[i].n;
-        out->before += c.counters[i].before;
-        at += c.counters[i].at;
-        if (c.counters[i].begun)
-            tl_seek_fini(&c.counters[i].seek);
-    }
+        r = tl_seek_count_between(s->lake, &s->sought, &s->cuts[lane], &range, &edges, counts,
+                                  fail);
+    out->total += counts[0] + counts[1] + counts[2];
+    out->before += counts[0];
     if (s->n > 0 && lane == s->lanes[0])
-        out->before += at_its_place(s, at);
-    free(c.counters);
+        out->before += at_its_place(s, counts[1]);
     return r;
 }
 
@@ -533,7 +455,5 @@ int tl_lake_find(struct tl_lake *lake, const struct tl_find_request *request, st
     out->hits = s.hits;
     out->n = s.n;
     out->more = s.more;
-    if (r == TL_UNSUPPORTED)
-        return tl_fail_set(fail, r, "mnemonics need LLVM's library, which is not installed here");
-    return r == TL_NOMEM ? tl_fail_set(fail, r, "no memory") : r;
+    return tl_sought_failed(r, fail);
 }

@@ -30,6 +30,13 @@ void tl_sought_fini(struct tl_sought *s)
     free(s->wanted);
 }
 
+int tl_sought_failed(int r, struct tl_fail *fail)
+{
+    if (r == TL_UNSUPPORTED)
+        return tl_fail_set(fail, r, "mnemonics need LLVM's library, which is not installed here");
+    return r == TL_NOMEM ? tl_fail_set(fail, r, "no memory") : r;
+}
+
 /* ---- addresses and encodings ---------------------------------------------------------------- */
 
 static int by_begin(const void *a, const void *b)

@@ -6,96 +6,19 @@
  */
 #include "base/cancel.h"
 #include "base/search.h"
+#include "query/columns.h"
 #include "query/query.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define COLUMNS     512
-#define COLUMNS_MAX 2048
-#define SAMPLES     128 /* chunks of a long range whose items are read */
+#define SAMPLES 128 /* chunks of a long range whose items are read */
 
 static const uint64_t short_range = UINT64_C(1) << 22; /* positions */
 
-/* Columns of a range as positions: column i is [edge[i], edge[i + 1]). */
-struct columns {
-    struct tl_cut cut;
-    struct tl_scale
-        time; /* full resolution over the range; without points the stream has no time */
-    enum tl_range_unit axis;
-    uint64_t from, to; /* on the axis */
-    uint64_t *edges;
-    size_t n;
-};
-
-static uint64_t axis_at(const struct columns *c, size_t column)
-{
-    const unsigned __int128 wide = c->to - c->from;
-    return c->from + (uint64_t)(wide * column / c->n);
-}
-
-/* A position on the axis. */
-static uint64_t on_axis(const struct columns *c, uint64_t position)
-{
-    uint64_t value = position;
-    if (c->axis == TL_UNIT_TIME && !tl_scale_value(&c->time, position, &value))
-        value = c->from;
-    return value < c->from ? c->from : value > c->to ? c->to : value;
-}
-
-/* Clip the range to the available trace. */
-static int clip(struct columns *c, struct tl_fail *fail)
-{
-    if (c->axis == TL_UNIT_BYTE)
-        return tl_fail_set(fail, TL_USAGE, "axis is insn or time");
-    if (c->from > c->to)
-        return tl_fail_set(fail, TL_USAGE, "from is after to");
-    if (c->axis == TL_UNIT_TIME && c->time.n == 0)
-        return tl_fail_set(fail, TL_USAGE, "stream %.31s has no times", c->cut.lane->name);
-    const uint64_t end =
-        c->axis == TL_UNIT_INSN ? c->cut.end : c->time.points[c->time.n - 1].value + 1;
-    c->to = c->to < end ? c->to : end;
-    c->from = c->from < c->to ? c->from : c->to;
-    return TL_OK;
-}
-
-static int open_columns(struct columns *c, struct tl_lake *lake,
-                        const struct tl_lane_request *request, struct tl_fail *fail)
-{
-    *c = (struct columns){.axis = request->axis, .from = request->from, .to = request->to};
-    c->n = request->columns ? request->columns : COLUMNS;
-    if (c->n > COLUMNS_MAX)
-        return tl_fail_set(fail, TL_USAGE, "at most %d columns", COLUMNS_MAX);
-    int r = tl_cut_open(&c->cut, lake, request->trace, request->stream, fail);
-    if (r >= 0)
-        r = tl_cut_unit(&c->cut, &c->axis, fail);
-    if (r >= 0)
-        r = tl_scale_open(&c->time, &c->cut, TL_SCALE_TIME, c->axis == TL_UNIT_TIME, c->from, c->to,
-                          fail);
-    if (r >= 0)
-        r = clip(c, fail);
-    c->edges = r >= 0 ? calloc(c->n + 1, sizeof *c->edges) : NULL;
-    if (r >= 0 && !c->edges)
-        r = TL_NOMEM;
-    for (size_t i = 0; i <= c->n && r >= 0; i++) {
-        const uint64_t at = axis_at(c, i);
-        c->edges[i] = c->axis == TL_UNIT_INSN ? at : tl_scale_position(&c->time, at);
-        if (i > 0 && c->edges[i] < c->edges[i - 1])
-            c->edges[i] = c->edges[i - 1];
-    }
-    return r;
-}
-
-static void close_columns(struct columns *c)
-{
-    free(c->edges);
-    tl_scale_close(&c->time);
-    tl_cut_close(&c->cut);
-}
-
 /* The index entry of the chunk that contains a position; NULL: none. */
-static int chunk_at(const struct columns *c, uint64_t position, struct tl_view **view,
+static int chunk_at(const struct tl_columns *c, uint64_t position, struct tl_view **view,
                     const struct tl_chunk **out, struct tl_fail *fail)
 {
     const size_t shard = tl_cut_shard_at(&c->cut, position);
@@ -115,7 +38,7 @@ static int chunk_at(const struct columns *c, uint64_t position, struct tl_view *
 /* ---- states ---------------------------------------------------------------------------------- */
 
 struct states {
-    struct columns columns;
+    struct tl_columns columns;
     uint64_t narrow;        /* runs narrower than this are merged */
     struct tl_state_run *p; /* from and to are positions until all have been added */
     size_t n, cap;
@@ -206,7 +129,7 @@ static int exact_states(struct states *s, uint64_t from, uint64_t to, struct tl_
 /* The state at the begin of each column's chunk. */
 static int sampled_states(struct states *s, struct tl_fail *fail)
 {
-    const struct columns *const c = &s->columns;
+    const struct tl_columns *const c = &s->columns;
     int r = TL_OK;
     for (size_t i = 0; i < c->n && r >= 0; i++) {
         struct tl_view *view;
@@ -235,9 +158,9 @@ int tl_lake_states(struct tl_lake *lake, const struct tl_lane_request *request,
                    struct tl_states *out, struct tl_fail *fail)
 {
     struct states s = {0};
-    struct columns *const c = &s.columns;
+    struct tl_columns *const c = &s.columns;
     *out = (struct tl_states){0};
-    int r = open_columns(c, lake, request, fail);
+    int r = tl_columns_open(c, lake, request, fail);
     if (r >= 0) {
         const uint64_t first = c->edges[0], end = c->edges[c->n];
         out->sampled = end - first > short_range;
@@ -248,10 +171,11 @@ int tl_lake_states(struct tl_lake *lake, const struct tl_lane_request *request,
         if (s.p[i].has_mode)
             tl_mode_text(s.p[i].mode, s.p[i].mode_text);
         name_run(&c->cut.gen->setup, &s.p[i]);
-        s.p[i].from = on_axis(c, s.p[i].from);
-        s.p[i].to = i + 1 == s.n ? on_axis(c, s.p[i].to) : on_axis(c, s.p[i + 1].from);
+        s.p[i].from = tl_columns_value(c, s.p[i].from);
+        s.p[i].to =
+            i + 1 == s.n ? tl_columns_value(c, s.p[i].to) : tl_columns_value(c, s.p[i + 1].from);
     }
-    close_columns(c);
+    tl_columns_close(c);
     out->runs = s.p;
     out->n = s.n;
     return r == TL_NOMEM ? tl_fail_set(fail, r, "no memory") : r;
@@ -265,7 +189,7 @@ void tl_states_fini(struct tl_states *states)
 
 /* ---- counters -------------------------------------------------------------------------------- */
 
-static size_t column_of(const struct columns *c, uint64_t position)
+static size_t column_of(const struct tl_columns *c, uint64_t position)
 {
     const size_t begun = tl_count_upto(c->edges, sizeof *c->edges, 0, c->n, position);
     return begun > 0 ? begun - 1 : 0;
@@ -275,7 +199,7 @@ static size_t column_of(const struct columns *c, uint64_t position)
  * Count cycles in [from, to). A count covers the time since the previous one, so it belongs to the
  * positions between the two. `column` SIZE_MAX: each is added to the column it ends in.
  */
-static int count_cycles(struct tl_counters *out, const struct columns *c, uint64_t from,
+static int count_cycles(struct tl_counters *out, const struct tl_columns *c, uint64_t from,
                         uint64_t to, size_t column, struct tl_fail *fail)
 {
     struct tl_cut_walk walk;
@@ -314,7 +238,7 @@ static int count_cycles(struct tl_counters *out, const struct columns *c, uint64
     return r;
 }
 
-static int sample_cycles(struct tl_counters *out, const struct columns *c, struct tl_fail *fail)
+static int sample_cycles(struct tl_counters *out, const struct tl_columns *c, struct tl_fail *fail)
 {
     const size_t step = (c->n + SAMPLES - 1) / SAMPLES;
     int r = TL_OK;
@@ -332,9 +256,9 @@ static int sample_cycles(struct tl_counters *out, const struct columns *c, struc
 int tl_lake_counters(struct tl_lake *lake, const struct tl_lane_request *request,
                      struct tl_counters *out, struct tl_fail *fail)
 {
-    struct columns c;
+    struct tl_columns c;
     *out = (struct tl_counters){0};
-    int r = open_columns(&c, lake, request, fail);
+    int r = tl_columns_open(&c, lake, request, fail);
     if (r >= 0) {
         out->p = calloc(c.n, sizeof *out->p);
         out->n = out->p ? c.n : 0;
@@ -347,7 +271,7 @@ int tl_lake_counters(struct tl_lake *lake, const struct tl_lane_request *request
         uint64_t begin = 0, end = 0;
         out->p[i].insns = c.edges[i + 1] - c.edges[i];
         if (c.axis == TL_UNIT_TIME)
-            out->p[i].time = axis_at(&c, i + 1) - axis_at(&c, i);
+            out->p[i].time = tl_columns_at(&c, i + 1) - tl_columns_at(&c, i);
         else if (tl_scale_value(&c.time, c.edges[i], &begin) &&
                  tl_scale_value(&c.time, c.edges[i + 1], &end))
             out->p[i].time = end > begin ? end - begin : 0;
@@ -357,7 +281,7 @@ int tl_lake_counters(struct tl_lake *lake, const struct tl_lane_request *request
         r = out->sampled ? sample_cycles(out, &c, fail)
                          : count_cycles(out, &c, c.edges[0], c.edges[c.n], SIZE_MAX, fail);
     }
-    close_columns(&c);
+    tl_columns_close(&c);
     return r == TL_NOMEM ? tl_fail_set(fail, r, "no memory") : r;
 }
 

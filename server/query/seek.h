@@ -43,6 +43,8 @@ TL_MUST_USE int tl_sought_init(struct tl_sought *out, struct tl_gen *gen,
 /* Query for the calls of one function, by the index of its symbol. TL_NOMEM. */
 TL_MUST_USE int tl_sought_function(struct tl_sought *out, struct tl_gen *gen, uint32_t function);
 void tl_sought_fini(struct tl_sought *sought);
+/* `r`, of a search, with a text if it has none: no memory, no disassembler. */
+TL_MUST_USE int tl_sought_failed(int r, struct tl_fail *fail);
 
 /* Range and direction of a search. */
 struct tl_seek_range {

@@ -204,3 +204,34 @@ int tl_answer_counters(const struct tl_asker *asker, const void *request, struct
     tl_counters_fini(&counters);
     return tl_reply_done(reply, rc);
 }
+
+/* ---- hits of a search ------------------------------------------------------------------------ */
+
+int tl_answer_hits(const struct tl_asker *asker, const void *request, struct tl_reply *reply,
+                   struct tl_fail *fail)
+{
+    const Tracelake__V1__HitsRequest *const r = request;
+    const struct tl_lane_request wanted = {
+        .trace = r->trace,
+        .stream = r->stream,
+        .axis = (unsigned)r->axis < TL_UNITS ? (enum tl_range_unit)r->axis : TL_UNIT_BYTE,
+        .from = r->begin,
+        .to = tl_end_of(r->to),
+        .columns = r->columns};
+    struct tl_hit_columns columns = {0};
+    Tracelake__V1__HitsReply *const m =
+        tl_reply_begin(reply, &tracelake__v1__hits_reply__descriptor);
+    const int rc =
+        m ? tl_lake_hit_columns(asker->lake, &wanted, r->text, &columns, fail) : TL_NOMEM;
+    if (rc >= 0) {
+        m->begin = columns.from;
+        m->to = columns.to;
+        m->total = columns.total;
+        m->hits = tl_reply_take(reply, (columns.n + 1) * sizeof *m->hits);
+        m->n_hits = m->hits ? columns.n : 0;
+        for (size_t i = 0; i < m->n_hits; i++)
+            m->hits[i] = columns.hits[i];
+    }
+    tl_hit_columns_fini(&columns);
+    return tl_reply_done(reply, rc);
+}

@@ -47,6 +47,7 @@ DOOR(source)
 DOOR(log)
 DOOR(states)
 DOOR(counters)
+DOOR(hits)
 DOOR(call)
 DOOR(profile)
 DOOR(compare)
@@ -134,6 +135,7 @@ const struct tl_method tl_lookups_methods[] = {
     LOOKUP("Log", log, log_request),
     LOOKUP("States", states, lane_request),
     LOOKUP("Counters", counters, lane_request),
+    LOOKUP("Hits", hits, hits_request),
     LOOKUP("Call", call, call_request),
     LOOKUP("Profile", profile, profile_request),
     LOOKUP("Compare", compare, compare_request),

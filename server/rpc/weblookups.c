@@ -156,6 +156,17 @@ static int take_port(const struct tl_http_request *request, void *message, struc
     return TL_OK;
 }
 
+/* What is searched has the name that it has in `find`. */
+static int take_hits(const struct tl_http_request *request, void *message, struct tl_fail *fail)
+{
+    Tracelake__V1__HitsRequest *const r = message;
+    const char *const q = tl_http_query(request, "q");
+    if (!q)
+        return tl_fail_set(fail, TL_USAGE, "hits of what? Give q=TEXT");
+    r->text = (char *)(uintptr_t)q; /* only read */
+    return TL_OK;
+}
+
 /* The arguments that are lengths: instructions, or time, which may have a unit. By time unless
  * they say otherwise. */
 static int take_calls(const struct tl_http_request *request, void *message, struct tl_fail *fail)
@@ -217,6 +228,7 @@ QUESTION(compare, compare_request, .own = NONE, .take = take_other);
 QUESTION(slices, lane_request, .own = NONE);
 QUESTION(states, lane_request, .own = NONE);
 QUESTION(counters, lane_request, .own = NONE);
+QUESTION(hits, hits_request, .own = OWN("text"), .take = take_hits);
 QUESTION(log, log_request, .own = OWN("one_port"), .take = take_port);
 QUESTION(functions, functions_request, .own = NONE, .by_time = true);
 QUESTION(calls, calls_request, .own = OWN("function", "least", "most"), .take = take_calls,
@@ -236,6 +248,7 @@ union asked {
     Tracelake__V1__ProfileRequest profile;
     Tracelake__V1__CompareRequest compare;
     Tracelake__V1__LaneRequest lane;
+    Tracelake__V1__HitsRequest hits;
     Tracelake__V1__LogRequest log;
     Tracelake__V1__FunctionsRequest functions;
     Tracelake__V1__CallsRequest calls;

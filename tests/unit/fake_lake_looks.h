@@ -224,6 +224,25 @@ int tl_lake_remove_note(struct tl_lake *lake, const char *trace, uint64_t id, st
 /*
  * One slice; the resolution is the number of columns, and `truncated` is set if the axis is time.
  */
+int tl_lake_hit_columns(struct tl_lake *lake, const struct tl_lane_request *request,
+                        const char *text, struct tl_hit_columns *out, struct tl_fail *fail)
+{
+    *out = (struct tl_hit_columns){.n = request->columns,
+                                   .from = request->from,
+                                   .to = request->to,
+                                   .total = strlen(text),
+                                   .hits = calloc(request->columns + 1u, sizeof *out->hits)};
+    for (size_t i = 0; i < out->n; i++)
+        out->hits[i] = UINT64_MAX - i;
+    return check(lake, request->trace, request->stream, fail);
+}
+
+void tl_hit_columns_fini(struct tl_hit_columns *columns)
+{
+    free(columns->hits);
+    *columns = (struct tl_hit_columns){0};
+}
+
 int tl_lake_slices(struct tl_lake *lake, const struct tl_slices_request *request,
                    struct tl_slices *out, struct tl_fail *fail)
 {
