@@ -167,9 +167,10 @@ async function leave(page) {
   });
 }
 
-/** Open a trace; a page of the same server is not loaded again. */
+/** Open a trace, by instructions if `hash` says nothing else; a page of the same server is not loaded again. */
 export async function open(page, base, hash) {
-  await page.goto(`${base}/${hash}`);
+  const axis = /[?&]axis=/.test(hash) ? "" : `${hash.includes("?") ? "&" : "?"}axis=insn`;
+  await page.goto(`${base}/${hash}${axis}`);
   await page.waitForSelector("#timeline");
   await settle(page);
 }

@@ -178,7 +178,7 @@ export async function pageChecks(suite, mock) {
     assert.equal(timed.at, 124147748);
     assert.ok(timed.from < timed.at && timed.to > timed.at && timed.to - timed.from < 1e5);
     await page.keyboard.press("KeyT");
-    await page.waitForFunction(() => !location.hash.includes("axis=time"));
+    await page.waitForFunction(() => location.hash.includes("axis=insn"));
     assert.equal((await place(page)).at, 100030500);
   });
 

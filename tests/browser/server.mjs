@@ -138,7 +138,7 @@ export async function serverChecks(suite, { server, tls, trace, live, title = "s
     await page.focus("#timeline");
     await page.keyboard.press("KeyT");
     if (!t.streams.some((s) => s.has_time)) {
-      assert.equal((await place(page)).query.get("axis"), null, "there is no time to show");
+      assert.equal((await place(page)).query.get("axis"), "insn", "there is no time to show");
       return;
     }
     await page.waitForFunction(() => location.hash.includes("axis=time"));

@@ -2,6 +2,7 @@
 // The state of the page and everything that changes it. Drawing code reads it; it uses no DOM
 // except the location and the scheduling of frames.
 import * as api from "./api.ts";
+import { axisFor, onAxis, rememberAxis } from "./axes.ts";
 import { epochOn, exact, near } from "./epoch.ts";
 import { follow, hops, settled } from "./follow.ts";
 import { Frames } from "./frames.ts";
@@ -17,6 +18,7 @@ import { Finder } from "./find.ts";
 import { Session, type Measured } from "./session.ts";
 import { Swatches } from "./swatches.ts";
 import { decodePlace, emptyPlace, encodePlace, type Beside, type Panel, type Place, type Sub } from "./url.ts";
+import { clockWanted, wantClock } from "./zero.ts";
 
 const URL_MS = 60;
 const NAMES_MS = 1000;
@@ -44,6 +46,7 @@ export class App {
   beside: readonly Beside[] = []; // traces shown next to this one
   noteWished = 0; // number of requests to write a note
   following: number | undefined;
+  clock = clockWanted(); // times of the trace's clock are shown, not since its start
   everyLane = false; // keys go to events, gaps and calls of all lanes, not only of the selected one
   help = false;
   table = false;
@@ -174,16 +177,11 @@ export class App {
     this.changed();
   }
 
-  /** Streams of software trace alone have no instruction axis. */
-  private axisFor(trace: Trace, wanted: Axis): Axis {
-    if (!hasTime(trace)) return "insn";
-    return trace.streams.every((stream) => stream.insns === 0) ? "time" : wanted;
-  }
-
   private apply(place: Place): void {
     const s = this.session;
     if (!s) return;
-    const axis = this.axisFor(s.trace, place.axis);
+    const axis = axisFor(s.trace, place.axis);
+    s.wanted = place.axis;
     s.arrangement = place.arrangement;
     const lane = s.trace.streams.findIndex((stream) => stream.name === place.lane);
     s.lane = lane < 0 ? s.first : lane;
@@ -248,6 +246,11 @@ export class App {
     s.trace = before.streams.length > 0 && trace.streams.length === 0
       ? { ...trace, streams: before.streams } : trace;
     if (usual && s.trace.streams.length > before.streams.length) s.fold(undefined, []);
+    // Its first times came.
+    if (!hasTime(before) && hasTime(s.trace) && s.wanted === undefined && s.cursor === undefined) {
+      const axis = axisFor(s.trace, undefined);
+      s.view = whole(axis, extentOf(s.trace, axis));
+    }
     s.tiles.update(trace.generation, trace.revision);
     if (anew) s.dropDecoded();
     if (atEnd && trace.state === "live") s.view = whole(s.view.axis, s.extent);
@@ -266,7 +269,8 @@ export class App {
     try {
       const trace = await api.trace(id, controller.signal);
       if (controller.signal.aborted) return;
-      this.session = new Session(trace, place.axis, this);
+      this.clock = clockWanted();
+      this.session = new Session(trace, axisFor(trace, place.axis), this);
       this.session.tiles.update(trace.generation, trace.revision);
       this.apply(place);
       void this.loadFunctions(this.session);
@@ -469,35 +473,31 @@ export class App {
   async setAxis(axis: Axis): Promise<void> {
     const s = this.session;
     if (!s || s.view.axis === axis || (axis === "time" && !hasTime(s.trace))) return;
-    const old = s.view;
-    const name = s.stream?.name;
-    const extent = extentOf(s.trace, axis);
-    const everything = span(old) >= (s.extent.last - s.extent.first) * 0.999;
-    let next = whole(axis, extent);
-    let cursor: number | undefined;
-    if (name !== undefined && (!everything || s.cursor !== undefined)) {
-      const at = async (where: number): Promise<number> => {
-        const p = await api.locate(s.trace, name, old.axis, where);
-        return axis === "insn" ? p.insn : p.time ?? extent.first;
-      };
-      try {
-        const limit = s.extent.last - 1;
-        const [a, b] = await Promise.all([at(Math.max(0, old.from)), at(Math.min(limit, old.to))]);
-        if (!everything && b > a) next = clamp({ axis, from: a, to: b }, extent);
-        if (s.cursor !== undefined) cursor = await at(s.cursor);
-      } catch {
-        // In that case the whole trace is shown.
-      }
-    }
+    const place = await onAxis(s, axis);
     if (this.session !== s || s.view.axis === axis) return;
-    s.view = next;
+    s.view = place.view;
     s.forgetEnds();
-    s.selection = undefined;
+    s.selection = place.selection;
     s.measured = undefined;
     s.cursor = undefined;
-    this.moveCursor(cursor, false);
+    this.moveCursor(place.cursor, false);
     this.toUrl();
     this.say(axis === "insn" ? "Axis: instructions." : "Axis: time.");
+  }
+
+  /** The user's choice of the axis, also for when the trace is opened again. */
+  chooseAxis(axis: Axis): void {
+    const s = this.session;
+    if (!s || !hasTime(s.trace)) return;
+    rememberAxis(s.trace, axis);
+    void this.setAxis(axis);
+  }
+
+  /** Times of the trace's clock, or since its start. */
+  toggleClock(): void {
+    this.clock = !this.clock;
+    wantClock(this.clock);
+    this.say(this.clock ? "Times of the trace's clock." : "Times since the trace's start.");
   }
 
   // ---- cursor and selection ----------------------------------------------------------------

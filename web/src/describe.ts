@@ -2,7 +2,7 @@
 // Describes a position in words: for the line under the timeline, the tooltip and the live region.
 import type { Node } from "./arrange.ts";
 import type { Session } from "./session.ts";
-import { absolute, type Ref } from "./epoch.ts";
+import { absolute } from "./epoch.ts";
 import { bytes, duration, exactTime, grouped, short } from "./format.ts";
 import { contextName } from "./lanedata.ts";
 import { filesAt } from "./missing.ts";
@@ -10,6 +10,7 @@ import { isEvents, isSoftware, privilegeName, timeIsNs, unitName, type Stream } 
 import { EVENT, FLAG, FLAG_LOST, isOff, runs } from "./tile.ts";
 import { breakText } from "./timeline/gaps.ts";
 import type { Hover } from "./timeline/timeline.ts";
+import type { Timed } from "./zero.ts";
 
 export interface Description {
   readonly lane: string;
@@ -37,10 +38,11 @@ function names(table: readonly (readonly [number, string])[], bits: number): str
   return table.filter(([bit]) => (bits & bit) !== 0).map(([, name]) => name).join(", ");
 }
 
-/** Format a time of the trace. */
-export function timeText(trace: Ref, at: number, ns: boolean): string {
-  const n = absolute(trace.epoch, at);
-  return ns ? exactTime(n) : `${grouped(n)} ticks`;
+/** Format a time of the trace, as it is shown: from its zero. */
+export function timeText({ trace, zero }: Timed, at: number, ns: boolean): string {
+  const n = absolute(trace.epoch, at) - zero;
+  const size = n < 0n ? -n : n;
+  return `${n < 0n ? "−" : ""}${ns ? exactTime(size) : `${grouped(size)} ticks`}`;
 }
 
 /** Reasons for missing trace, for a break or a bucket. */
@@ -52,7 +54,7 @@ export function reasons(flags: number): string {
 /** Format a position of a lane, which may not count instructions. */
 export function positionText(session: Session, at: number, protocol: string): string {
   if (session.view.axis === "insn") return `${unitName(protocol, 1)} ${grouped(at)}`;
-  return timeText(session.trace, at, timeIsNs(session.trace));
+  return timeText(session, at, timeIsNs(session.trace));
 }
 
 export function widthText(session: Session, units: number, protocol = ""): string {

@@ -214,7 +214,7 @@ export class Finder {
     }
     const timeless = parsed.kind === "time" ? whyNoTime(s, parsed.ns) : "";
     if (parsed.kind === "time" && timeless === "") {
-      await this.goToTime(s, s.stream!, since(s.trace.epoch, parsed.at));
+      await this.goToTime(s, s.stream!, since(s.trace.epoch, parsed.at + s.zero));
       return;
     }
     const list = new Hits(s.trace, parsed.kind === "query" ? { q: parsed.text } : {}, () => app.changed());

@@ -64,6 +64,12 @@ export function exactTime(ns: number | bigint): string {
   return `${grouped(BigInt(digits.slice(0, at)))}.${rest} ${["ns", "µs", "ms", "s"][unit]}`;
 }
 
+/** A time in ns that ends with zeros, without them: "124.14 ms". */
+export function roundTime(ns: bigint): string {
+  const text = exactTime(ns);
+  return text.includes(".") ? text.replace(/\.?[0 ]+(?= [nµm]?s$)/, "") : text;
+}
+
 /** Format three significant digits, if there are that many. */
 export function significant(value: number): string {
   return value.toFixed(value < 9.995 ? 2 : value < 99.95 ? 1 : 0);

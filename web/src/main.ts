@@ -187,7 +187,7 @@ function command(e: KeyboardEvent): void {
           if (s.trace.state !== "live" && s.trace.state !== "decoding") return;
           app.follow(app.following === undefined ? 0 : undefined);
           break;
-        case "axis": void app.setAxis(s.view.axis === "insn" ? "time" : "insn"); break;
+        case "axis": app.chooseAxis(s.view.axis === "insn" ? "time" : "insn"); break;
         case "note": app.writeNote(); break;
         case "bookmark": void app.bookmark(); break;
         case "noteForward": app.nextNote(1); break;

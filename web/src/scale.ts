@@ -2,7 +2,7 @@
 // The visible range of an axis, and the ruler. Positions are doubles in units of the axis
 // (instructions or time), exact to one unit below 2^53. Times are relative to the trace's epoch
 // (epoch.ts).
-import { grouped } from "./format.ts";
+import { grouped, roundTime } from "./format.ts";
 
 export type Axis = "insn" | "time";
 
@@ -101,26 +101,53 @@ export function niceStep(least: number): number {
   return 10 * power;
 }
 
+/** Numbers of the ruler with more digits than these are written as distances from a round one. */
+const MOST_DECIMALS = 4; // of times in ns
+const MOST_DIGITS = 9;
+
+export interface Ruler {
+  readonly base: string; // what labels that begin with + are added to; "": nothing
+  readonly ticks: readonly Tick[];
+}
+
+/** Digits that tell steps apart in numbers of units. */
+function digits(units: number, step: number): number {
+  return Math.max(0, Math.ceil(Math.log10(units / step) - 1e-9));
+}
+
+/** Is a number too long for a label? */
+function isLong(most: number, step: number, ns: boolean): boolean {
+  if (!ns) return digits(most, step) > MOST_DIGITS;
+  const [scale] = TIME_UNITS.find(([units]) => most >= units) ?? [1];
+  return digits(scale, step) > MOST_DECIMALS;
+}
+
 /**
- * Ticks of the ruler, with labels at least `spacing` pixels apart. `ns`: the time axis is in ns.
- * `zero`: origin of the labels, if it is not the axis' own.
+ * The ruler, with labels at least `spacing` pixels apart. `ns`: the time axis is in ns. `origin` is the number shown
+ * at position 0.
  */
-export function ticks(
-  view: View, width: number, spacing: number, ns: boolean, zero = 0,
-): Tick[] {
+export function ruler(view: View, width: number, spacing: number, ns: boolean, origin = 0n): Ruler {
   const step = Math.max(1, niceStep(unitsPerPixel(view, width) * spacing));
   const minor = step >= 5 ? step / 5 : step;
-  const out: Tick[] = [];
+  const inNs = view.axis === "time" && ns;
+  let base = 0n;
+  if (isLong(Number(BigInt(Math.ceil(view.to)) + origin), step, inNs)) {
+    const round = BigInt(10 ** Math.ceil(Math.log10(1000 * step)));
+    const from = BigInt(Math.floor(view.from)) + origin;
+    base = from > 0n ? from - (from % round) : 0n;
+  }
+  const zero = Number(base - origin);
+  const ticks: Tick[] = [];
   const first = Math.floor((view.from - zero) / minor);
   const last = Math.ceil((view.to - zero) / minor);
-  for (let i = first; i <= last && out.length < 1000; i++) {
+  for (let i = first; i <= last && ticks.length < 1000; i++) {
     const at = i * minor;
     if (at < 0) continue;
     const major = Math.abs(at / step - Math.round(at / step)) < 1e-6;
-    const label = major ? tickLabel(at, step, view.axis === "time" && ns) : "";
-    out.push({ at: at + zero, label: major && zero !== 0 ? `+${label}` : label });
+    const label = major ? tickLabel(at, step, inNs) : "";
+    ticks.push({ at: at + zero, label: major && base > 0n ? `+${label}` : label });
   }
-  return out;
+  return { base: base === 0n ? "" : inNs ? roundTime(base) : grouped(base), ticks };
 }
 
 const INSN_UNITS = [[1e9, " G"], [1e6, " M"], [1e3, " k"], [1, ""]] as const;
@@ -130,11 +157,11 @@ const TIME_UNITS = [[1e9, " s"], [1e6, " ms"], [1e3, " µs"], [1, " ns"]] as con
 export function tickLabel(at: number, step: number, ns: boolean): string {
   if (at === 0) return ns ? "0 s" : "0";
   const units = ns ? TIME_UNITS : INSN_UNITS;
-  for (const [scale, unit] of units) {
+  for (const [i, [scale, unit]] of units.entries()) {
     if (at < scale && scale > 1) continue;
-    const decimals = Math.max(0, Math.ceil(Math.log10(scale / step) - 1e-9));
+    const decimals = digits(scale, step);
     // Long fractions are harder to read than grouped integers.
-    if (decimals > 0 && scale > 1 && (decimals > 4 || at >= 1000 * scale)) continue;
+    if (decimals > 0 && scale > 1 && (decimals > MOST_DECIMALS || (i > 0 && at >= 1000 * scale))) continue;
     const value = at / scale;
     return decimals === 0 ? `${grouped(Math.round(value))}${unit}`
       : `${grouped(Math.floor(value + 1e-9))}.${fraction(value, decimals)}${unit}`;

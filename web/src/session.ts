@@ -11,11 +11,13 @@ import { Notes } from "./notes.ts";
 import { whole, type Axis, type Extent, type View } from "./scale.ts";
 import { SliceCache } from "./slices.ts";
 import { TileClient } from "./tiles.ts";
+import { zeroOf } from "./zero.ts";
 
 /** What a session needs from the page. */
 export interface Host {
   /** Set while the live edge is followed. */
   readonly following: number | undefined;
+  readonly clock: boolean; // times of the trace's clock are shown
   changed(): void;
   counted(session: Session): void;
   missName(session: Session): void;
@@ -52,6 +54,7 @@ export class Session {
   addresses: string[] = [];
   namesRevision = -1; // revision of the trace when the names were requested
   view: View;
+  wanted: Axis | undefined; // by the link
   lane = 0;
   cursor: number | undefined; // in units of the view's axis
   chosen: { readonly lane: number; readonly cursor: number; readonly insn: number } | undefined;
@@ -171,6 +174,11 @@ export class Session {
 
   get extent(): Extent {
     return extentOf(this.trace, this.view.axis);
+  }
+
+  /** Where times that are shown count from. */
+  get zero(): bigint {
+    return zeroOf(this.trace, this.app.clock);
   }
 
   get stream(): Stream | undefined {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The whole state of the page in the URL's hash:
 //   #/                                    the list of traces
-//   #/trace/ID?axis=time&from=..&to=..    a trace; every part of the query may be absent
+//   #/trace/ID?axis=time&from=..&to=..    a trace; every part of the query may be absent. Positions without an axis
+//                                         are instructions
 import { AS_THEY_COME, type Arrangement } from "./arrange.ts";
 import type { Axis } from "./scale.ts";
 
@@ -20,7 +21,7 @@ export interface Beside {
 
 export interface Place {
   trace: string | undefined;
-  axis: Axis;
+  axis: Axis | undefined; // undefined: the usual one of the trace
   /** Positions are strings, in units of the axis: times may be too large for a number. */
   from: string | undefined;
   to: string | undefined;
@@ -44,7 +45,7 @@ export interface Place {
 
 export function emptyPlace(trace?: string): Place {
   return {
-    trace, axis: "insn", from: undefined, to: undefined, lane: undefined, at: undefined,
+    trace, axis: undefined, from: undefined, to: undefined, lane: undefined, at: undefined,
     select: undefined, find: "", panel: "overview", arrangement: AS_THEY_COME, kinds: "", alone: "", with: "", sql: "", open: undefined, full: [],
     show: [], beside: [], follow: undefined,
   };
@@ -58,7 +59,7 @@ function usual(place: Place): Panel {
 export function encodePlace(place: Place): string {
   if (place.trace === undefined) return "#/";
   const query: string[] = [];
-  if (place.axis !== "insn") query.push(`axis=${place.axis}`);
+  if (place.axis !== undefined) query.push(`axis=${place.axis}`);
   if (place.follow !== undefined) query.push(`follow=${place.follow === 0 ? "zoom" : place.follow}`);
   if (place.from !== undefined && place.to !== undefined) {
     query.push(`from=${place.from}`, `to=${place.to}`);
@@ -110,7 +111,6 @@ export function decodePlace(hash: string): Place {
   if (!matched || trace === undefined) return emptyPlace();
   const query = new URLSearchParams(matched[2] ?? "");
   const place = emptyPlace(trace);
-  if (query.get("axis") === "time") place.axis = "time";
   const from = position(query.get("from"));
   const to = position(query.get("to"));
   if (from !== undefined && to !== undefined) {
@@ -123,6 +123,9 @@ export function decodePlace(hash: string): Place {
   if (select && BigInt(select[2]!) > BigInt(select[1]!)) {
     place.select = [select[1]!, select[2]!];
   }
+  const axis = query.get("axis");
+  if (axis === "time" || axis === "insn") place.axis = axis;
+  else if (place.from !== undefined || place.at !== undefined || place.select) place.axis = "insn";
   place.find = query.get("find") ?? "";
   const panel = query.get("panel");
   place.panel = panel !== null && PANELS.includes(panel) ? panel as Panel : usual(place);

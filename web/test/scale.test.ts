@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import {
-  centre, clamp, MIN_SPAN, niceStep, pan, span, tickLabel, ticks, toPixel, toUnit, whole, zoom,
+  centre, clamp, MIN_SPAN, niceStep, pan, ruler, span, tickLabel, toPixel, toUnit, whole, zoom,
   type Extent, type View,
 } from "../src/scale.ts";
 import { generator } from "./random.ts";
@@ -64,7 +64,7 @@ test("labels of the ruler tell neighbours apart and keep their distance", () => 
     const from = random() * 1e10;
     for (const [axis, ns] of [["insn", false], ["time", true], ["time", false]] as const) {
       const v: View = { axis, from, to: from + wide };
-      const labelled = ticks(v, 1200, 100, ns).filter((t) => t.label !== "");
+      const labelled = ruler(v, 1200, 100, ns).ticks.filter((t) => t.label !== "");
       const where = `seed ${seed}: ${axis} ${from} + ${wide}: ${labelled.map((t) => t.label)}`;
       assert.ok(labelled.length >= 1 && labelled.length <= 15, where);
       assert.equal(new Set(labelled.map((t) => t.label)).size, labelled.length, where);
@@ -81,4 +81,17 @@ test("labels choose a readable unit", () => {
   assert.equal(tickLabel(1.2e9, 2e8, true), "1.2 s");
   assert.equal(tickLabel(30500, 500, true), "30.5 µs");
   assert.equal(tickLabel(124147748, 2, true), "124,147,748 ns");
+  assert.equal(tickLabel(2130138.9e6, 1e5, true), "2,130.1389 s");
+});
+
+test("long numbers of the ruler are distances from a round one, exact of whatever size", () => {
+  const told = (from: number, to: number, origin: bigint): [string, string[]] => {
+    const { base, ticks } = ruler({ axis: "time", from, to }, 1000, 200, true, origin);
+    return [base, ticks.map((t) => t.label).filter((l) => l !== "")];
+  };
+  assert.deepEqual(told(0, 1000, 0n), ["", ["0 s", "200 ns", "400 ns", "600 ns", "800 ns", "1.0 µs"]]);
+  assert.deepEqual(told(124147000, 124147010, 0n)[0], "124.14 ms");
+  assert.deepEqual(told(0, 1000, 2n ** 60n), ["1,152,921,504.606 s",
+    ["+847.0 µs", "+847.2 µs", "+847.4 µs", "+847.6 µs", "+847.8 µs", "+848.0 µs"]]);
+  assert.deepEqual(told(5e9, 5e9 + 1000, -(5n * 10n ** 9n)), told(0, 1000, 0n), "it counts from its zero");
 });

@@ -55,3 +55,9 @@ test("what cannot be read is as if absent", () => {
   const place = decodePlace("#/trace/t?from=x&to=3&at=x&select=5-2&panel=zzz&follow=-1&axis=q");
   assert.deepEqual(place, emptyPlace("t"));
 });
+
+test("positions without an axis are instructions, otherwise the trace decides", () => {
+  for (const query of ["at=5", "from=1&to=2", "select=3-9"]) assert.equal(decodePlace(`#/trace/t?${query}`).axis, "insn", query);
+  for (const query of ["", "?lane=cs.10", "?panel=find&find=main"]) assert.equal(decodePlace(`#/trace/t${query}`).axis, undefined, query);
+  assert.equal(decodePlace("#/trace/t?axis=time&at=5").axis, "time");
+});

@@ -75,7 +75,7 @@ export class CallsPanel {
     ];
     if (wide !== undefined) {
       fields.push(["Took", bounded(wide, c.timeLeast, c.timeMost, (n) => (ns ? duration(n) : `${grouped(n)} ticks`))],
-        ["Begins", timeText(s.trace, c.timeFrom!, ns)]);
+        ["Begins", timeText(s, c.timeFrom!, ns)]);
     }
     const { all } = c;
     if (all) {

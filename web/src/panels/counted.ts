@@ -114,7 +114,7 @@ export class Counted {
       if (s.view.axis === "time") {
         const { epoch } = s.trace;
         this.where = `${within(around)} AND time >= ${absolute(epoch, from)} AND time < ${absolute(epoch, to)}`;
-        this.said = `${timeText(s.trace, from, stream.timeIsNs)} to ${timeText(s.trace, to, stream.timeIsNs)}, up to ${short(MOST / 2)} instructions from the cursor`;
+        this.said = `${timeText(s, from, stream.timeIsNs)} to ${timeText(s, to, stream.timeIsNs)}, up to ${short(MOST / 2)} instructions from the cursor`;
       } else {
         const [first, last] = to - from <= MOST ? [from, Math.min(to, stream.insns)] : [Math.max(from, around[0]), Math.min(to, around[1])];
         this.where = within([first, last]);

@@ -28,7 +28,7 @@ class HitGrid {
     };
     const ns = s.stream?.timeIsNs ?? true;
     const timed = s.view.axis === "time";
-    const place = (hit: Hit): string => (timed && hit.time !== undefined ? timeText(s.trace, hit.time, ns) : grouped(hit.insn));
+    const place = (hit: Hit): string => (timed && hit.time !== undefined ? timeText(s, hit.time, ns) : grouped(hit.insn));
     return this.grid.view({
       id: this.id, label, cls: several ? `hits several ${brief ? "brief" : ""}` : "hits", n: list.hits.length, total: list.total,
       heads: [...(several ? ["Lane"] : []), timed ? "Time" : "Instruction", "What"],

@@ -54,7 +54,7 @@ export class LogPanel {
       <ol class="log" tabindex="0" aria-label="Log" @keydown=${(e: KeyboardEvent) => this.key(e, rows, here)}>
       ${rows.map((row, i) => html`<li class=${i === here ? "here" : ""} ${i === sight ? ref((el) => this.follow(el, row)) : ""}>
         <button class="plain" tabindex="-1" aria-current=${i === here ? "true" : "false"} @click=${() => this.go(row)}>
-        <span class="i">${row.time === undefined ? grouped(row.at) : timeText(s.trace, row.time, streams[row.lane]!.timeIsNs)}</span>
+        <span class="i">${row.time === undefined ? grouped(row.at) : timeText(s, row.time, streams[row.lane]!.timeIsNs)}</span>
         ${several ? html`<span class="muted lane">${streams[row.lane]!.name}</span>` : ""}
         <span class="muted src">${sourceName(row)}</span><code class=${row.isText ? "" : "muted"}>${row.text}</code></button></li>`)}</ol>`;
   }

@@ -43,7 +43,7 @@ export class NotesPanel {
 
   private row(s: Session, note: Note, here: boolean): TemplateResult {
     const stream = s.trace.streams.find((x) => x.name === note.stream);
-    const where = note.time !== undefined && s.view.axis === "time" ? timeText(s.trace, note.time, stream?.timeIsNs ?? true)
+    const where = note.time !== undefined && s.view.axis === "time" ? timeText(s, note.time, stream?.timeIsNs ?? true)
       : `${grouped(note.at)}${note.to > note.at ? ` – ${grouped(note.to)}` : ""}`;
     const title = note.text === "" ? "bookmark" : note.text.split("\n")[0]!;
     return html`<li class=${here ? "here" : ""}>

@@ -118,7 +118,7 @@ export class Side {
     const fields: (readonly [string, unknown])[] = [
       ...(software ? [] : executed),
       [software ? "Record" : "Instruction", grouped(at)],
-      ["Time", time === undefined ? "–" : timeText(s.trace, time, ns)],
+      ["Time", time === undefined ? "–" : timeText(s, time, ns)],
       ...(row?.file ? [["Source", sourceLink(this.app, row)] as const] : []),
       ...(software ? [] : [["Mode", row?.mode || "–"] as const]),
       ["Trace byte", s.position ? grouped(s.position.byte) : "…"],

@@ -100,7 +100,7 @@ export class SqlPanel {
     }
     if (TIMES.includes(name) && kind === "integer" && s.laneOf(stream) >= 0) {
       const at = since(s.trace.epoch, cell);
-      return leads(timeText(s.trace, at, s.trace.streams[s.laneOf(stream)]!.timeIsNs), "Go there on the time axis", () => void this.toTime(stream, at));
+      return leads(timeText(s, at, s.trace.streams[s.laneOf(stream)]!.timeIsNs), "Go there on the time axis", () => void this.toTime(stream, at));
     }
     if (FUNCTIONS.includes(name) || (name === "name" && columns.some((c) => c.name === "self"))) {
       return leads(String(cell), "Find its calls", () => app.lookFor(`call:${cell}`));

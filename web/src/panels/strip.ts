@@ -4,7 +4,7 @@ import { html, nothing, type TemplateResult } from "lit-html";
 import { ref } from "lit-html/directives/ref.js";
 import type { App } from "../app.ts";
 import { short } from "../format.ts";
-import { extentOf, isSoftware, streamExtent, timeIsNs, unitName, type Trace } from "../model.ts";
+import { extentOf, isSoftware, streamExtent, unitName, type Trace } from "../model.ts";
 import { toPixel, type View } from "../scale.ts";
 import { Session } from "../session.ts";
 import { Colours } from "../timeline/colours.ts";
@@ -58,7 +58,7 @@ export class Strip {
     if (this.session?.trace.id !== trace.id) {
       this.session?.tiles.abortAll();
       this.session = new Session(trace, s.view.axis, {
-        following: undefined, changed: () => this.app.changed(), counted: () => {}, missName: (other) => this.app.missNameOf(other),
+        following: undefined, clock: this.app.clock, changed: () => this.app.changed(), counted: () => {}, missName: (other) => this.app.missNameOf(other),
       });
       void this.app.loadFunctions(this.session);
     }
@@ -87,7 +87,7 @@ export class Strip {
     ctx.setTransform(dpr, 0, 0, dpr, 0, 0);
     ctx.fillStyle = colours.named.ground.css;
     ctx.fillRect(0, 0, width, tall);
-    drawRuler(ctx, s.view, width, tall, colours, timeIsNs(s.trace), 0);
+    drawRuler(ctx, s, width, tall, colours);
     this.lanes(ctx, s, boxes, width, colours);
     if (cursor === undefined) return;
     ctx.fillStyle = colours.named.accent.css;

@@ -10,6 +10,7 @@ import { duration, grouped, short } from "../format.ts";
 import type { Stream, Trace } from "../model.ts";
 import type { Session } from "../session.ts";
 import { byArrival, laidUpon, moments, sameClock, usualOffset, type Moment } from "../together.ts";
+import { zeroOf } from "../zero.ts";
 import { shortPlace } from "./sourcelink.ts";
 import type { Strip } from "./strip.ts";
 
@@ -98,7 +99,7 @@ export class TogetherPanel {
     if (got && got.error !== "") return html`<p class="trouble" role="alert">${got.error}</p>`;
     const streams = this.timed(trace);
     const untimed = trace.streams.length - trace.streams.filter((x) => x.hasTime).length;
-    return html`<table class="figures wide"><caption>${trace.id} at ${timeText(trace, time, streams[0]?.timeIsNs ?? true)}</caption>
+    return html`<table class="figures wide"><caption>${trace.id} at ${timeText({ trace, zero: zeroOf(trace, this.app.clock) }, time, streams[0]?.timeIsNs ?? true)}</caption>
       <thead><tr><th scope="col">Lane</th><th scope="col">Executing</th><th scope="col" class="n" title="Between the surrounding timestamps">Accuracy</th></tr></thead>
       <tbody>${streams.map((stream) => this.row(s, trace, stream, got?.answer?.get(stream.name), other))}</tbody></table>
       ${untimed > 0 ? html`<p class="muted hint">${untimed} ${untimed === 1 ? "lane has" : "lanes have"} no timestamps.</p>` : nothing}

@@ -1,32 +1,38 @@
 // SPDX-License-Identifier: MIT
 // The ruler above the lanes.
-import { ticks, toPixel, type View } from "../scale.ts";
+import { timeIsNs } from "../model.ts";
+import { ruler, toPixel } from "../scale.ts";
+import type { Session } from "../session.ts";
 import type { Colours } from "./colours.ts";
 import { measured, SANS, setFont } from "./labels.ts";
 
 export const RULER_HEIGHT = 24;
 const SPACING = 110;
 
-export function drawRuler(
-  ctx: CanvasRenderingContext2D, view: View, width: number, height: number, colours: Colours,
-  ns: boolean, zero: number,
-): void {
+/** In units of the axis; times count from the session's zero. */
+export function drawRuler(ctx: CanvasRenderingContext2D, s: Session, width: number, height: number, colours: Colours): void {
   const { named } = colours;
-  setFont(ctx, `400 11px ${SANS}`);
+  const { view, trace, zero } = s;
+  const { base, ticks } = ruler(view, width, SPACING, timeIsNs(trace), view.axis === "time" ? trace.epoch - zero : 0n);
   ctx.textBaseline = "middle";
-  for (const tick of ticks(view, width, SPACING, ns, zero)) {
+  setFont(ctx, `600 11px ${SANS}`);
+  ctx.fillStyle = named.muted.css;
+  const taken = base === "" ? 0 : 5 + measured(ctx, base) + 7;
+  if (base !== "") ctx.fillText(base, 5, RULER_HEIGHT / 2);
+  setFont(ctx, `400 11px ${SANS}`);
+  for (const tick of ticks) {
     const x = Math.round(toPixel(view, width, tick.at));
     if (x < -120 || x > width) continue;
     const major = tick.label !== "";
     ctx.fillStyle = named.line.css;
-    ctx.fillRect(x, major ? 0 : RULER_HEIGHT - 5, 1, major ? RULER_HEIGHT : 5);
+    if (x > taken || !major) ctx.fillRect(x, major ? 0 : RULER_HEIGHT - 5, 1, major ? RULER_HEIGHT : 5);
     if (major) {
       ctx.globalAlpha = 0.5;
       ctx.fillRect(x, RULER_HEIGHT, 1, height - RULER_HEIGHT);
       ctx.globalAlpha = 1;
       ctx.fillStyle = named.muted.css;
       // A label cut off at an edge reads as another number.
-      if (x + 5 >= 0 && x + 5 + measured(ctx, tick.label) <= width) ctx.fillText(tick.label, x + 5, RULER_HEIGHT / 2);
+      if (x + 5 >= taken && x + 5 + measured(ctx, tick.label) <= width) ctx.fillText(tick.label, x + 5, RULER_HEIGHT / 2);
     }
   }
   ctx.fillStyle = named.line.css;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The timeline: minimap, ruler and lanes on three canvases, with lane heads beside them.
-import { html, render } from "lit-html";
+import { render } from "lit-html";
 import type { App } from "../app.ts";
 import type { Node } from "../arrange.ts";
 import type { Session } from "../session.ts";
@@ -29,6 +29,7 @@ import { needed, pieces, standIns, stripesOf, type Piece } from "./scene.ts";
 import { levels, sliceIn, Stacks } from "./stacks.ts";
 import { drawTitles } from "./sublanes.ts";
 import { SubLanes } from "./subs.ts";
+import { ViewBar } from "./viewbar.ts";
 
 /** Minimum pixels per instruction to draw them individually. */
 const CELL = 5;
@@ -77,6 +78,7 @@ export class Timeline {
 
   private readonly heads: Heads;
   private readonly silent = document.createElement("p"); // sources that have no lane
+  private readonly above = document.createElement("div"); // the bar
   private readonly corner = document.createElement("div");
   private readonly map = surface("minimap");
   private readonly base = surface("base");
@@ -100,14 +102,17 @@ export class Timeline {
   private readonly inlined = new Map<number, readonly InlinedRun[]>(); // drawn runs, by lane
   private readonly gestures: Gestures;
   private readonly subs: SubLanes;
+  private readonly bar: ViewBar;
   private readonly merger = new Merger();
   private readonly stacks = new Stacks();
   private readonly again = new Later(() => this.app.draw());
 
   constructor(private readonly app: App) {
     this.subs = new SubLanes(app);
+    this.bar = new ViewBar(app);
     this.heads = new Heads(app, (box) => this.reach(box));
     this.element.className = "timeline";
+    this.above.className = "viewbar";
     this.corner.className = "corner";
     this.plot.className = "plot";
     const { canvas } = this.over;
@@ -122,7 +127,7 @@ export class Timeline {
     this.plot.append(this.base.canvas, canvas, this.tips);
     this.silent.className = "silent";
     this.silent.hidden = true;
-    this.element.append(this.corner, this.map.canvas, this.heads.element, this.plot, this.silent);
+    this.element.append(this.above, this.corner, this.map.canvas, this.heads.element, this.plot, this.silent);
     this.gestures = new Gestures(app, this, canvas, this.map.canvas);
     new ResizeObserver(([entry]) => {
       if (entry) this.resized(entry.contentRect.width, entry.contentRect.height);
@@ -376,9 +381,7 @@ export class Timeline {
         ctx.fillRect(0, RULER_HEIGHT + y, this.width, Math.max(0, box.y + box.h - y));
       }
     }
-    drawRuler(ctx, s.view, this.width, this.height, colours,
-      s.trace.streams[s.lane]?.timeIsNs ?? true,
-      s.view.axis === "time" && s.trace.epoch !== 0n ? s.extent.first : 0);
+    drawRuler(ctx, s, this.width, this.height, colours);
     for (const [from, to, part] of [[pinned, height, false], [0, pinned, true]] as const) {
       ctx.save();
       ctx.beginPath();
@@ -585,13 +588,8 @@ export class Timeline {
     const silent = s.overview.silent(s.trace);
     this.silent.hidden = silent.length === 0;
     this.silent.textContent = silent.length === 0 ? "" : `No trace came from ${silent.map((x) => `${x.device} (${x.name})`).join(", ")}`;
-    const label = (axis: "insn" | "time", text: string): unknown => html`<button
-      class=${s.view.axis === axis ? "on" : ""} aria-pressed=${s.view.axis === axis}
-      title=${axis === "time" ? "Time, where the trace has timestamps (T)" : "Instruction number (T)"}
-      ?disabled=${axis === "time" && !s.trace.streams.some((st) => st.hasTime)}
-      @click=${() => void this.app.setAxis(axis)}>${text}</button>`;
-    render(html`<div class="segmented" role="group" aria-label="Axis">
-      ${label("insn", "Instructions")}${label("time", "Time")}</div>${this.subs.buttons()}`, this.corner);
+    render(this.bar.view(s), this.above);
+    render(this.subs.buttons(), this.corner);
   }
 
   /** Save the visible part as a PNG file: the overview, the ruler, the lanes and their names. */
