@@ -22,7 +22,9 @@ export async function findChecks(suite, { server, trace }) {
 
   await suite.check("find: a time, as it is written on the page, on both axes", {}, async (page) => {
     await open(page, base, `#/trace/${trace}?lane=cs.10`);
-    const stream = (await (await page.request.get(root)).json()).streams.find((s) => s.name === "cs.10");
+    const { streams } = await (await page.request.get(root)).json();
+    const stream = streams.find((s) => s.name === "cs.10");
+    const zero = Math.min(...streams.map((s) => Number(s.time_first))); // what is written counts from it
     const time = Math.floor((Number(stream.time_first) + Number(stream.time_last)) / 2);
     const located = await (await page.request.get(`${root}/streams/cs.10/locate?unit=time&at=${time}`)).json();
     const go = async (what, wanted) => {
@@ -30,17 +32,18 @@ export async function findChecks(suite, { server, trace }) {
       await page.press(".search input", "Enter");
       await page.waitForFunction((at) => new RegExp(`[?&]at=${at}(&|$)`).test(location.hash), wanted);
     };
-    await go(`${time / 1e6} ms`, located.insn);
+    const since = time - zero;
+    await go(`${since / 1e6} ms`, located.insn);
     await go("#0", 0);
     // Later than the last one: as the last one.
     const last = await (await page.request.get(`${root}/streams/cs.10/locate?unit=time&at=${stream.time_last}`)).json();
     await go("999,999 s", Math.min(last.insn, stream.insns - 1));
-    await go(`${String(Math.floor(time / 1e6))}.${String(time % 1e6).padStart(6, "0").replace(/(...)/, "$1 ")} ms`, located.insn);
+    await go(`${String(Math.floor(since / 1e6))}.${String(since % 1e6).padStart(6, "0").replace(/(...)/, "$1 ")} ms`, located.insn);
     await page.focus("#timeline");
     await page.keyboard.press("KeyT");
     await page.waitForFunction(() => /axis=time/.test(location.hash));
-    await go("1ns", Number(stream.time_first) > 1 ? stream.time_first : 1);
-    await go(`${time}ns`, time);
+    await go("1ns", Math.max(zero + 1, Number(stream.time_first)));
+    await go(`${since}ns`, time);
     await page.fill(".search input", "5 ticks");
     await page.press(".search input", "Enter");
     await text(page, ".tabpanel", "The times of this trace are in ns");

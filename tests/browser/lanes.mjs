@@ -56,7 +56,7 @@ export async function laneChecks(suite, { server, trace, osd }) {
       JSON.stringify({ seen, longest, at: [x(longest.from), x(longest.to)] }));
   });
 
-  await suite.check("lanes: a call stack that is cut says so, and shows all on demand", { viewport: { width: 1440, height: 420 } }, async (page) => {
+  await suite.check("lanes: a call stack that is cut says so, and shows all on demand", { viewport: { width: 1440, height: 455 } }, async (page) => {
     const [stream] = (await json(page, base, `traces/${trace}`)).streams;
     const width = 20000;
     const FEW = 12;

@@ -7,7 +7,7 @@ import { listen } from "./mock/server.mjs";
 
 const TRACE = "#/trace/soak-2026-01-02";
 /** A position in the first lane's function band. */
-const LANE = [600, 145];
+const LANE = [600, 180];
 
 export async function pageChecks(suite, mock) {
   const { url } = mock;
@@ -37,7 +37,7 @@ export async function pageChecks(suite, mock) {
   await suite.check("call stacks", {}, async (page) => {
     await open(page, url, `${TRACE}?from=100000000&to=100060000&at=100030500`);
     await page.waitForSelector(".insn.here");
-    await page.mouse.move(520, 395);
+    await page.mouse.move(520, 430);
     await page.waitForSelector(".tip");
     await inBothThemes(page, "stacks");
   });
@@ -52,9 +52,9 @@ export async function pageChecks(suite, mock) {
 
   await suite.check("statistics of a selection", {}, async (page) => {
     await open(page, url, `${TRACE}?from=100000000&to=100060000`);
-    await page.mouse.move(300, 96);
+    await page.mouse.move(300, 131);
     await page.mouse.down();
-    await page.mouse.move(500, 97, { steps: 3 });
+    await page.mouse.move(500, 132, { steps: 3 });
     await page.mouse.up();
     await page.waitForSelector("table.hot tbody tr");
     const { query } = await place(page);
@@ -147,10 +147,10 @@ export async function pageChecks(suite, mock) {
     }
     const before = await page.evaluate(() => window.painted);
     assert.ok(before > 0);
-    for (let i = 0; i < 40; i++) await page.mouse.move(300 + 10 * i, 200 + i);
+    for (let i = 0; i < 40; i++) await page.mouse.move(300 + 10 * i, 235 + i);
     await page.waitForFunction(() => document.querySelector("#status .strong"));
     const first = await page.textContent("#status");
-    await page.mouse.move(420, 240);
+    await page.mouse.move(420, 275);
     await page.waitForFunction((text) => document.querySelector("#status").textContent !== text, first);
     assert.equal(await page.evaluate(() => window.painted), before);
   });

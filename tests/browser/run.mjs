@@ -29,6 +29,7 @@ import { budgetChecks, pageChecks } from "./page.mjs";
 import { serverChecks } from "./server.mjs";
 import { slowChecks } from "./slow.mjs";
 import { sourceChecks } from "./source.mjs";
+import { timeChecks } from "./time.mjs";
 import { interruptChecks, spreadChecks, sqlChecks } from "./timing.mjs";
 import { togetherChecks } from "./together.mjs";
 
@@ -56,16 +57,17 @@ const LAB = {
     await findChecks(suite, on);
     await callChecks(suite, on);
     await compareChecks(suite, { ...on, same: await lab.samePath() });
-    await interruptChecks(suite, { ...on, cortex: await lab.cortex() });
+    const cortex = await lab.cortex();
+    const gaps = await lab.pushed("gaps", missingTrace().write(lab.dir, "gaps", { clock: 1e9 }));
+    await timeChecks(suite, { ...on, cortex, late: gaps });
+    await interruptChecks(suite, { ...on, cortex });
     await spreadChecks(suite, on);
     await sqlChecks(suite, on);
     const osd = await lab.osd();
     await osdChecks(suite, { ...on, trace: osd });
     await sourceChecks(suite, { ...on, bare: osd });
     await noteChecks(suite, on);
-    await togetherChecks(suite, {
-      ...on, other: osd, third: await lab.pushed("gaps", missingTrace().write(lab.dir, "gaps", { clock: 1e9 })),
-    });
+    await togetherChecks(suite, { ...on, other: osd, third: gaps });
   },
   async views(lab, on) {
     await laneChecks(suite, { ...on, osd: await lab.osd() });

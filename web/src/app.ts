@@ -2,9 +2,11 @@
 // The state of the page and everything that changes it. Drawing code reads it; it uses no DOM
 // except the location and the scheduling of frames.
 import * as api from "./api.ts";
+import { Address } from "./address.ts";
 import { axisFor, onAxis, rememberAxis } from "./axes.ts";
 import { epochOn, exact, near } from "./epoch.ts";
 import { follow, hops, settled } from "./follow.ts";
+import { fitting, Framing, type Range } from "./framing.ts";
 import { Frames } from "./frames.ts";
 import { Later } from "./later.ts";
 import { Live, type Connection } from "./live.ts";
@@ -20,7 +22,6 @@ import { Swatches } from "./swatches.ts";
 import { decodePlace, emptyPlace, encodePlace, type Beside, type Panel, type Place, type Sub } from "./url.ts";
 import { clockWanted, wantClock } from "./zero.ts";
 
-const URL_MS = 60;
 const NAMES_MS = 1000;
 /** A zoom gesture is over after this time and this number of frames without further events. */
 const ZOOM_REST_MS = 80;
@@ -46,6 +47,8 @@ export class App {
   beside: readonly Beside[] = []; // traces shown next to this one
   noteWished = 0; // number of requests to write a note
   following: number | undefined;
+  /** The cursor was set otherwise than by pointing, and the pointer has rested since: keys zoom at the cursor. */
+  led = false;
   clock = clockWanted(); // times of the trace's clock are shown, not since its start
   everyLane = false; // keys go to events, gaps and calls of all lanes, not only of the selected one
   help = false;
@@ -65,7 +68,8 @@ export class App {
   });
   private readonly looks = new Later(() => this.changed());
   private hoppedAt = -Infinity; // since following began
-  private urlTimer: ReturnType<typeof setTimeout> | undefined;
+  private readonly address = new Address(() => this.session && encodePlace(this.place()), () => this.changed());
+  private readonly framing = new Framing();
   private locating: AbortController | undefined;
   private measuring: AbortController | undefined;
   private opening: AbortController | undefined;
@@ -147,25 +151,22 @@ export class App {
   }
 
   private toUrl(): void {
-    clearTimeout(this.urlTimer);
-    this.urlTimer = setTimeout(() => {
-      this.urlTimer = undefined;
-      this.changed();
-      if (!this.session) return;
-      const hash = encodePlace(this.place());
-      if (hash !== location.hash) history.replaceState(null, "", hash);
-    }, URL_MS);
+    this.address.moved();
+  }
+
+  /** What follows is a jump: the browser's Back undoes it. */
+  jumps(): void {
+    this.address.jumps();
   }
 
   /** Does the URL match what is shown, with no requests pending? */
   get settled(): boolean {
     const s = this.session;
-    return this.urlTimer === undefined && !(s && (s.busy || this.zooming(s)));
+    return !this.address.pending && !(s && (s.busy || this.zooming(s)));
   }
 
   private fromUrl(): void {
-    clearTimeout(this.urlTimer);
-    this.urlTimer = undefined;
+    this.address.forget();
     const place = decodePlace(location.hash);
     if (place.trace === undefined) {
       this.close();
@@ -429,13 +430,16 @@ export class App {
 
   showWhole(): void {
     const s = this.session;
-    if (s) this.setView(whole(s.view.axis, s.extent));
+    if (!s) return;
+    this.jumps();
+    this.setView(whole(s.view.axis, s.extent));
   }
 
   goHome(): void {
     const s = this.session;
     if (!s) return;
     const wide = span(s.view);
+    this.jumps();
     this.setView({ axis: s.view.axis, from: s.extent.first, to: s.extent.first + wide });
   }
 
@@ -443,14 +447,31 @@ export class App {
     const s = this.session;
     if (!s) return;
     const to = s.extent.last + span(s.view) * 0.02;
+    this.jumps();
     this.setView({ axis: s.view.axis, from: to - span(s.view), to });
   }
 
-  zoomSelection(): void {
+  /** Fit a range into the view. */
+  show(range: Range): void {
     const s = this.session;
-    if (!s?.selection) return;
-    const air = (s.selection[1] - s.selection[0]) * 0.05;
-    this.setView({ axis: s.view.axis, from: s.selection[0] - air, to: s.selection[1] + air });
+    if (!s) return;
+    this.jumps();
+    this.setView(fitting(s, range));
+  }
+
+  /** Fit the selection, the call at the cursor or the lane into the view; called again, what is around it. */
+  async frame(): Promise<void> {
+    const s = this.session;
+    if (!s) return;
+    const { view } = s;
+    const framed = await this.framing.next(s);
+    if (this.session !== s || s.view !== view) return;
+    if (framed) {
+      this.jumps();
+      s.depth = framed.depth ?? s.depth;
+      this.setView(framed.view);
+    }
+    this.say(framed ? `${framed.what} fills the view.` : "The whole lane is in view.");
   }
 
   follow(newest: number | undefined): void {
@@ -473,6 +494,7 @@ export class App {
   async setAxis(axis: Axis): Promise<void> {
     const s = this.session;
     if (!s || s.view.axis === axis || (axis === "time" && !hasTime(s.trace))) return;
+    this.jumps();
     const place = await onAxis(s, axis);
     if (this.session !== s || s.view.axis === axis) return;
     s.view = place.view;
@@ -518,6 +540,7 @@ export class App {
     this.locating?.abort();
     s.position = undefined;
     s.cursor = at === undefined ? undefined : Math.max(0, Math.floor(at));
+    this.led = s.cursor !== undefined;
     if (s.cursor !== undefined) {
       if (reveal && (s.cursor < s.view.from || s.cursor >= s.view.to)) {
         this.setView(centre(s.view, s.cursor, s.extent));
@@ -595,6 +618,7 @@ export class App {
     const s = this.session;
     const name = s?.stream?.name;
     if (!s || name === undefined) return;
+    this.jumps();
     let at = insn;
     if (s.view.axis === "time") {
       at = time ?? (await api.locate(s.trace, name, "insn", insn)).time ?? 0;

@@ -169,7 +169,7 @@ function same(a: Spot | undefined, b: Spot | undefined): boolean {
 }
 
 /** Why a lane has no such time; "": it has. */
-function whyNoTime({ stream }: Session, ns: boolean): string {
+export function whyNoTime({ stream }: Session, ns: boolean): string {
   if (!stream?.hasTime) return `${stream?.name ?? "This trace"} has no timestamps: go to an instruction (#1000000).`;
   if (ns === stream.timeIsNs) return "";
   return ns ? "The times of this trace are ticks: its setup has no clock=HZ. Give e.g. 1000 ticks." : "The times of this trace are in ns: give e.g. 12.5 ms.";
@@ -186,7 +186,7 @@ export class Finder {
   }
 
   /** The cursor, or the begin of the view. */
-  private async spot(s: Session): Promise<Spot | undefined> {
+  async spot(s: Session): Promise<Spot | undefined> {
     const { stream } = s;
     if (!stream) return undefined;
     if (s.cursorInsn !== undefined) return { stream: stream.name, insn: s.cursorInsn };
@@ -242,6 +242,7 @@ export class Finder {
   /** Put the cursor at a time, on either axis; at the nearest one that the lane has. */
   private async goToTime(s: Session, { name, timeFirst, timeLast, insns }: Stream, wanted: number): Promise<void> {
     const time = Math.min(Math.max(wanted, timeFirst), timeLast);
+    this.app.jumps();
     if (s.view.axis === "time") this.app.moveCursor(time);
     else await this.app.goTo(Math.min((await api.locate(s.trace, name, "time", time)).insn, Math.max(0, insns - 1)));
   }

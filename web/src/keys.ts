@@ -4,10 +4,10 @@
 // matched by `key`.
 
 export type Command =
-  | "zoomIn" | "zoomOut" | "panLeft" | "panRight" | "home" | "end" | "whole" | "zoomSelection"
+  | "zoomIn" | "zoomOut" | "panLeft" | "panRight" | "home" | "end" | "whole" | "frame"
   | "laneUp" | "laneDown" | "toggleLane" | "laneHigher" | "laneLower" | "pinLane" | "aloneLane" | "hideLane" | "allLanes" | "everyLane" | "stepBack" | "stepForward" | "eventBack" | "eventForward"
   | "gapBack" | "gapForward" | "callBack" | "callForward" | "hitBack" | "hitForward" | "states" | "counters" | "note" | "bookmark" | "noteForward" | "noteBack" | "search" | "follow" | "axis" | "panel" | "table" | "theme" | "commands" | "help"
-  | "escape";
+  | "range" | "escape";
 
 export interface Binding {
   readonly command: Command;
@@ -39,7 +39,8 @@ export const BINDINGS: readonly Binding[] = [
   { command: "home", code: "Home", shown: "Home" },
   { command: "end", code: "End", shown: "End" },
   { command: "whole", code: "Digit0", shown: "0" },
-  { command: "zoomSelection", code: "KeyZ", shown: "Z" },
+  { command: "frame", code: "KeyZ", shown: "Z" },
+  { command: "range", code: "KeyR", shown: "R" },
   { command: "laneUp", code: "ArrowUp", shift: false, shown: "↑" },
   { command: "laneDown", code: "ArrowDown", shift: false, shown: "↓" },
   { command: "laneHigher", code: "ArrowUp", shift: true, shown: "Shift ↑" },
@@ -89,7 +90,8 @@ export const GROUPS: readonly Group[] = [
       { command: "home", text: "To the beginning" },
       { command: "end", text: "To the end" },
       { command: "whole", text: "The whole trace" },
-      { command: "zoomSelection", text: "Zoom to the selection" },
+      { command: "frame", text: "Fit the selection, the call at the cursor, its caller, the lane" },
+      { command: "range", text: "Type from where to where" },
       { command: "follow", text: "Follow the live edge" },
     ],
   },

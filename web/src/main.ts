@@ -183,6 +183,7 @@ function command(e: KeyboardEvent): void {
       if (!s || app.help) return;
       switch (binding.command) {
         case "search": header.focusSearch(); break;
+        case "range": timeline.bar.field.focus(); break;
         case "follow":
           if (s.trace.state !== "live" && s.trace.state !== "decoding") return;
           app.follow(app.following === undefined ? 0 : undefined);

@@ -14,7 +14,7 @@ export const EVENT_KINDS = ["exception", "return", "gap", "overflow", "event", "
 const UNITS: Readonly<Record<string, number>> = { tick: 0, ns: 0, us: 3, "µs": 3, "μs": 3, ms: 6, s: 9 };
 
 /** "12.5 ms", also as the page writes times: "1,000.802 347 ms". */
-function parseTime(text: string): Search | undefined {
+export function parseTime(text: string): (Search & { kind: "time" }) | undefined {
   const [, int, part = "", unit] = /^(\d[\d,\s]*)(?:\.([\d\s]*))?\s*(ticks?|[num\u00b5\u03bc]?s)$/i.exec(text) ?? [];
   if (int === undefined || unit === undefined) return undefined;
   const name = unit.toLowerCase().replace("ticks", "tick");

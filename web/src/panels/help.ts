@@ -8,7 +8,7 @@ import { modal } from "./modal.ts";
 
 const MOUSE = [
   ["Wheel", "Pan along the axis, or scroll the lanes"],
-  ["Ctrl wheel", "Zoom at the pointer"],
+  ["Ctrl wheel, pinch", "Zoom at the pointer"],
   ["Drag", "Move the view"],
   ["Shift drag", "Measure: select a range, snapping to edges (Alt: no snapping); or drag on the ruler"],
   ["Click", "Set the cursor"],

@@ -10,6 +10,7 @@ import type { Session } from "../session.ts";
 export function showRange(app: App, from: number, to: number): void {
   const axis = app.session?.view.axis;
   if (axis === undefined) return;
+  app.jumps();
   app.setView({ axis, from: 2 * from - to, to: 2 * to - from });
   app.select([from, to]);
 }

@@ -118,6 +118,7 @@ export class SqlPanel {
   private async toTime(stream: string, at: number): Promise<void> {
     const { app } = this;
     const lane = app.session?.laneOf(stream) ?? -1;
+    app.jumps();
     if (lane >= 0) app.selectLane(lane);
     await app.setAxis("time");
     if (app.session?.view.axis === "time") app.moveCursor(at);

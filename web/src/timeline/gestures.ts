@@ -8,10 +8,20 @@ import { RULER_HEIGHT } from "./ruler.ts";
 import type { Timeline } from "./timeline.ts";
 
 const CLICK_PX = 4;
+/** Browsers tell of pinching a touchpad as of a wheel with Ctrl, in small steps: 100 times the logarithm of the zoom. */
+const TOUCHPAD_PX = 50;
+const TOUCHPAD_RATE = 0.01;
+const WHEEL_RATE = 0.0045;
 /** Per frame while a key is held: fraction of the view, and zoom. At 60 frames per second. */
 const PAN_STEP = 0.025;
 const ZOOM_STEP = 1.045;
 const FRAME_MS = 1000 / 60;
+
+/** Two fingers on the lanes: how far apart they are, and the middle between them. */
+interface Pinch {
+  readonly apart: number;
+  readonly middle: number;
+}
 
 interface Drag {
   readonly kind: "pan" | "select" | "window";
@@ -23,19 +33,24 @@ interface Drag {
 
 export class Gestures {
   private drag: Drag | undefined;
+  private readonly fingers = new Map<number, number>(); // x of each pointer that is down
+  private pinch: Pinch | undefined;
+  private rests = ""; // where the pointer is
   private readonly held = new Map<string, { command: Command; fast: boolean }>();
   private last = 0;
 
   constructor(
     private readonly app: App, private readonly timeline: Timeline,
-    private readonly plot: HTMLCanvasElement, private readonly map: HTMLCanvasElement,
+    private readonly plot: HTMLCanvasElement, private readonly map: HTMLCanvasElement, heads: HTMLElement,
   ) {
-    plot.addEventListener("wheel", (e) => this.wheel(e), { passive: false });
-    map.addEventListener("wheel", (e) => this.wheel(e), { passive: false });
+    for (const element of [plot, map, heads]) element.addEventListener("wheel", (e) => this.wheel(e), { passive: false });
     plot.addEventListener("pointerdown", (e) => this.down(e));
     plot.addEventListener("pointermove", (e) => this.move(e));
     plot.addEventListener("pointerup", (e) => this.up(e));
-    plot.addEventListener("pointercancel", () => { this.drag = undefined; });
+    plot.addEventListener("pointercancel", (e) => {
+      this.drag = undefined;
+      this.lift(e);
+    });
     plot.addEventListener("pointerleave", () => timeline.setPointer(undefined, 0));
     plot.addEventListener("dblclick", (e) => this.twice(e));
     map.addEventListener("pointerdown", (e) => this.mapDown(e));
@@ -58,9 +73,9 @@ export class Gestures {
     const dy = e.deltaY * unit;
     const onMap = e.currentTarget === this.map;
     if (e.ctrlKey || e.metaKey) {
-      const s = this.app.session;
-      const anchor = onMap ? (s.view.from + s.view.to) / 2 : this.timeline.unitAt(e.offsetX);
-      this.app.zoomBy(Math.exp(Math.max(-1, Math.min(1, dy * 0.0045))), anchor);
+      const anchor = e.currentTarget === this.plot ? this.timeline.unitAt(e.offsetX) : undefined;
+      const rate = Math.abs(dy) < TOUCHPAD_PX ? TOUCHPAD_RATE : WHEEL_RATE;
+      this.app.zoomBy(Math.exp(Math.max(-1, Math.min(1, dy * rate))), anchor);
       return;
     }
     const width = Math.max(1, this.timeline.plotWidth);
@@ -78,6 +93,12 @@ export class Gestures {
     if (!s || e.button !== 0) return;
     this.plot.focus({ preventScroll: true });
     this.plot.setPointerCapture(e.pointerId);
+    this.fingers.set(e.pointerId, e.offsetX);
+    if (this.fingers.size > 1) {
+      this.drag = undefined;
+      this.pinch = this.pinched();
+      return;
+    }
     const select = e.shiftKey || e.offsetY < RULER_HEIGHT;
     this.drag = {
       kind: select ? "select" : "pan", x: e.offsetX, pointer: e.pointerId, moved: false,
@@ -89,6 +110,15 @@ export class Gestures {
     const s = this.app.session;
     if (!s) return;
     this.timeline.setPointer(e.offsetX, e.offsetY);
+    // Browsers also tell of a pointer that rests while the page moves under it.
+    const where = `${e.clientX} ${e.clientY}`;
+    if (where !== this.rests) this.app.led = false;
+    this.rests = where;
+    if (this.fingers.has(e.pointerId)) this.fingers.set(e.pointerId, e.offsetX);
+    if (this.pinch) {
+      this.spread(this.pinch);
+      return;
+    }
     const d = this.drag;
     if (!d || d.pointer !== e.pointerId) return;
     if (!d.moved && Math.abs(e.offsetX - d.x) < CLICK_PX) return;
@@ -101,6 +131,28 @@ export class Gestures {
       const at = this.measured(e);
       this.app.select(this.range(d.from, at));
     }
+  }
+
+  private pinched(): Pinch | undefined {
+    const [a, b] = [...this.fingers.values()];
+    return a === undefined || b === undefined ? undefined : { apart: Math.max(1, Math.abs(a - b)), middle: (a + b) / 2 };
+  }
+
+  /** What is between two fingers stays there. */
+  private spread(last: Pinch): void {
+    const now = this.pinched();
+    if (!now) return;
+    this.pinch = now;
+    this.app.panBy((last.middle - now.middle) / Math.max(1, this.timeline.plotWidth));
+    this.app.zoomBy(last.apart / now.apart, this.timeline.unitAt(now.middle));
+  }
+
+  /** A finger is gone. True: it was one of two. */
+  private lift(e: PointerEvent): boolean {
+    this.fingers.delete(e.pointerId);
+    const two = this.pinch !== undefined;
+    if (this.fingers.size === 0) this.pinch = undefined;
+    return two;
   }
 
   /** Measurements snap to edges, except with Alt. */
@@ -116,6 +168,7 @@ export class Gestures {
   }
 
   private up(e: PointerEvent): void {
+    if (this.lift(e)) return;
     const d = this.drag;
     this.drag = undefined;
     this.plot.classList.remove("dragging");
@@ -134,6 +187,7 @@ export class Gestures {
     if (at < extent.first || at >= extent.last) return;
     if (this.app.panel === "overview" && s.cursor === undefined) this.app.setPanel("insns");
     this.app.moveCursor(at);
+    this.app.led = false;
   }
 
   /** Zoom to a slice, otherwise zoom in at the position. */
@@ -144,8 +198,7 @@ export class Gestures {
       this.app.zoomBy(0.25, this.timeline.unitAt(e.offsetX));
       return;
     }
-    const air = (hit.slice.to - hit.slice.from) * 0.05;
-    this.app.setView({ axis: s.view.axis, from: hit.slice.from - air, to: hit.slice.to + air });
+    this.app.show([hit.slice.from, hit.slice.to]);
   }
 
   get dragging(): boolean {
@@ -157,7 +210,10 @@ export class Gestures {
     if (!s || e.button !== 0) return;
     this.map.setPointerCapture(e.pointerId);
     const at = toUnit(overview(s), this.timeline.plotWidth, e.offsetX);
-    if (at < s.view.from || at > s.view.to) this.app.setView(centre(s.view, at, s.extent));
+    if (at < s.view.from || at > s.view.to) {
+      this.app.jumps();
+      this.app.setView(centre(s.view, at, s.extent));
+    }
     this.drag = {
       kind: "window", x: e.offsetX, from: this.app.session!.view.from, pointer: e.pointerId,
       moved: false,
@@ -207,7 +263,7 @@ export class Gestures {
 
   private act(command: Command, steps: number, fast: boolean): void {
     const n = steps * (fast ? 3 : 1);
-    const pointer = this.timeline.hover?.at;
+    const pointer = this.app.led ? undefined : this.timeline.hover?.at;
     if (command === "panLeft") this.app.panBy(-PAN_STEP * n);
     else if (command === "panRight") this.app.panBy(PAN_STEP * n);
     else if (command === "zoomIn") this.app.zoomBy(ZOOM_STEP ** -n, pointer);
@@ -225,7 +281,7 @@ export class Gestures {
       case "home": this.app.goHome(); return true;
       case "end": this.app.goEnd(); return true;
       case "whole": this.app.showWhole(); return true;
-      case "zoomSelection": this.app.zoomSelection(); return true;
+      case "frame": void this.app.frame(); return true;
       case "laneUp": this.lane(-1); return true;
       case "laneDown": this.lane(1); return true;
       case "toggleLane": this.app.toggleLane(s.lane); return true;

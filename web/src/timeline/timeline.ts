@@ -102,14 +102,14 @@ export class Timeline {
   private readonly inlined = new Map<number, readonly InlinedRun[]>(); // drawn runs, by lane
   private readonly gestures: Gestures;
   private readonly subs: SubLanes;
-  private readonly bar: ViewBar;
+  readonly bar: ViewBar;
   private readonly merger = new Merger();
   private readonly stacks = new Stacks();
   private readonly again = new Later(() => this.app.draw());
 
   constructor(private readonly app: App) {
     this.subs = new SubLanes(app);
-    this.bar = new ViewBar(app);
+    this.bar = new ViewBar(app, () => this.focus());
     this.heads = new Heads(app, (box) => this.reach(box));
     this.element.className = "timeline";
     this.above.className = "viewbar";
@@ -128,7 +128,7 @@ export class Timeline {
     this.silent.className = "silent";
     this.silent.hidden = true;
     this.element.append(this.above, this.corner, this.map.canvas, this.heads.element, this.plot, this.silent);
-    this.gestures = new Gestures(app, this, canvas, this.map.canvas);
+    this.gestures = new Gestures(app, this, canvas, this.map.canvas, this.heads.element);
     new ResizeObserver(([entry]) => {
       if (entry) this.resized(entry.contentRect.width, entry.contentRect.height);
       this.app.draw();

@@ -1,16 +1,22 @@
 // SPDX-License-Identifier: MIT
-// The bar above the lanes, with words for what is done to the view as a whole: the axis and where times count from.
+// The bar above the lanes, with words for what is done to the view as a whole: the axis, where times count from,
+// from where to where it goes, and zooming.
 import { html, nothing, type TemplateResult } from "lit-html";
 import type { App } from "../app.ts";
 import { hasTime } from "../model.ts";
+import { ViewField } from "../panels/viewfield.ts";
 import type { Axis } from "../scale.ts";
 import type { Session } from "../session.ts";
 
 export class ViewBar {
-  constructor(private readonly app: App) {}
+  readonly field: ViewField;
+
+  constructor(private readonly app: App, leave: () => void) {
+    this.field = new ViewField(app, leave);
+  }
 
   view(s: Session): TemplateResult {
-    return html`${this.axes(s)}${s.view.axis === "time" ? this.clock() : nothing}`;
+    return html`${this.axes(s)}${s.view.axis === "time" ? this.clock() : nothing}${this.field.view(s)}${this.zooms()}`;
   }
 
   private axes(s: Session): TemplateResult {
@@ -19,6 +25,16 @@ export class ViewBar {
       ?disabled=${of === "time" && !hasTime(s.trace)} @click=${() => this.app.chooseAxis(of)}>${text}</button>`;
     return html`<div class="segmented" role="group" aria-label="Axis">
       ${axis("time", "Time", "Time, where the trace has timestamps (T)")}${axis("insn", "Instructions", "Instruction number (T)")}</div>`;
+  }
+
+  private zooms(): TemplateResult {
+    const { app } = this;
+    const button = (text: string, title: string, act: () => void): TemplateResult => html`<button class="action" title=${title} @click=${act}>${text}</button>`;
+    return html`<div class="zooms" role="group" aria-label="Zoom">
+      ${button("Zoom in", "At the cursor, or the middle (+, or W at the pointer; Ctrl wheel; pinch)", () => app.zoomBy(0.5))}
+      ${button("Zoom out", "(−, or S at the pointer)", () => app.zoomBy(2))}
+      ${button("Fit", "The selection, or the call at the cursor; again: its caller, at last the lane (Z)", () => void app.frame())}
+      ${button("Whole", "The whole trace (0)", () => app.showWhole())}</div>`;
   }
 
   private clock(): TemplateResult {
