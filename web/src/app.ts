@@ -17,7 +17,8 @@ import { observe, pace } from "./pace.ts";
 import { centre, clamp, pan, span, whole, zoom, type Axis, type View } from "./scale.ts";
 import { alone, moveNode, toggled, type Arrangement } from "./arrange.ts";
 import { Finder } from "./find.ts";
-import { Session, type Measured } from "./session.ts";
+import { measure } from "./measure.ts";
+import { Session } from "./session.ts";
 import { Swatches } from "./swatches.ts";
 import { decodePlace, emptyPlace, encodePlace, type Beside, type Panel, type Place, type Sub } from "./url.ts";
 import { clockWanted, wantClock } from "./zero.ts";
@@ -580,35 +581,12 @@ export class App {
   /** Exact statistics of the selection, or of the view, in the selected lane. */
   measure(functions = 50): void {
     const s = this.session;
-    const stream = s?.stream;
-    if (!s || !stream) return;
+    if (!s?.stream) return;
     this.measuring?.abort();
-    const controller = new AbortController();
-    this.measuring = controller;
+    this.measuring = new AbortController();
     this.panel = "stats";
     this.toUrl();
-    const range = s.selection ?? [Math.floor(s.view.from), Math.ceil(s.view.to)];
-    const run = async (): Promise<void> => {
-      let [from, to] = range;
-      if (s.view.axis === "time") {
-        const [a, b] = await Promise.all([from, to].map((t) =>
-          api.locate(s.trace, stream.name, "time", t, controller.signal)));
-        [from, to] = [a!.insn, b!.insn];
-      }
-      from = Math.max(0, from);
-      to = Math.min(stream.insns, Math.max(to, from + 1));
-      const measured: Measured = { lane: s.lane, from, to, stats: undefined, error: "" };
-      s.measured = measured;
-      this.changed();
-      try {
-        measured.stats = await api.stats(s.trace.id, stream.name, from, to, functions, controller.signal);
-      } catch (error) {
-        if (controller.signal.aborted) return;
-        measured.error = (error as Error).message;
-      }
-      this.changed();
-    };
-    run().catch(() => this.changed());
+    void measure(s, functions, this.measuring.signal, () => this.changed());
   }
 
   // ---- going somewhere ---------------------------------------------------------------------
