@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* `tracelake get`: a range of a stream, to a file or as text. */
 #include "cli/cli.h"
+#include "cli/csvof.h"
 #include "cli/tracksof.h"
 #include "cli/where.h"
 #include "out/annotate.h"
@@ -32,8 +33,10 @@ struct options {
     struct tl_where where; /* places that delimit the range */
     const char *form;      /* another format than STF or text: out/export.h */
     enum tl_export export;
-    bool drawn; /* … as tracks */
+    /* … made of the server's tables: tracks, or rows */
+    bool drawn, csv;
     enum tl_tracks_form tracks;
+    const char *table; /* csv */
     uint64_t interval;
 };
 
@@ -63,11 +66,15 @@ static void take_form(struct options *o)
 static int check_arguments(struct options *o)
 {
     take_form(o);
-    o->drawn = o->form && tl_tracks_parse(o->form, &o->tracks) >= 0;
+    o->csv = o->form && strcmp(o->form, "csv") == 0;
+    o->drawn = o->csv || (o->form && tl_tracks_parse(o->form, &o->tracks) >= 0);
+    if (o->table && !(o->csv && tl_csv_knows(o->table)))
+        return tl_cli_usage(
+            "get", "--table %s: with --format csv, it is insn, call, event, gap or log", o->table);
     if (o->form && !o->drawn && tl_export_parse(o->form, &o->export) < 0)
         return tl_cli_usage("get",
-                            "--format %s: it is text, lines, json, ndjson, perfetto, chrome, "
-                            "calls, champsim, bb, pc or disasm",
+                            "--format %s: it is text, lines, json, ndjson, csv, perfetto, "
+                            "chrome, calls, champsim, bb, pc or disasm",
                             o->form);
     if (o->drawn && (o->byte.given || o->region))
         return tl_cli_usage("get", "--format %s goes with --insn and --time", o->form);
@@ -362,7 +369,8 @@ static int draw(const struct options *o, struct tracelake *lake, const struct tl
     int status = tl_outfile_open(&out, o->out);
     if (status != TL_ARGS_GO)
         return status;
-    status = tl_tracks_of(lake, name, o->tracks, drawn_range, o, out.file);
+    status = o->csv ? tl_csv_of(lake, name, o->table ? o->table : "insn", drawn_range, o, out.file)
+                    : tl_tracks_of(lake, name, o->tracks, drawn_range, o, out.file);
     return tl_outfile_close(&out, status);
 }
 
@@ -395,13 +403,16 @@ int tl_cmd_get(int argc, char **argv)
         TL_OUTPUT_ARGS(o.out, "FILE",
                        "write STF, compressed if the name ends in .zstf; - is stdout"),
         {"format", 0, TL_ARG_TEXT, &o.form,
-         "text|lines|json|ndjson|perfetto|chrome|calls|champsim|bb|pc|disasm",
+         "text|lines|json|ndjson|csv|perfetto|chrome|calls|champsim|bb|pc|disasm",
          "text: flow text; lines: output of programs by software trace, TIME SOURCE CHANNEL TEXT; "
-         "json: a document for each stream; ndjson: an object per line; perfetto, chrome: calls, "
+         "json: a document for each stream; ndjson: an object per line; csv: rows of a table; "
+         "perfetto, chrome: calls, "
          "messages and values for these viewers; calls: a line for each call, indented; champsim: "
          "64 bytes per "
          "instruction; bb: basic-block vectors; pc: one address per line; disasm: number, address, "
          "encoding, assembly"},
+        {"table", 0, TL_ARG_TEXT, &o.table, "insn|call|event|gap|log",
+         "with --format csv: of what (default: instructions)"},
         {"interval", 0, TL_ARG_COUNT, &o.interval, "N",
          "with --format bb: instructions of a vector"},
         {"text", 0, TL_ARG_FLAG, &o.text, NULL, "the same as --format text"},

@@ -3,18 +3,16 @@
  * `tracelake sql`: a question in SQL. Rows are printed as they come: aligned by the batch that they
  * are in, or as CSV, or as a JSON object in each line.
  */
-#include "base/csv.h"
 #include "cli/cli.h"
+#include "out/tablecsv.h"
 #include "terminal/plain.h"
 #include "terminal/progress.h"
 #include "terminal/remote.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define CELL 64 /* bytes of a number's text */
 #define WIDE 60 /* columns are not aligned beyond */
 
 struct options {
@@ -28,28 +26,14 @@ struct output {
     bool begun, truncated;
 };
 
-/* The text of a cell: in the table, or in `number`. */
-static const char *text_of(const struct tracelake_column *c, size_t row, char number[static CELL])
-{
-    if (c->nulls[row])
-        return "";
-    if (c->kind == TRACELAKE_TEXTS)
-        return c->texts[row];
-    if (c->kind == TRACELAKE_REAL)
-        snprintf(number, CELL, "%.15g", c->reals[row]);
-    else
-        snprintf(number, CELL, "%" PRId64, c->integers[row]);
-    return number;
-}
-
 /* ---- aligned --------------------------------------------------------------------------------- */
 
 static int width_of(const struct tracelake_column *c, size_t rows)
 {
-    char number[CELL];
+    char number[TL_CELL];
     size_t width = strlen(c->name);
     for (size_t i = 0; i < rows; i++) {
-        const size_t n = strlen(text_of(c, i, number));
+        const size_t n = strlen(tl_table_text(c, i, number));
         width = n > width ? n : width;
     }
     return width > WIDE ? WIDE : (int)width;
@@ -57,7 +41,7 @@ static int width_of(const struct tracelake_column *c, size_t rows)
 
 static void print_aligned(const struct tracelake_table *t, bool head)
 {
-    char number[CELL];
+    char number[TL_CELL];
     int *const widths = calloc(t->n_columns + 1, sizeof *widths);
     if (!widths)
         return;
@@ -73,10 +57,10 @@ static void print_aligned(const struct tracelake_table *t, bool head)
             const struct tracelake_column *const c = &t->columns[i];
             fputs("  ", stdout);
             if (c->kind == TRACELAKE_TEXTS)
-                tl_print_plain(stdout, text_of(c, row, number),
+                tl_print_plain(stdout, tl_table_text(c, row, number),
                                i + 1 < t->n_columns ? widths[i] : 0);
             else
-                printf("%*s", widths[i], text_of(c, row, number));
+                printf("%*s", widths[i], tl_table_text(c, row, number));
         }
         putchar('\n');
     }
@@ -85,21 +69,12 @@ static void print_aligned(const struct tracelake_table *t, bool head)
 
 /* ---- CSV and JSON ---------------------------------------------------------------------------- */
 
-static char end_of(const struct tracelake_table *t, size_t column)
-{
-    return column + 1 < t->n_columns ? ',' : '\n';
-}
-
 static int print_csv(const struct tracelake_table *t, bool head)
 {
-    char number[CELL];
     struct tl_buf out = {0};
-    int r = TL_OK;
-    for (size_t i = 0; head && i < t->n_columns && r >= 0; i++)
-        r = tl_csv_field(&out, t->columns[i].name, end_of(t, i));
-    for (size_t row = 0; row < t->n_rows; row++)
-        for (size_t i = 0; i < t->n_columns && r >= 0; i++)
-            r = tl_csv_field(&out, text_of(&t->columns[i], row, number), end_of(t, i));
+    int r = head ? tl_table_csv_head(&out, t) : TL_OK;
+    for (size_t row = 0; row < t->n_rows && r >= 0; row++)
+        r = tl_table_csv_row(&out, t, row);
     if (r >= 0 && out.n > 0)
         fwrite(out.p, 1, out.n, stdout);
     tl_buf_fini(&out);
@@ -108,7 +83,7 @@ static int print_csv(const struct tracelake_table *t, bool head)
 
 static void print_json(const struct tracelake_table *t)
 {
-    char number[CELL];
+    char number[TL_CELL];
     for (size_t row = 0; row < t->n_rows; row++) {
         for (size_t i = 0; i < t->n_columns; i++) {
             const struct tracelake_column *const c = &t->columns[i];
@@ -120,7 +95,7 @@ static void print_json(const struct tracelake_table *t)
             else if (c->kind == TRACELAKE_TEXTS)
                 tl_print_json_text(c->texts[row]);
             else
-                fputs(text_of(c, row, number), stdout);
+                fputs(tl_table_text(c, row, number), stdout);
         }
         puts("}");
     }

@@ -7,10 +7,9 @@
 
 #include "base/hash.h"
 #include "base/numbers.h"
+#include "cli/streams.h"
 #include "cli/trackrows.h"
-#include "terminal/progress.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -291,77 +290,49 @@ static int ask(struct picture *p, struct tracelake *lake, const char *trace, uin
     return tl_track_rows_each(lake, &rows, error);
 }
 
-static int fail(const struct picture *p, const struct tl_remote_name *name,
-                const struct tracelake_error *error)
-{
-    if (!p->error)
-        return tl_remote_fail_query(name->trace, error);
-    tl_cli_warn(name->trace, "cannot write: %s",
-                p->error == TL_NOMEM ? "out of memory" : strerror(errno));
-    return TL_CLI_BAD;
-}
+struct drawing {
+    struct tl_tracks *tracks;
+    enum tl_tracks_form form;
+    tl_tracks_range *range;
+    const void *context; /* of it */
+};
 
-static int draw_stream(struct tracelake *lake, const struct tl_remote_name *name,
-                       const struct tracelake_stream *stream, enum tl_tracks_form form,
-                       tl_tracks_range *range, const void *context, struct tl_tracks *tracks)
+static int draw_stream(void *context, struct tracelake *lake, const struct tl_remote_name *name,
+                       const struct tracelake_stream *stream)
 {
+    const struct drawing *const d = context;
     char title[256];
     uint64_t from, to;
     struct tracelake_error error;
     struct picture p = {
-        .tracks = tracks, .stream = stream, .contexts = NO_TRACK, .messages = NO_TRACK};
-    const int status = range(context, lake, name, &from, &to);
+        .tracks = d->tracks, .stream = stream, .contexts = NO_TRACK, .messages = NO_TRACK};
+    const int status = d->range(d->context, lake, name, &from, &to);
     if (status != TL_ARGS_GO)
         return status;
-    if (form == TL_TRACKS_CALLS)
+    if (d->form == TL_TRACKS_CALLS)
         snprintf(title, sizeof title, "%s", stream->name);
     else
         snprintf(title, sizeof title, "%s%s%s%s", stream->name, *stream->core ? " " : "",
                  stream->core, unit_of(stream));
-    p.error = tl_tracks_add(tracks, TL_TRACK_STACK, title, &p.calls);
-    const int r = p.error < 0 ? TRACELAKE_IO : ask(&p, lake, name->trace, from, to, form, &error);
+    p.error = tl_tracks_add(d->tracks, TL_TRACK_STACK, title, &p.calls);
+    const int r =
+        p.error < 0 ? TRACELAKE_IO : ask(&p, lake, name->trace, from, to, d->form, &error);
     free(p.values);
     tl_numbers_fini(&p.channels);
-    return r < 0 ? fail(&p, name, &error) : TL_CLI_DONE;
-}
-
-static int draw_all(struct tracelake *lake, const struct tl_remote_name *name,
-                    const struct tracelake_trace *trace, enum tl_tracks_form form,
-                    tl_tracks_range *range, const void *context, struct tl_tracks *tracks)
-{
-    struct tl_remote_name one = *name;
-    size_t n = 0;
-    int status = TL_CLI_DONE;
-    for (size_t i = 0; i < trace->n_streams && status == TL_CLI_DONE; i++) {
-        if (*name->stream && strcmp(name->stream, trace->streams[i].name) != 0)
-            continue;
-        snprintf(one.stream, sizeof one.stream, "%s", trace->streams[i].name);
-        status = draw_stream(lake, &one, &trace->streams[i], form, range, context, tracks);
-        n++;
-    }
-    if (n > 0 || !*name->stream)
-        return status;
-    tl_cli_warn(name->trace, "it has no stream %s", name->stream);
-    return TL_CLI_REFUSED;
+    if (p.error < 0)
+        return tl_streams_fail(name->trace, p.error);
+    return r < 0 ? tl_remote_fail_query(name->trace, &error) : TL_CLI_DONE;
 }
 
 int tl_tracks_of(struct tracelake *lake, const struct tl_remote_name *name,
                  enum tl_tracks_form form, tl_tracks_range *range, const void *context, FILE *file)
 {
-    struct tracelake_trace *trace;
-    struct tracelake_error error;
-    struct tl_tracks *tracks;
-    if (tracelake_get_trace(lake, name->trace, &trace, &error) < 0)
-        return tl_remote_fail_query(name->trace, &error);
-    struct picture p = {.error = tl_tracks_new(&tracks, form, name->trace, file)};
-    int status = p.error < 0 ? fail(&p, name, &error) : TL_CLI_DONE;
-    if (status == TL_CLI_DONE) {
-        status = draw_all(lake, name, trace, form, range, context, tracks);
-        p.error = tl_tracks_finish(tracks);
-        if (status == TL_CLI_DONE && p.error < 0)
-            status = fail(&p, name, &error);
-        tl_tracks_free(tracks);
-    }
-    tracelake_trace_free(trace);
-    return status;
+    struct drawing d = {.form = form, .range = range, .context = context};
+    int r = tl_tracks_new(&d.tracks, form, name->trace, file);
+    if (r < 0)
+        return tl_streams_fail(name->trace, r);
+    const int status = tl_streams_each(lake, name, draw_stream, &d);
+    r = tl_tracks_finish(d.tracks);
+    tl_tracks_free(d.tracks);
+    return r < 0 && status == TL_CLI_DONE ? tl_streams_fail(name->trace, r) : status;
 }

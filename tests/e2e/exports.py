@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: MIT
 """Traces as pictures for other tools, read by readers of their own. usage: exports.py BUILD [NAME…]"""
 import collections
+import csv
+import io
 import json
 import os
 import struct
@@ -288,7 +290,53 @@ def export_messages(lab):
     check(values.name.endswith('itm 3') and values.time > values.events[0][1], values.name)
     told = ask(lab, 'SELECT time, text, value FROM log')
     check([(v[1], v[2]) for v in values.events] == [(r['time'], r['value']) for r in told if r['value'] is not None], told[:9])
+    rows = table(lab, 'log')
+    check([(r['text'], r['value']) for r in rows] == [(r['text'], '' if r['value'] is None else str(r['value'])) for r in told],
+          rows[:3])
     check(lab.run('get', 'sim', '--format', 'calls').text() == '', 'no calls')
+
+
+def table(lab, name, *args, trace='sim'):
+    """The rows of a table as CSV."""
+    return list(csv.DictReader(io.StringIO(get(lab, 'csv', '--table', name, *args, trace=trace).decode())))
+
+
+@test
+def export_csv(lab):
+    """Tables as CSV have the rows of SQL, in all of the stream and in a range."""
+    simulated(lab, 3000)
+    wait_sealed(lab, 'sim')
+    told = {}
+    for name in ('insn', 'event', 'gap'):
+        rows = ask(lab, 'SELECT * FROM %s' % name)
+        told[name] = [{k: '' if r[k] is None else '0x%x' % (r[k] % 2 ** 64) if k == 'pc' else str(r[k])
+                       for k in r if k != 'trace'} for r in rows]
+    columns = 'stream, position, time, last_position AS last, insns, duration, function, caller, depth, kind, number, pc, ended'
+    calls = ask(lab, 'SELECT %s FROM call' % columns)
+    for bounds, where in (((), lambda r: True), (('--insn', '1000:5000'), lambda r: 1000 <= int(r['position']) < 5000)):
+        for name, rows in told.items():
+            written = table(lab, name, *bounds)
+            if name == 'insn':
+                written = [{k: v for k, v in r.items() if k in ('stream', 'position', 'time', 'pc', 'function')} for r in written]
+                rows = [{k: v for k, v in r.items() if k in ('stream', 'position', 'time', 'pc', 'function')} for r in rows]
+            if bounds:  # times between two timestamps depend on what is read
+                written, rows = ([dict(r, time='') for r in some] for some in (written, rows))
+            check(written == [r for r in rows if where(r)], name, bounds, len(written))
+    written = table(lab, 'call')
+    check(list(written[0]) == 'stream position time end insns duration function caller depth kind number pc ended'.split(),
+          written[0])
+    plain = lambda v: '' if v is None else str(v)  # noqa: E731
+    wanted = sorted([plain(c[k]) for k in ('stream', 'position', 'time', 'insns', 'duration', 'function', 'caller', 'depth',
+                                           'kind', 'number', 'ended')] for c in calls)
+    got = sorted([r[k] for k in ('stream', 'position', 'time', 'insns', 'duration', 'function', 'caller', 'depth', 'kind',
+                                 'number', 'ended')] for r in written)
+    different = [(a, b) for a, b in zip(wanted, got) if a != b]
+    check(len(wanted) == len(got) > 200 and not different, len(wanted), len(got), different[:3])
+    part = table(lab, 'call', '--insn', '1000:5000')
+    check(part and all(1000 <= int(r['end']) < 5000 and r['ended'] == '1' for r in part), len(part))
+    check(any(int(r['position']) < 1000 and not r['time'] for r in part), 'calls that were under way')
+    lab.fails(2, 'insn, call, event, gap or log', 'get', 'sim', '--format', 'csv', '--table', 'trace')
+    lab.fails(2, 'with --format csv', 'get', 'sim', '--format', 'chrome', '--table', 'call')
 
 
 if __name__ == '__main__':

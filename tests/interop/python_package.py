@@ -239,6 +239,37 @@ def regions(lake, server):
           'another region')
 
 
+def answers(lake):
+    """Answers to questions as tables of pyarrow and pandas, checked with stand-ins; without these a clear error."""
+    arrow, pandas = types.ModuleType('pyarrow'), types.ModuleType('pandas')
+    arrow.int64, arrow.float64, arrow.py_buffer = (lambda: 'int64'), (lambda: 'float64'), memoryview
+    arrow.Array = types.SimpleNamespace(from_buffers=lambda kind, n, buffers: (kind, n, buffers[0], bytes(buffers[1])))
+    arrow.array = list
+    arrow.Table = types.SimpleNamespace(from_arrays=lambda columns, names: dict(zip(names, columns)))
+    pandas.DataFrame = dict
+    answer = lake.sql('sim', "SELECT position, position * 0.5 AS half, 'x' AS word, NULL AS none FROM insn "
+                             "WHERE stream = 'cs.10' AND position < 100")
+    before = {name: sys.modules.get(name) for name in ('pyarrow', 'pandas')}
+    try:
+        sys.modules.update(pyarrow=arrow, pandas=pandas)
+        table, frame = answer.arrow(), answer.pandas()
+        sys.modules.update(pyarrow=None, pandas=None)
+        for form, wanted in ((answer.arrow, 'pip install pyarrow'), (answer.pandas, 'python3-pandas')):
+            try:
+                form()
+                raise AssertionError('a module that is not there')
+            except ImportError as e:
+                check(wanted in str(e), e)
+    finally:
+        for name, module in before.items():
+            sys.modules.pop(name)
+            if module:
+                sys.modules[name] = module
+    check(table['position'] == ('int64', 100, None, b''.join(i.to_bytes(8, sys.byteorder) for i in range(100))), table)
+    check(table['half'][:2] == ('float64', 100) and table['word'] == ['x'] * 100 and table['none'] == [None] * 100, table)
+    check(frame['position'].tolist() == list(range(100)) and frame['word'].tolist() == ['x'] * 100, frame)
+
+
 def tables(lake):
     """What is passed to pyarrow and pandas, checked with stand-ins that record it."""
     arrow = types.ModuleType('pyarrow')
@@ -329,6 +360,7 @@ def run(first):
         ranges(lake, server)
         regions(lake, server)
         tables(lake)
+        answers(lake)
         over_tls(server)
         follows(lake, server)
         lake.close()

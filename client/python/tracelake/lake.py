@@ -4,6 +4,7 @@
 import array
 import collections
 import hashlib
+import importlib
 import json
 import ssl
 import sys
@@ -85,9 +86,34 @@ class Table:
 
     def numpy(self):
         """A dict of numpy arrays; columns with texts or without some values have objects."""
-        import numpy
+        numpy = _module('numpy')
         return {name: numpy.frombuffer(c, dtype=c.typecode) if isinstance(c, array.array) else
                 numpy.array(c, dtype=object) for name, c in zip(self.names, self.columns)}
+
+    def arrow(self):
+        """A pyarrow.Table, which pyarrow.parquet writes; arrays are not copied."""
+        pyarrow = _module('pyarrow')
+        types = {'q': pyarrow.int64(), 'd': pyarrow.float64()}
+        columns = [pyarrow.Array.from_buffers(types[c.typecode], len(c), [None, pyarrow.py_buffer(c)])
+                   if isinstance(c, array.array) else pyarrow.array(c) for c in self.columns]
+        return pyarrow.Table.from_arrays(columns, names=self.names)
+
+    def pandas(self):
+        """A pandas.DataFrame."""
+        pandas = _module('pandas')
+        return pandas.DataFrame(self.numpy())
+
+
+# What the optional modules are for; Debian 12 has no package of pyarrow.
+_GET = {'numpy': 'python3-numpy', 'pandas': 'python3-pandas', 'pyarrow': 'pip install pyarrow'}
+
+
+def _module(name):
+    """A module that only some of the methods need."""
+    try:
+        return importlib.import_module(name)
+    except ImportError as e:
+        raise ImportError('this needs the module %s, which cannot be loaded (%s): install %s' % (name, e, _GET[name])) from e
 
 
 def _join(old, new):
@@ -440,7 +466,7 @@ class Lake:
         """Executed instructions of a range as a dict of numpy arrays, tens of millions in a second. Columns
         are pc, opcode (0: not of 2 or 4 bytes, or not known), size (bytes; 0: not known), position, and
         time (as the stream shows it; 0 if it has none)."""
-        import numpy
+        numpy = _module('numpy')
         pieces, kinds = {name: [] for name in columns}, {}
         for reply in self.stream('Ranges', 'InsnColumns', trace=trace, stream=stream, unit=_UNITS[unit],
                                  begin=begin, to=end, columns=list(columns)):
@@ -516,7 +542,7 @@ class Lake:
 
     def to_arrow(self, trace, stream, begin=0, end=0, unit='insn'):
         """The same as a pyarrow.Table."""
-        import pyarrow
+        pyarrow = _module('pyarrow')
         text, number = pyarrow.string(), pyarrow.uint64()
         types = {'at': number, 'pc': number, 'time': number}
         columns = self.columns(trace, stream, begin, end, unit)
@@ -525,7 +551,7 @@ class Lake:
 
     def to_pandas(self, trace, stream, begin=0, end=0, unit='insn'):
         """The same as a pandas.DataFrame, by position."""
-        import pandas
+        pandas = _module('pandas')
         columns = self.columns(trace, stream, begin, end, unit)
         types = {'at': 'uint64', 'pc': 'uint64', 'time': 'UInt64'}
         return pandas.DataFrame({name: pandas.Series(values, dtype=types.get(name, 'object'))
