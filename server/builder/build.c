@@ -534,7 +534,7 @@ int tl_build_finish(struct tl_build *b)
     struct tl_shard_builder *const shard = shard_of(b);
     if (r < 0 || tl_shard_builder_is_empty(shard))
         return r;
-    tl_call_times_finish(&b->times, tl_shard_builder_position(shard));
+    tl_call_counter_finish(&shard->caller, tl_shard_builder_position(shard));
     tl_time_buckets_finish(b->ran, tl_shard_builder_position(shard));
     end_counting(b);
     r = take_frame(b, shard);

@@ -54,12 +54,50 @@ static inline int end_call(struct tl_call_counter *c, const struct tl_frame *fra
     return sums ? tl_call_sums_end(sums, frame->insn, insn - frame->insn) : TL_NOMEM;
 }
 
-void tl_call_counter_news(struct tl_call_counter *c, const struct tl_item *item)
+static void wait_for(struct tl_call_counter *c, uint16_t number, uint64_t position)
 {
-    c->news = true;
-    if (item->kind == TL_ITEM_EXCEPTION &&
-        tl_timed_rows_name(&c->counts.rows, item->sub, item->text) < 0)
+    c->waits = true;
+    c->waiting = number;
+    c->waiting_at = position;
+    c->plain_from = UINT64_MAX;
+}
+
+static void stop_waiting(struct tl_call_counter *c)
+{
+    c->waits = false;
+    c->plain_from = c->from;
+}
+
+void tl_call_counter_unseen(struct tl_call_counter *c)
+{
+    stop_waiting(c);
+    if (c->times)
+        tl_call_times_event(c->times, TL_CALL_MODE, c->waiting_at, 0,
+                            TL_CALL_UNSEEN | (uint32_t)c->waiting << 16);
+}
+
+/* An exception whose handler has not begun is followed by another one, or by missing trace. */
+void tl_call_counter_news(struct tl_call_counter *c, const struct tl_item *item, uint64_t position)
+{
+    if (c->waits && item->kind != TL_ITEM_HARDWARE)
+        tl_call_counter_unseen(c);
+    c->news |= item->kind == TL_ITEM_EXCEPTION || item->kind == TL_ITEM_HARDWARE;
+    if (item->kind != TL_ITEM_EXCEPTION)
+        return;
+    wait_for(c, item->sub, position);
+    if (tl_timed_rows_name(&c->counts.rows, item->sub, item->text) < 0)
         tl_call_counter_fini(c);
+}
+
+/* Is it the handler that is waited for? Then it is there; if another function runs, it is not. */
+static __attribute__((noinline)) void meet(struct tl_call_counter *c, enum tl_frame_change change,
+                                           const struct tl_frame *frame, uint64_t insn)
+{
+    if (insn > c->waiting_at)
+        tl_call_counter_unseen(c);
+    else if (change == TL_FRAME_PUSH && frame->kind == TL_FRAME_EXCEPTION &&
+             tl_frame_is_call(frame) && !(frame->flags & TL_FRAME_SIGNAL))
+        stop_waiting(c);
 }
 
 /* Where the entry of a vector jumps to the handler proper, the stack has another frame at the same
@@ -88,6 +126,8 @@ static int on_frame(void *context, enum tl_frame_change change, const struct tl_
 {
     struct tl_call_counter *const c = context;
     int r;
+    if (c->waits)
+        meet(c, change, frame, insn);
     if (change == TL_FRAME_PUSH) {
         count_own(c, depth, insn);
         r = begin_call(c, frame, depth, insn);
@@ -111,7 +151,7 @@ static void on_leaf(void *context, uint32_t function, uint32_t depth, uint64_t b
 {
     struct tl_call_counter *const c = context;
     const struct tl_call_path *const from = &c->counts.known[c->paths[depth]];
-    if (from->callee != function || from->child == 0 || begin < c->from) {
+    if (from->callee != function || from->child == 0 || begin < c->plain_from) {
         const struct tl_frame frame = {.insn = begin, .function = function, .kind = TL_FRAME_CALL};
         (void)on_frame(c, TL_FRAME_PUSH, &frame, depth, begin);
         if (c->counting)
@@ -140,7 +180,9 @@ void tl_call_counter_begin(struct tl_call_counter *c, struct tl_callstack *calls
     calls->sink = on_frame;
     calls->leaf = on_leaf;
     calls->context = c;
-    c->from = from;
+    c->from = c->plain_from = from;
+    if (times && calls->how == TL_LEAVE_EXCEPTION)
+        wait_for(c, calls->exception, position);
     c->since = position > from ? position : from;
     c->paths[0] = 0;
     for (uint32_t i = 0; i < calls->depth && path >= 0; i++) {
@@ -165,10 +207,20 @@ static void leave(struct tl_call_counter *c)
     c->times = NULL;
 }
 
+void tl_call_counter_finish(struct tl_call_counter *c, uint64_t position)
+{
+    if (c->waits)
+        tl_call_counter_unseen(c);
+    if (c->times)
+        tl_call_times_finish(c->times, position);
+}
+
 void tl_call_counter_end(struct tl_call_counter *c, uint64_t position)
 {
     if (!c->calls)
         return;
+    if (c->waits && position > c->waiting_at)
+        tl_call_counter_unseen(c);
     count_own(c, c->calls->depth, position);
     if (c->times)
         tl_call_times_end(c->times);

@@ -18,8 +18,12 @@ struct tl_call_counter {
                     */
     struct tl_call_paths counts;
     uint64_t from;        /* positions before this are not counted */
+    uint64_t plain_from;  /* leaves before this are not counted in the short way */
     uint64_t since;       /* instructions from here on are not counted yet */
     bool news;            /* an item told of an exception since one began */
+    bool waits;           /* an exception's handler has not begun; that exception: */
+    uint16_t waiting;     /* its number */
+    uint64_t waiting_at;  /* … and position */
     struct tl_frame left; /* exception that ended last, if `has_left`: */
     uint64_t left_at;     /* position */
     uint32_t left_depth;
@@ -34,8 +38,13 @@ struct tl_call_counter {
  * NULL; if not it has been told everything before. */
 void tl_call_counter_begin(struct tl_call_counter *c, struct tl_callstack *calls,
                            struct tl_call_times *times, uint64_t position, uint64_t from);
-/* An item tells of an exception. When memory runs out nothing is counted any more. */
-void tl_call_counter_news(struct tl_call_counter *c, const struct tl_item *item);
+/* An item tells of an exception, or of trace that is missing. When memory runs out nothing is
+ * counted any more. */
+void tl_call_counter_news(struct tl_call_counter *c, const struct tl_item *item, uint64_t position);
+/* The handler that is waited for does not come. */
+void tl_call_counter_unseen(struct tl_call_counter *c);
+#define TL_CALL_COUNTER_NEWS                                                                       \
+    (1u << TL_ITEM_EXCEPTION | 1u << TL_ITEM_HARDWARE | 1u << TL_ITEM_GAP | 1u << TL_ITEM_TRACE_ON)
 /* An item that is not a BLOCK, at a position; `now` is the state after it. */
 static inline void tl_call_counter_item(struct tl_call_counter *c, uint64_t position,
                                         const struct tl_flow_now *now, const struct tl_item *item)
@@ -45,8 +54,10 @@ static inline void tl_call_counter_item(struct tl_call_counter *c, uint64_t posi
     if (item->kind == TL_ITEM_CYCLES &&
         tl_time_knots_quickly(&c->times->knots, position, item->value))
         return;
-    if (item->kind == TL_ITEM_EXCEPTION || item->kind == TL_ITEM_HARDWARE)
-        tl_call_counter_news(c, item);
+    if (c->waits && position > c->waiting_at)
+        tl_call_counter_unseen(c);
+    if (1u << item->kind & TL_CALL_COUNTER_NEWS)
+        tl_call_counter_news(c, item, position);
     if (c->times && tl_call_times_wants(c->times, item))
         tl_call_times_item(c->times, c->calls, position, now, item);
 }
@@ -59,6 +70,8 @@ static inline void tl_call_counter_gaps(struct tl_call_counter *c, uint64_t posi
     if (c->times && c->times->known)
         c->times->knots.gaps += n - 1;
 }
+/* The stream ends at `position`: before tl_call_counter_end(). */
+void tl_call_counter_finish(struct tl_call_counter *c, uint64_t position);
 /* End at `position`. There is a result if c->counting is still true. */
 void tl_call_counter_end(struct tl_call_counter *c, uint64_t position);
 /* Then move the result to `out`, which is overwritten. */

@@ -199,12 +199,14 @@ static int pass_gap(struct tl_call_times *t, uint64_t time)
 
 static struct tl_open_exception exception_of(const struct tl_timed_frame *frame, uint32_t function)
 {
-    const bool resumed = frame->detail >> 8 & TL_FRAME_RESUMED;
+    const bool resumed = frame->detail >> 8 & TL_FRAME_RESUMED,
+               signal = frame->detail >> 8 & TL_FRAME_SIGNAL;
     return (struct tl_open_exception){.position = frame->position,
                                       .time = frame->time,
                                       .function = function,
                                       .number = (uint16_t)(frame->detail >> 16),
-                                      .flags = resumed ? TL_EXCEPTION_RESUMED : 0};
+                                      .flags = (uint8_t)((resumed ? TL_EXCEPTION_RESUMED : 0) |
+                                                         (signal ? TL_EXCEPTION_SIGNAL : 0))};
 }
 
 static __attribute__((noinline)) int push_exception(struct tl_call_times *t,
@@ -299,6 +301,19 @@ static int open_leaf(struct tl_call_times *t, struct tl_call_event *event)
     return r;
 }
 
+/* An exception without a handler, or another mode. */
+static __attribute__((noinline)) int pass_note(struct tl_call_times *t,
+                                               const struct tl_call_event *event)
+{
+    if (event->detail & TL_CALL_UNSEEN)
+        return tl_exception_times_unseen(&t->exceptions, (uint16_t)(event->detail >> 16),
+                                         t->position, t->time);
+    if (t->privilege != (uint8_t)event->detail)
+        tl_call_times_report(t);
+    t->privilege = (uint8_t)event->detail;
+    return TL_OK;
+}
+
 /* Settle an event that is no simple call. Returns 1 if it is done; 0 if it has become another. */
 static inline __attribute__((always_inline)) int settle_event(struct tl_call_times *t,
                                                               struct tl_call_event *event,
@@ -314,10 +329,7 @@ static inline __attribute__((always_inline)) int settle_event(struct tl_call_tim
     case TL_CALL_POP:
         return pop(t) < 0 ? TL_NOMEM : 1;
     default:
-        if (t->privilege != (uint8_t)event->detail)
-            tl_call_times_report(t);
-        t->privilege = (uint8_t)event->detail;
-        return 1;
+        return pass_note(t, event) < 0 ? TL_NOMEM : 1;
     }
 }
 
@@ -531,7 +543,10 @@ void tl_call_times_finish(struct tl_call_times *t, uint64_t position)
         return;
     t->knots.steps = true; /* all has the last timestamp's time */
     t->knots.broken = false;
-    if (settle(t, position, t->time) < 0)
+    int r = settle(t, position, t->time);
+    for (size_t i = 0; i < t->n && r >= 0; i++)
+        r = (t->log[i].at & 3) == TL_CALL_MODE ? pass_note(t, &t->log[i]) : TL_OK;
+    if (r < 0)
         tl_call_times_drop(t);
     tl_call_times_report(t);
 }

@@ -41,11 +41,15 @@ struct tl_call_event {
     uint64_t at;     /* position << 2 | enum tl_call_event_kind */
     uint32_t path;   /* PUSH, LEAF: in the shard's tree; between shards the function instead */
     uint32_t detail; /* PUSH: kind, flags << 8 and exception << 16 of the frame, also
-                        TL_CALL_GOES_ON; LEAF: its length; MODE: the privilege */
+                        TL_CALL_GOES_ON; LEAF: its length; MODE: the privilege, or
+                        TL_CALL_UNSEEN and exception << 16 */
 };
 
 /* The frame continues the exception that ended last. */
 #define TL_CALL_GOES_ON 0x8000u
+
+/* No mode, but an exception whose handler is not traced. */
+#define TL_CALL_UNSEEN 0x4000u
 
 enum tl_call_event_kind { TL_CALL_PUSH, TL_CALL_POP, TL_CALL_LEAF, TL_CALL_MODE };
 
@@ -74,7 +78,7 @@ struct tl_call_times {
     uint64_t gap;   /* position of the last gap, or 0: until something runs time is missing */
     bool gap_known; /* … as `gap_off` says; else lost */
     bool gap_off;
-    uint64_t before; /* the time before that gap, at which what ended there did */
+    uint64_t before;            /* the time before that gap, at which what ended there did */
     struct tl_time_knots knots; /* since then */
     struct tl_call_event *log;
     size_t n, cap;

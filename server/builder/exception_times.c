@@ -94,6 +94,21 @@ int tl_exception_times_leave(struct tl_exception_times *x, uint64_t position, ui
     return r;
 }
 
+int tl_exception_times_unseen(struct tl_exception_times *x, uint16_t number, uint64_t position,
+                              uint64_t time)
+{
+    const struct tl_exception_span row = {.begin = position,
+                                          .end = position,
+                                          .time = time,
+                                          .end_time = time,
+                                          .function = TL_NO_FUNCTION,
+                                          .level = (uint32_t)x->n + 1,
+                                          .number = number,
+                                          .flags = TL_EXCEPTION_UNSEEN};
+    const int r = flush(x);
+    return r < 0 || !x->rows ? r : tl_timed_rows_exception(x->rows, &row);
+}
+
 int tl_exception_times_end(struct tl_exception_times *x, uint64_t position, uint64_t time)
 {
     int r = flush(x);

@@ -47,6 +47,9 @@ void tl_exception_times_called(struct tl_exception_times *x, size_t i, uint64_t 
  * TL_NOMEM. */
 TL_MUST_USE int tl_exception_times_leave(struct tl_exception_times *x, uint64_t position,
                                          uint64_t time, uint64_t end_time);
+/* One whose handler is not traced happens where all is settled. TL_NOMEM. */
+TL_MUST_USE int tl_exception_times_unseen(struct tl_exception_times *x, uint16_t number,
+                                          uint64_t position, uint64_t time);
 /* The shard ends where all is settled. TL_NOMEM. */
 TL_MUST_USE int tl_exception_times_end(struct tl_exception_times *x, uint64_t position,
                                        uint64_t time);

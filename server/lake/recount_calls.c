@@ -188,7 +188,7 @@ static int take_row(struct recounter *c, size_t row, bool late, struct tl_fail *
         r = take_chunk(c, view, i, c->cut->rows[row].first, fail);
     tl_view_put(view);
     if (r >= 0 && last)
-        tl_call_times_finish(&c->times, end);
+        tl_call_counter_finish(&c->counter, end);
     if (r >= 0)
         tl_call_counter_end(&c->counter, end);
     return r >= 0 && !c->counter.counting ? TL_NOMEM : r;

@@ -16,6 +16,7 @@
 
 struct exception {
     uint16_t sub;     /* number and flag, as in its item */
+    bool signal;      /* handlers of signals, which no item tells of */
     uint32_t handler; /* symbol */
     uint64_t entered, ended, nested;
     uint32_t deepest;
@@ -30,7 +31,7 @@ struct exception {
 struct table {
     struct tl_timing_ask ask;
     struct tl_timed_rows names;
-    struct tl_numbers numbers; /* of exceptions, by `sub` */
+    struct tl_numbers numbers; /* of exceptions, by `sub` and whether it is a signal */
     struct exception *p;
     size_t n, cap;
     /* Those since the last one that returned to code that is no handler. */
@@ -40,14 +41,17 @@ struct table {
     uint64_t user_at; /* then */
 };
 
-static struct exception *exception_of(struct table *t, uint16_t sub)
+static struct exception *exception_of(struct table *t, const struct tl_exception_span *span)
 {
-    const uint32_t at = tl_numbers_find(&t->numbers, sub);
+    const bool signal = span->flags & TL_EXCEPTION_SIGNAL;
+    const uint32_t key = span->number | (uint32_t)signal << 16;
+    const uint32_t at = tl_numbers_find(&t->numbers, key);
     if (at != TL_NO_NUMBER)
         return &t->p[at];
-    if (tl_grow(&t->p, &t->cap, t->n + 1, sizeof *t->p) < 0 || tl_numbers_add(&t->numbers, sub) < 0)
+    if (tl_grow(&t->p, &t->cap, t->n + 1, sizeof *t->p) < 0 || tl_numbers_add(&t->numbers, key) < 0)
         return NULL;
-    t->p[t->n] = (struct exception){.sub = sub, .handler = TL_NO_FUNCTION};
+    t->p[t->n] =
+        (struct exception){.sub = span->number, .signal = signal, .handler = TL_NO_FUNCTION};
     return &t->p[t->n++];
 }
 
@@ -98,7 +102,7 @@ static int by_begin(const void *a, const void *b)
 
 static int count(struct table *t, const struct tl_exception_span *span)
 {
-    struct exception *const e = exception_of(t, span->number);
+    struct exception *const e = exception_of(t, span);
     if (!e)
         return TL_NOMEM;
     e->self += span->self;
@@ -106,7 +110,7 @@ static int count(struct table *t, const struct tl_exception_span *span)
     e->deepest = span->level > e->deepest ? span->level : e->deepest;
     if (!(span->flags & TL_EXCEPTION_RESUMED) && span->begin >= t->ask.from)
         enter(t, e, span);
-    if (span->flags != 0)
+    if (span->flags & TL_EXCEPTION_CUT)
         return TL_OK;
     if (e->ended++ == 0)
         e->handler = span->function;
@@ -136,7 +140,7 @@ static int on_exception(void *context, const struct tl_exception_span *span)
     if (span->level > 1 || span->flags & TL_EXCEPTION_OPEN)
         return TL_OK;
     r = count_recent(t);
-    if (span->flags == 0) {
+    if (!(span->flags & TL_EXCEPTION_CUT)) {
         t->returned = true;
         t->user_at = span->end_time;
     }
@@ -202,7 +206,7 @@ static struct tl_exception_row row_of(const struct table *t, const struct tl_ima
         .latency_worst = e->latency_worst,
     };
     const char *const name = tl_timed_rows_find_name(&t->names, e->sub);
-    snprintf(row.name, sizeof row.name, "%s", name ? name : "");
+    snprintf(row.name, sizeof row.name, "%s", e->signal ? "signal" : name ? name : "");
     set_periods(lane, e, &row);
     return row;
 }

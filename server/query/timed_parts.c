@@ -168,6 +168,11 @@ static int visit(struct visit *v, struct tl_fail *fail)
         r = n > 0 ? use_batch(v, i, n, fail) : TL_OK;
     }
     const struct done end = {.insns = p->rows ? UINT64_MAX : p->to, .time = p->to};
+    const struct tl_timed_part behind = {
+        .walk = {.from = p->to, .to = p->to}, .insns = true, .time = true};
+    /* At the end of a stream there may be items without an instruction. */
+    if (r >= 0 && p->from == p->to && p->to >= cut->end)
+        return p->walk(p->context, &behind, fail);
     return r < 0 ? r : walk_to(v, &end, fail);
 }
 

@@ -13,15 +13,24 @@ struct begun {
 };
 
 struct maker {
+    const struct tl_timing_part *part;
     struct tl_timed_rows *rows;
     struct begun left;     /* the exception whose frame was left last, if `has_left` */
     struct tl_frame frame; /* … that frame */
     uint32_t left_depth;
     bool has_left;
-    bool news;       /* an item told of an exception since the last frame began */
-    uint32_t active; /* exceptions on the stack */
+    bool news;  /* an item told of an exception since the last frame began */
+    bool waits; /* the handler of one has not begun: */
+    struct tl_exception_span waiting;
+    uint32_t active;                      /* exceptions on the stack */
     struct begun begun[TL_CALLSTACK_MAX]; /* by depth */
 };
+
+static uint8_t flags_of(const struct tl_frame *frame)
+{
+    return (uint8_t)((tl_frame_is_call(frame) ? 0 : TL_EXCEPTION_RESUMED) |
+                     (frame->flags & TL_FRAME_SIGNAL ? TL_EXCEPTION_SIGNAL : 0));
+}
 
 /* Does the frame continue the exception that was left at the same place? */
 static bool goes_on(const struct maker *m, const struct tl_frame *frame, uint32_t depth)
@@ -39,11 +48,30 @@ static int finish(struct maker *m)
     return has ? tl_timed_rows_exception(m->rows, &m->left.row) : TL_OK;
 }
 
+/* The handler that is waited for does not come. */
+static int unseen(struct maker *m)
+{
+    const bool waits = m->waits;
+    int r = finish(m);
+    m->waits = false;
+    if (r >= 0 && waits)
+        r = tl_timed_rows_exception(m->rows, &m->waiting);
+    return r;
+}
+
 static int on_begin(void *context, const struct tl_frame *frame, uint32_t depth,
                     const struct tl_moment *at)
 {
     struct maker *const m = context;
     (void)at;
+    if (m->waits && frame->insn > m->waiting.begin) {
+        const int r = unseen(m);
+        if (r < 0)
+            return r;
+    }
+    if (frame->kind == TL_FRAME_EXCEPTION && tl_frame_is_call(frame) &&
+        !(frame->flags & TL_FRAME_SIGNAL))
+        m->waits = false;
     if (goes_on(m, frame, depth)) {
         m->has_left = false;
         m->begun[depth] = m->left;
@@ -54,11 +82,10 @@ static int on_begin(void *context, const struct tl_frame *frame, uint32_t depth,
     if (r < 0 || frame->kind != TL_FRAME_EXCEPTION)
         return r;
     m->news = false;
-    m->begun[depth] =
-        (struct begun){.row = {.begin = frame->insn,
-                               .level = ++m->active,
-                               .number = frame->exception,
-                               .flags = tl_frame_is_call(frame) ? 0 : TL_EXCEPTION_RESUMED}};
+    m->begun[depth] = (struct begun){.row = {.begin = frame->insn,
+                                             .level = ++m->active,
+                                             .number = frame->exception,
+                                             .flags = flags_of(frame)}};
     return TL_OK;
 }
 
@@ -67,7 +94,7 @@ static int on_end(void *context, const struct tl_timing_call *call)
     struct maker *const m = context;
     struct begun *const begun = &m->begun[call->depth];
     struct tl_exception_span *const row = &begun->row;
-    const int r = finish(m);
+    const int r = m->waits && call->end > m->waiting.begin ? unseen(m) : finish(m);
     if (r < 0 || call->frame.kind != TL_FRAME_EXCEPTION)
         return r;
     if (!begun->dated)
@@ -80,7 +107,7 @@ static int on_end(void *context, const struct tl_timing_call *call)
     row->function = call->frame.function;
     row->flags |= call->open ? TL_EXCEPTION_OPEN : 0;
     m->active--;
-    if (row->flags != 0)
+    if (row->flags & TL_EXCEPTION_CUT)
         return tl_timed_rows_exception(m->rows, row);
     m->left = *begun;
     m->frame = call->frame;
@@ -116,14 +143,27 @@ static int on_gap(void *context, const struct tl_scale_break *gap)
     return tl_timed_rows_gap(m->rows, &span);
 }
 
-/* The name is that of the item, which comes before the handler's frame. */
-static void on_item(void *context, const struct tl_item *item, uint64_t position)
+/* The item comes before the handler's frame, if that comes. */
+static int on_item(void *context, const struct tl_item *item, uint64_t position,
+                   const struct tl_moment *at)
 {
     struct maker *const m = context;
-    (void)position;
+    if (position == m->part->to && m->part->has_end) /* of the stored part that follows */
+        return TL_OK;
+    int r = m->waits && item->kind != TL_ITEM_HARDWARE ? unseen(m) : TL_OK;
     m->news |= item->kind == TL_ITEM_EXCEPTION || item->kind == TL_ITEM_HARDWARE;
-    if (item->kind == TL_ITEM_EXCEPTION)
-        (void)!tl_timed_rows_name(m->rows, item->sub, item->text);
+    if (r < 0 || item->kind != TL_ITEM_EXCEPTION)
+        return r;
+    m->waits = true;
+    m->waiting = (struct tl_exception_span){.begin = position,
+                                            .end = position,
+                                            .time = at->time,
+                                            .end_time = at->time,
+                                            .function = TL_NO_FUNCTION,
+                                            .level = m->active + 1,
+                                            .number = item->sub,
+                                            .flags = TL_EXCEPTION_UNSEEN};
+    return tl_timed_rows_name(m->rows, item->sub, item->text);
 }
 
 int tl_timed_rows_walk(const struct tl_cut *cut, const struct tl_timing_part *part,
@@ -138,10 +178,13 @@ int tl_timed_rows_walk(const struct tl_cut *cut, const struct tl_timing_part *pa
                                           .context = m};
     if (!m)
         return TL_NOMEM;
+    m->part = part;
     m->rows = rows;
     int r = tl_timing_walk_part(cut, part, &sinks, fail);
+    /* What is behind the range may have the handler. */
+    m->waits &= m->waiting.begin < part->to || !cut->open;
     if (r >= 0)
-        r = finish(m);
+        r = unseen(m);
     free(m);
     tl_timed_rows_close(rows);
     rows->extent.from = part->from;

@@ -36,6 +36,7 @@ struct walker {
     uint64_t lost_at; /* position of the last gap */
     bool lost;
     bool adopted, started;
+    int told; /* < 0: the sink for items has failed */
     uint8_t privilege;
     uint32_t depth;
     struct tl_callstack calls;
@@ -304,6 +305,8 @@ static int on_frame(void *context, enum tl_frame_change change, const struct tl_
     if (depth >= TL_CALLSTACK_MAX)
         return TL_OK;
     adopt(w, depth + (change == TL_FRAME_POP));
+    if (w->told < 0)
+        return w->told;
     if (insn >= w->from) {
         const int r = start(w);
         return r < 0 ? r : change_frame(w, change, frame, depth, insn);
@@ -312,6 +315,20 @@ static int on_frame(void *context, enum tl_frame_change change, const struct tl_
     if (change == TL_FRAME_PUSH)
         enter(w, frame, depth, false);
     return TL_OK;
+}
+
+/* Items of which is told. */
+#define TOLD                                                                                       \
+    (1u << TL_ITEM_EXCEPTION | 1u << TL_ITEM_HARDWARE | 1u << TL_ITEM_GAP | 1u << TL_ITEM_TRACE_ON)
+
+static int tell(struct walker *w, const struct tl_item *item, uint64_t position)
+{
+    if (!w->sinks->item || position < w->from || !(1u << item->kind & TOLD))
+        return TL_OK;
+    int r = start(w);
+    if (r >= 0)
+        r = settle(w, position);
+    return r < 0 ? r : w->sinks->item(w->sinks->context, item, position, &w->now);
 }
 
 static void on_item(void *context, const struct tl_walk *walk, size_t i)
@@ -327,8 +344,8 @@ static void on_item(void *context, const struct tl_walk *walk, size_t i)
         w->lost = true;
         w->lost_at = walk->positions[i];
     }
-    if (w->sinks->item)
-        w->sinks->item(w->sinks->context, item, walk->positions[i]);
+    if (w->told >= 0)
+        w->told = tell(w, item, walk->positions[i]);
 }
 
 /* ---- the walk -------------------------------------------------------------------------------- */
@@ -344,6 +361,7 @@ static int walk_range(struct walker *w)
     if (r >= 0)
         r = tl_cut_walk_follow(&walk, &w->calls, on_frame, on_item, w, w->fail);
     tl_cut_walk_end(&walk);
+    r = r < 0 ? r : w->told;
     if (r >= 0)
         r = start(w);
     if (r >= 0)

@@ -52,7 +52,10 @@ struct tl_timing_sinks {
                  const struct tl_moment *at);
     int (*end)(void *context, const struct tl_timing_call *call);
     int (*gap)(void *context, const struct tl_scale_break *gap);
-    void (*item)(void *context, const struct tl_item *item, uint64_t position);
+    /* Exceptions, and what tells that trace is missing, from the begin of the range on, at the time
+     * of their position. */
+    int (*item)(void *context, const struct tl_item *item, uint64_t position,
+                const struct tl_moment *at);
     void *context;
 };
 

@@ -3,11 +3,12 @@
  * What is known about the calls in a shard, as one object,
  * "t/TRACE/GENERATION/STREAM/NUMBER.calls":
  *
- *     "TLCALLS4" │ u32 size of each part │ parts
+ *     "TLCALLS5" │ u32 size of each part │ parts
  *
  * A part is a u32 CRC32C and the zstd frame that it is of, so that each can be read alone; one of
- * size 0 is not there. Of older objects only the first part counts: "TLCALLS3", and "TLCALLS2" with
- * two parts, have other times where calls end at gaps; still older ones are that part alone.
+ * size 0 is not there. Of older objects only the first part counts: "TLCALLS4" and "TLCALLS3" know
+ * no exceptions whose handlers are not traced, "TLCALLS2" has two parts; still older ones are that
+ * part alone.
  *
  * Not thread-safe.
  */

@@ -120,7 +120,7 @@ static uint64_t value_of(const struct tl_exception_span *e, const struct tl_exce
     case FUNCTION:
         return (uint32_t)(e->function + 1);
     default:
-        return (uint64_t)e->level << 2 | e->flags;
+        return (uint64_t)e->level << 4 | e->flags;
     }
 }
 
@@ -154,8 +154,8 @@ static void take_value(struct tl_exception_span *e, const struct tl_exception_sp
         e->function = (uint32_t)v - 1;
         break;
     default:
-        e->level = (uint32_t)(v >> 2);
-        e->flags = v & 3;
+        e->level = (uint32_t)(v >> 4);
+        e->flags = v & 15;
     }
 }
 

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Queries of a trace, compared with its text. usage: looks.py BUILD [NAME…]"""
 
+import glob
 import json
 import os
 import subprocess
@@ -9,7 +10,7 @@ import sys
 import urllib.request
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from lab import check, main  # noqa: E402
+from lab import DATA, Skip, check, main  # noqa: E402
 from e2e import only, simulated, streams, wait_sealed  # noqa: E402
 
 TESTS = {}
@@ -192,6 +193,43 @@ def web_get(lab, path):
 
 def rows(lab, *command):
     return [json.loads(line) for line in lab.run(*command, '--json').text().splitlines()]
+
+
+def exceptions_by_number(lab, trace, stream):
+    """Of the table of exceptions, and of the events."""
+    table = {}
+    for e in rows(lab, 'interrupts', '%s/%s' % (trace, stream)):
+        if e['name'] != 'signal':
+            number = e.get('number', -1)
+            table[number] = table.get(number, 0) + e['entered']
+    told = lab.run('sql', '--json', trace, "SELECT coalesce(number, -1) AS number, count(*) AS n FROM event "
+                   "WHERE kind = 'exception' AND stream = '%s' GROUP BY 1" % stream).text().splitlines()
+    return table, {row['number']: row['n'] for row in map(json.loads, filter(None, told))}
+
+
+@test
+def exceptions_agree(lab):
+    """The table has every exception there is, also those whose handlers are not traced."""
+    lab.start()
+    coresight, perf = os.path.join(DATA, 'coresight'), os.path.join(DATA, 'perf')
+    snapshots = ['older/Snowball', 'snapshots/001-ack_test', 'snapshots/a57_single_step', 'snapshots/juno_r1_1']
+    for folder in filter(os.path.isdir, (os.path.join(coresight, name) for name in snapshots)):
+        lab.run('push', '--snapshot', folder, status=None)
+    for name in ('cs/perf_kernel', 'pt/pt-kernel', 'pt/pt-five-tasks'):
+        for file in glob.glob(os.path.join(perf, name + '.data')):
+            lab.run('push', '--trace', os.path.basename(name), '--format', 'perf', file, status=None)
+    traces = json.loads(web_get(lab, '/api/v1/traces'))
+    if not traces:
+        raise Skip('no captures in ' + DATA)
+    found = 0
+    for trace in traces:
+        wait_sealed(lab, trace['id'])
+        for stream in trace['streams']:
+            if stream['protocol'] in ('etm3', 'ptm', 'etm4', 'ete', 'pt'):
+                table, told = exceptions_by_number(lab, trace['id'], stream['name'])
+                check(table == told, trace['id'], stream['name'], table, told)
+                found += sum(told.values())
+    check(found > 0, 'no exceptions in %d traces' % len(traces))
 
 
 @test
