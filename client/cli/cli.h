@@ -45,5 +45,6 @@ int tl_cmd_check(int argc, char **argv);
 int tl_cmd_slice(int argc, char **argv);
 int tl_cmd_simpoints(int argc, char **argv);
 int tl_cmd_sql(int argc, char **argv);
+int tl_cmd_mcp(int argc, char **argv);
 
 #endif

@@ -137,6 +137,10 @@ static const struct tl_command commands[] = {
      "SQLite's SELECT over the tables trace, stream, function, insn, call, event, gap, log and "
      "note of a trace: docs/sql.md. 'SELECT function, insns FROM call ORDER BY insns DESC LIMIT "
      "10' tells the longest calls."},
+    {"mcp", tl_cmd_mcp, "answer an assistant's questions (MCP)", "[--server URL]",
+     "Speaks the Model Context Protocol on standard input and output: a program that has an "
+     "assistant starts it, with `tracelake mcp` as the command of a server. Tools: traces, schema, "
+     "sql, disassembly, source: docs/mcp.md. Nothing can be changed by them."},
 #ifdef TL_HAVE_COVERAGE
     {"coverage", tl_cmd_coverage, "which parts of the program were executed",
      "TRACE[/STREAM]… [--as text|lcov|json] [--insn A:B | --time A:B] [--context N[,N…]] [-o FILE]",

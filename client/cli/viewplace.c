@@ -38,14 +38,19 @@ static void add(char *out, const char *name, uint64_t value)
     snprintf(out + n, TL_VIEW_ADDRESS - n, "&%s=%" PRIu64, name, value);
 }
 
+static void add_range(struct tl_view_place *out, const char *stream, uint64_t from, uint64_t to)
+{
+    strcat(out->address, "?lane=");
+    add_encoded(out->address, sizeof out->address - 160, stream);
+    add(out->address, "from", from);
+    add(out->address, "to", to);
+}
+
 /* Show instructions [from, to) of a stream. */
 static void show(struct tl_view_place *out, const struct tracelake_stream *stream, uint64_t from,
                  uint64_t to)
 {
-    strcat(out->address, "?lane=");
-    add_encoded(out->address, sizeof out->address - 160, stream->name);
-    add(out->address, "from", from);
-    add(out->address, "to", to < stream->insns ? to : stream->insns);
+    add_range(out, stream->name, from, to < stream->insns ? to : stream->insns);
 }
 
 /* ---- a fault at the end -------------------------------------------------------------------- */
@@ -182,6 +187,13 @@ void tl_view_place_whole(struct tl_view_place *out, const char *url, const char 
     *out = (struct tl_view_place){0};
     snprintf(out->address, sizeof out->address, "%.96s/#/trace/", url);
     add_encoded(out->address, sizeof out->address / 2, id);
+}
+
+void tl_view_place_range(struct tl_view_place *out, const char *url, const char *id,
+                         const char *stream, uint64_t from, uint64_t to)
+{
+    tl_view_place_whole(out, url, id);
+    add_range(out, stream, from, to);
 }
 
 void tl_view_place(struct tl_view_place *out, struct tracelake *lake, const char *url,

@@ -20,5 +20,8 @@ void tl_view_place(struct tl_view_place *out, struct tracelake *lake, const char
                    const struct tracelake_trace *trace);
 /* All of a trace. */
 void tl_view_place_whole(struct tl_view_place *out, const char *url, const char *id);
+/* Instructions [from, to) of a stream. */
+void tl_view_place_range(struct tl_view_place *out, const char *url, const char *id,
+                         const char *stream, uint64_t from, uint64_t to);
 
 #endif

@@ -58,10 +58,15 @@ static void choose_trust(const struct tl_remote *remote, struct tracelake_option
     options->keyfile = remote->cert ? remote->key : or_environment(remote->key, "TRACELAKE_KEY");
 }
 
+const char *tl_remote_url(const struct tl_remote *remote)
+{
+    const char *const url = or_environment(remote->url, "TRACELAKE_SERVER");
+    return url ? url : "http://127.0.0.1:7070";
+}
+
 int tl_remote_try(struct tracelake **out, const struct tl_remote *remote,
                   struct tracelake_error *error)
 {
-    const char *url = or_environment(remote->url, "TRACELAKE_SERVER");
     const char *token = or_environment(remote->token, "TRACELAKE_TOKEN");
     char secret[4096];
     struct tracelake_options options = {
@@ -72,15 +77,13 @@ int tl_remote_try(struct tracelake **out, const struct tl_remote *remote,
     choose_trust(remote, &options);
     options.mangled = remote->mangled;
     tl_spelling_set_mangled(remote->mangled); /* for names from files given here */
-    if (!url)
-        url = "http://127.0.0.1:7070";
     if (token) {
         const int status = read_token(token, secret, sizeof secret);
         if (status != TL_ARGS_GO)
             return status;
         options.token = secret;
     }
-    const int result = tracelake_connect(out, url, &options, error);
+    const int result = tracelake_connect(out, tl_remote_url(remote), &options, error);
     if (result == TRACELAKE_UNREACHABLE || result == TRACELAKE_TIMEOUT)
         return TL_REMOTE_AWAY;
     if (result < 0)

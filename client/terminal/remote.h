@@ -58,6 +58,8 @@ struct tl_remote {
             "name C++ and Rust functions as in their files, not demangled"                         \
     }
 
+/* The address that is connected to, as given or by default. */
+const char *tl_remote_url(const struct tl_remote *remote);
 /* Connect, or report why not: TL_ARGS_GO, or the exit status to return. */
 int tl_remote_connect(struct tracelake **out, const struct tl_remote *remote);
 /* Connect, but return TL_REMOTE_AWAY with `error` filled if the server cannot be reached. Otherwise

@@ -228,8 +228,8 @@ def offered(lab):
     lab.run('token', 'add', '--tokens', lab.path('tokens'), '--role', 'push', '--name', 'bench3')
     text = lab.run('help').text()
     commands = [line.split()[0] for line in text.splitlines() if line.startswith('  ')]
-    # serve and view run until they are ended, and completion prints a script for a shell.
-    check(set(commands) - {'serve', 'view', 'completion'} == set(ask), sorted(set(commands) ^ set(ask)))
+    # serve and view run until they are ended, mcp speaks nothing else, and completion prints a script for a shell.
+    check(set(commands) - {'serve', 'view', 'mcp', 'completion'} == set(ask), sorted(set(commands) ^ set(ask)))
     for command, args in ask.items():
         check('json flag' in lab.run(command, '--options').text(), command, 'has no --json')
         check('--json' in lab.run('help', command).text(), command, 'does not tell of --json')
