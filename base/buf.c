@@ -78,35 +78,46 @@ int tl_buf_printf(struct tl_buf *b, const char *format, ...)
 }
 
 /* A device may have no end, such as /dev/zero. */
-static bool is_device(FILE *f)
+static bool is_device(const struct stat *st)
 {
-    struct stat st;
-    return fstat(fileno(f), &st) == 0 && (S_ISCHR(st.st_mode) || S_ISBLK(st.st_mode));
+    return S_ISCHR(st->st_mode) || S_ISBLK(st->st_mode);
+}
+
+#define PIECE 65536u
+
+/* How much to read at first: of a file one byte more than it has, which finds its end. */
+static size_t first_piece(const struct stat *st, size_t limit)
+{
+    const bool known = S_ISREG(st->st_mode) && st->st_size > 0 && (uintmax_t)st->st_size <= limit;
+    return known ? (size_t)st->st_size + 1 : PIECE;
 }
 
 int tl_buf_read_file(struct tl_buf *b, const char *path, size_t limit, struct tl_fail *fail)
 {
     enum { DEVICE_MAX = 1 << 20 };
+    struct stat st = {0};
     FILE *const f = fopen(path, "rb");
     if (!f)
         return tl_fail_set(fail, TL_IO, "%.160s: %s", path, strerror(errno));
-    if (limit > DEVICE_MAX && is_device(f))
+    (void)fstat(fileno(f), &st);
+    if (limit > DEVICE_MAX && is_device(&st))
         limit = DEVICE_MAX;
     int rc = TL_OK;
-    for (size_t total = 0; rc == TL_OK;) {
-        rc = tl_buf_reserve(b, 65536);
+    size_t piece = first_piece(&st, limit);
+    for (size_t total = 0; rc == TL_OK; piece = PIECE) {
+        rc = tl_buf_reserve(b, piece);
         if (rc < 0) {
             rc = tl_fail_set(fail, TL_NOMEM, "%.160s: out of memory", path);
             break;
         }
-        const size_t got = fread(b->p + b->n, 1, 65536, f);
+        const size_t got = fread(b->p + b->n, 1, piece, f);
         b->n += got;
         total += got;
         if (total > limit)
             rc = tl_fail_set(fail, TL_LIMIT, "%.160s: larger than %zu bytes", path, limit);
         else if (ferror(f))
             rc = tl_fail_set(fail, TL_IO, "%.160s: %s", path, strerror(errno));
-        else if (got == 0)
+        else if (got < piece) /* its end */
             break;
     }
     fclose(f);

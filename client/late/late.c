@@ -40,6 +40,10 @@ void enter(void); /* below; no C function */
 /* Where the functions are; at first, how to find them. */
 static __attribute__((used)) _Atomic(void *) slots[N] = {[0 ... N - 1] = (void *)enter};
 
+/* The constant of libprotobuf-c that its messages refer to. */
+extern __attribute__((visibility("hidden"))) const char protobuf_c_empty_string[];
+const char protobuf_c_empty_string[] = "";
+
 #define TEXT_OF(number) #number
 #define TEXT(number)    TEXT_OF(number)
 

@@ -20,7 +20,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { FLUSH_AT = 1 << 18 };
+enum { FLUSH_AT = 1 << 16, PIECE = 1 << 18 };
 
 /* Output of one stream. Text of all but the first one is held back in unnamed temporary files. */
 struct lane {
@@ -124,6 +124,8 @@ int tl_decode_out_stream(struct tl_decode_out *out, const struct tl_decode_strea
     lane->is_first = first && (!first[0] || strcmp(first, lane->name) == 0);
     if (out->kind == TL_OUT_TEXT && !(lane->file = lane->is_first ? stdout : tmpfile()))
         return TL_IO;
+    if (lane->file)
+        setvbuf(lane->file, NULL, _IONBF, 0); /* it gets large pieces */
     if (out->kind != TL_OUT_STF)
         return TL_OK;
     lane->path = path_of(&out->place, lane->name);
@@ -159,6 +161,25 @@ int tl_decode_out_text(struct tl_decode_out *out, const struct tl_decode_stream 
     return rc < 0 ? rc : put(lane, text);
 }
 
+/* Piece by piece, so that the text stays in the same few pages. */
+static int put_item(const struct tl_decode_out_place *place, struct lane *lane,
+                    const struct tl_item *item)
+{
+    enum { STEPS = 64 };
+    struct tl_item piece = *item;
+    uint32_t left = item->kind == TL_ITEM_PATH ? item->n : 0;
+    for (int rc = TL_OK;; piece.path += STEPS) {
+        if (item->kind == TL_ITEM_PATH)
+            piece.n = left < STEPS ? left : STEPS;
+        rc = tl_decode_out_form(place, &lane->text, &piece, 1);
+        if (rc >= 0 && lane->text.n >= FLUSH_AT)
+            rc = flush(lane);
+        if (rc < 0 || left <= STEPS)
+            return rc;
+        left -= STEPS;
+    }
+}
+
 int tl_decode_out_items(struct tl_decode_out *out, const struct tl_decode_stream *stream,
                         const struct tl_item *items, size_t n)
 {
@@ -169,11 +190,14 @@ int tl_decode_out_items(struct tl_decode_out *out, const struct tl_decode_stream
     if (out->kind != TL_OUT_TEXT)
         return TL_OK;
     struct lane *const lane = out->lanes[stream->index];
-    const int rc = out->place.json ? tl_itemjson_add(&lane->json, items, n, &lane->text)
-                                   : tl_decode_out_form(&out->place, &lane->text, items, n);
-    if (rc < 0)
-        return rc;
-    return lane->text.n >= FLUSH_AT ? flush(lane) : TL_OK;
+    if (out->place.json) {
+        const int rc = tl_itemjson_add(&lane->json, items, n, &lane->text);
+        return rc < 0 || lane->text.n < FLUSH_AT ? rc : flush(lane);
+    }
+    int rc = tl_buf_reserve(&lane->text, 2 * FLUSH_AT);
+    for (size_t i = 0; i < n && rc >= 0; i++)
+        rc = put_item(&out->place, lane, &items[i]);
+    return rc;
 }
 
 static int by_name(const void *a, const void *b)
@@ -191,7 +215,7 @@ static int copy_out(int fd)
         if (got == 0)
             return TL_OK;
     }
-    char piece[FLUSH_AT];
+    char piece[PIECE];
     ssize_t got;
     while ((got = read(fd, piece, sizeof piece)) > 0)
         if (fwrite(piece, 1, (size_t)got, stdout) != (size_t)got)
@@ -205,7 +229,7 @@ static int annotate_out(int fd, const struct tl_decode_out_place *place)
     const struct tl_annotate_options options = {
         .disasm = true, .image = place->disasm, .sources = place->sources};
     struct tl_annotate *annotate;
-    char piece[FLUSH_AT];
+    char piece[PIECE];
     ssize_t got = 1;
     int r = tl_annotate_new(&annotate, &options, stdout);
     if (r < 0)

@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define CHUNK ((size_t)5 << 18) /* bytes that nearly every chunk fits in */
+
 struct tl_cli_stf {
     struct tl_outfile to;
     struct tl_fail *fail; /* owned by the caller */
@@ -61,6 +63,18 @@ void tl_cli_stf_free(struct tl_cli_stf *out)
     free(out);
 }
 
+/* Have the next chunk written to job.stf, which gets the last one. */
+static int swap(struct tl_cli_stf *out)
+{
+    struct tl_stf_piece piece = {.stf = out->job.stf};
+    if (tl_buf_reserve(&piece.stf, CHUNK) <
+        0) /* it need not grow; its pages are got as they are filled */
+        return TL_NOMEM;
+    tl_stf_flow_swap(out->flow, &piece);
+    out->job.stf = piece.stf;
+    return TL_OK;
+}
+
 int tl_cli_stf_new(struct tl_cli_stf **result, const char *path, const char *input, enum tl_isa isa,
                    struct tl_zstf_pool *pool, struct tl_fail *fail)
 {
@@ -73,6 +87,8 @@ int tl_cli_stf_new(struct tl_cli_stf **result, const char *path, const char *inp
     out->job.context = out;
     const struct tl_stf_flow_options options = {.isa = isa, .comments = true};
     int rc = tl_stf_flow_new(&out->flow, &options, NULL);
+    if (rc == TL_OK)
+        rc = swap(out);
     if (rc == TL_OK)
         rc = tl_zstf_writer_new(&out->writer, 0, 0);
     if (rc == TL_OK)
@@ -93,11 +109,10 @@ int tl_cli_stf_new(struct tl_cli_stf **result, const char *path, const char *inp
 static int add_chunk(struct tl_cli_stf *out)
 {
     const uint64_t markers = tl_stf_flow_markers(out->flow);
-    struct tl_stf_piece piece = {.stf = out->job.stf};
     out->job.markers = markers - out->done;
     out->job.start_pc = tl_stf_flow_chunk_pc(out->flow);
-    tl_stf_flow_swap(out->flow, &piece);
-    out->job.stf = piece.stf;
+    if (swap(out) < 0)
+        return TL_NOMEM;
     out->done = markers;
     return tl_zstf_pool_add(out->pool, &out->job);
 }

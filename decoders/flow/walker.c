@@ -33,7 +33,8 @@ int tl_walker_init(struct tl_walker *walker, const struct tl_walker_config *conf
     const int rc = any ? tl_block_cache_new(&walker->cache, walker->image, &config->isa) : TL_OK;
     /* If allocation fails: slower, but works. */
     if (walker->cache && config->bits == TL_WALKER_CONDITIONS && out->paths)
-        walker->routes = calloc(TL_ROUTE_SLOTS, sizeof *walker->routes);
+        walker->routes = calloc(TL_ROUTE_FEW, sizeof *walker->routes);
+    walker->n_routes = TL_ROUTE_FEW;
     tl_walker_begin(walker);
     return rc;
 }

@@ -144,7 +144,9 @@ struct tl_walker {
     struct tl_image_context context; /* last delivered identifiers */
     struct tl_walker_returns returns;
     struct tl_walker_callers callers;
-    struct tl_walker_route *routes; /* owned; NULL: none. See walker_routes.h */
+    struct tl_walker_route *routes;    /* owned; NULL: none. See walker_routes.h */
+    uint32_t n_routes;                 /* slots */
+    uint32_t routes_used, routes_lost; /* slots that were taken, and routes that were replaced */
     size_t cache_limit; /* limit of decoded blocks in bytes, enforced by tl_walker_trim() */
 };
 
@@ -155,8 +157,8 @@ struct tl_walker {
 TL_MUST_USE int tl_walker_init(struct tl_walker *walker, const struct tl_walker_config *config,
                                struct tl_item_batch *out);
 void tl_walker_fini(struct tl_walker *walker);
-/* See only memory bound to the context's VMID, that of a virtual machine, until set back to false, or
- * until the walker is reset. */
+/* See only memory bound to the context's VMID, that of a virtual machine, until set back to false,
+ * or until the walker is reset. */
 void tl_walker_hide(struct tl_walker *walker, bool hidden);
 /* Set the encoder for `coded` of blocks (block.h). Call before any packet. */
 void tl_walker_code(struct tl_walker *walker, tl_block_code *code);

@@ -5,10 +5,12 @@
  */
 #include "flow/walker_routes.h"
 
+#include <stdlib.h>
+
 void tl_walker_routes_forget(struct tl_walker *w)
 {
     if (w->routes)
-        memset(w->routes, 0, TL_ROUTE_SLOTS * sizeof *w->routes);
+        memset(w->routes, 0, w->n_routes * sizeof *w->routes);
 }
 
 /* A route being recorded: its steps so far, and the block after them. */
@@ -112,13 +114,37 @@ static bool make(struct tl_walker *w, struct tl_walker_route *route, uint64_t bi
     return route->n > 0;
 }
 
+/* Use a larger table, which is empty, from when the first one is crowded. */
+static bool grow(struct tl_walker *w)
+{
+    struct tl_walker_route *const routes = calloc(TL_ROUTE_MANY, sizeof *routes);
+    if (!routes)
+        return false;
+    free(w->routes);
+    w->routes = routes;
+    w->n_routes = TL_ROUTE_MANY;
+    return true;
+}
+
+/* Note that a slot gets another route. True: the table has been replaced. */
+static bool note_other(struct tl_walker *w, bool is_free)
+{
+    if (w->n_routes == TL_ROUTE_MANY)
+        return false;
+    w->routes_used += is_free;
+    w->routes_lost += !is_free;
+    return (w->routes_used > TL_ROUTE_FEW / 2 || w->routes_lost > TL_ROUTE_FEW) && grow(w);
+}
+
 /* Find the route from the walker's block; record it if it was requested before. NULL: none. */
 static const struct tl_walker_route *find(struct tl_walker *w, uint64_t bits, uint64_t to)
 {
-    struct tl_walker_route *const route = tl_walker_route_slot(w, w->block, bits, to);
+    struct tl_walker_route *route = tl_walker_route_slot(w, w->block, bits, to);
     const bool asked = is_for(route, w->block, bits, to);
     if (asked && (route->n > 0 || make(w, route, bits, to)))
         return route;
+    if (!asked && note_other(w, !route->from))
+        route = tl_walker_route_slot(w, w->block, bits, to);
     route->from = w->block; /* only these members are valid */
     route->bits = bits;
     route->to = to;

@@ -26,7 +26,10 @@
 #define TL_ROUTE_STEPS 10  /* at most; longer walks use several routes */
 #define TL_ROUTE_BITS  12  /* outcomes per lookup, at most */
 #define TL_ROUTE_WORD  62u /* outcomes per call, at most */
-#define TL_ROUTE_SLOTS 4096u
+/* Slots, powers of two. The second number is for programs that need more than half of the first, or
+ * often replace a route: a short trace spends more on getting memory than on being decoded. */
+#define TL_ROUTE_FEW  512u
+#define TL_ROUTE_MANY 4096u
 /* Set in a route's outcomes if an address follows them. */
 #define TL_ROUTE_ARRIVES (UINT64_C(1) << 63)
 
@@ -65,7 +68,7 @@ static inline struct tl_walker_route *tl_walker_route_slot(const struct tl_walke
 {
     const uint64_t rest = bits * 0x9e3779b97f4a7c15ULL ^ to * 0xc2b2ae3d27d4eb4fULL;
     const uint64_t key = ((uintptr_t)from ^ rest >> 20) * 0x9e3779b97f4a7c15ULL;
-    return &w->routes[key >> 40 & (TL_ROUTE_SLOTS - 1)];
+    return &w->routes[key >> 40 & (w->n_routes - 1)];
 }
 
 /* Does the return stack satisfy the route? Then update it to its state after the route. */

@@ -221,7 +221,7 @@ static void forget_oldest(struct model *m, unsigned returns)
 static unsigned count_routes(const struct tl_walker *w)
 {
     unsigned n = 0;
-    for (unsigned i = 0; i < TL_ROUTE_SLOTS; i++)
+    for (unsigned i = 0; i < w->n_routes; i++)
         n += w->routes[i].n > 0;
     return n;
 }
