@@ -159,4 +159,40 @@ TL_MUST_USE int tl_lake_gap_table(struct tl_lake *lake, const struct tl_timing_r
                                   uint32_t limit, struct tl_gap_table *out, struct tl_fail *fail);
 void tl_gap_table_fini(struct tl_gap_table *table);
 
+/* ---- what is worth a look -------------------------------------------------------------------- */
+
+enum tl_extreme_kind {
+    TL_EXTREME_INTERRUPT, /* the longest exception or interrupt */
+    TL_EXTREME_CALL,      /* the call that is farthest from the median of its function */
+    TL_EXTREME_GAP,       /* the longest gap in which trace is missing */
+    TL_EXTREME_KINDS
+};
+struct tl_extreme {
+    enum tl_extreme_kind kind;
+    char stream[32];
+    char *name;         /* of the function or handler; owned. NULL: none */
+    char exception[32]; /* INTERRUPT: as in tl_exception_row */
+    int32_t number;     /* INTERRUPT: -1: not known */
+    uint32_t reasons;   /* GAP: bit set of enum tl_gap */
+    uint64_t position;  /* where it begins; GAP: after it */
+    bool has_time;      /* `length` and `usual` are times, otherwise instructions */
+    bool time_unit_ns;  /* false: ticks */
+    uint64_t length;
+    uint64_t usual;              /* the median of its kind; 0: there is none */
+    uint64_t time_from, time_to; /* GAP */
+};
+struct tl_extremes {
+    struct tl_extreme p[TL_EXTREME_KINDS]; /* at most one of a kind, in their order */
+    size_t n;
+    size_t left_out; /* number of streams with more than `most` instructions */
+};
+/*
+ * The extremes of a trace's two longest streams of instructions that are complete, except for those
+ * with more than `most` instructions (0: all). Errors as the tables above. Free with
+ * tl_extremes_fini(), also after an error.
+ */
+TL_MUST_USE int tl_lake_extremes(struct tl_lake *lake, const char *trace, uint64_t most,
+                                 struct tl_extremes *out, struct tl_fail *fail);
+void tl_extremes_fini(struct tl_extremes *extremes);
+
 #endif

@@ -9,8 +9,10 @@
 #include "base/spelling.h"
 #include "image/image_parts.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 /* The demangled name, or the name itself. */
 static const char *demangled(const struct tl_image *image, size_t symbol)
@@ -45,15 +47,39 @@ const char *tl_image_symbol_name(const struct tl_image *image, size_t symbol)
 struct wish {
     const char *text;
     size_t n;
-    enum step { WHOLE, ANY_ARGUMENTS, ANY_TEMPLATE, PATTERN, PART, STEPS } step;
+    enum step {
+        WHOLE,
+        ANY_ARGUMENTS,
+        ANY_TEMPLATE,
+        PATTERN,
+        PART,
+        STEPS,
+        WORD
+    } step; /* WORD: alone */
     bool has_pattern;
 };
+
+/* Can it be within a word of a name? Words of read_block are "read" and "block". */
+static bool is_of_word(char c)
+{
+    return isalnum((unsigned char)c) || (unsigned char)c >= 0x80;
+}
+
+static bool has_word(const char *name, const char *word, size_t n)
+{
+    for (const char *p = name; *p; p++)
+        if ((p == name || !is_of_word(p[-1])) && strncasecmp(p, word, n) == 0 && !is_of_word(p[n]))
+            return true;
+    return false;
+}
 
 static bool fits(const struct wish *w, const char *name)
 {
     switch (w->step) {
     case PATTERN:
         return w->has_pattern && tl_text_fits(w->text, name);
+    case WORD:
+        return has_word(name, w->text, w->n);
     case PART:
         return !w->has_pattern && strcasestr(name, w->text) != NULL;
     default:
@@ -116,6 +142,10 @@ size_t tl_image_named(const struct tl_image *image, const char *text, size_t n,
 {
     struct wish w = {.text = text, .n = n, .has_pattern = strpbrk(text, "*?") != NULL};
     size_t found = 0;
+    if (naming == TL_NAMING_PARTS && n > 2 && text[0] == '"' && text[n - 1] == '"') {
+        w = (struct wish){.text = text + 1, .n = n - 2, .step = WORD};
+        return take(image, &w, wanted);
+    }
     const enum step end = naming == TL_NAMING_WHOLE ? PATTERN : STEPS;
     for (w.step = WHOLE; n > 0 && found == 0 && w.step < end; w.step++)
         found = take(image, &w, wanted);

@@ -18,7 +18,8 @@ const char *tl_image_symbol_name(const struct tl_image *image, size_t symbol);
 /* How a text names symbols. */
 enum tl_naming {
     TL_NAMING_WHOLE, /* by their whole name */
-    TL_NAMING_PARTS  /* if that gives none: by a pattern with * and ?, or else by a part */
+    TL_NAMING_PARTS  /* if that gives none: by a pattern with * and ?, or else by a part; in quotes:
+                        by whole words */
 };
 
 /*

@@ -11,7 +11,8 @@ tl_answer tl_answer_stats, tl_answer_insns, tl_answer_source;                   
 tl_answer tl_answer_slices, tl_answer_log, tl_answer_states, tl_answer_counters, /* …_lanes.c */
     tl_answer_hits;
 tl_answer tl_answer_call, tl_answer_profile, tl_answer_compare; /* …_calls.c */
-tl_answer tl_answer_functions, tl_answer_calls, tl_answer_exceptions, tl_answer_gaps; /* timing.c */
+tl_answer tl_answer_functions, tl_answer_calls, tl_answer_exceptions, tl_answer_gaps,
+    tl_answer_extremes; /* timing.c */
 
 #define TL_TIMING_ROWS 20000 /* maximum number in an answer about time: it is one message */
 

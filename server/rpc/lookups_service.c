@@ -55,6 +55,7 @@ DOOR(functions)
 DOOR(calls)
 DOOR(exceptions)
 DOOR(gaps)
+DOOR(extremes)
 
 /* ---- representative regions ------------------------------------------------------------------ */
 
@@ -161,6 +162,7 @@ const struct tl_method tl_answering_methods[] = {
     TIMING("Calls", calls, calls_request),
     TIMING("Exceptions", exceptions, exceptions_request),
     TIMING("Gaps", gaps, gaps_request),
+    TIMING("Extremes", extremes, extremes_request),
     MOVED("Stats"),
     MOVED("Insns"),
     MOVED("Slices"),

@@ -242,12 +242,14 @@ int tl_answer_exceptions(const struct tl_asker *asker, const void *request, stru
 
 /* ---- gaps ------------------------------------------------------------------------------------ */
 
-static void fill_reasons(struct tl_reply *reply, Tracelake__V1__TimedGap *m, uint32_t reasons)
+/* The names of a set of reasons. */
+static char **reasons_of(struct tl_reply *reply, uint32_t reasons, size_t *n)
 {
-    m->reasons = tl_reply_take(reply, TL_GAP_KINDS * sizeof *m->reasons);
-    for (unsigned i = 0; m->reasons && i < TL_GAP_KINDS; i++)
+    char **const names = tl_reply_take(reply, TL_GAP_KINDS * sizeof *names);
+    for (unsigned i = 0; names && i < TL_GAP_KINDS; i++)
         if (reasons >> i & 1)
-            m->reasons[m->n_reasons++] = tl_reply_text(reply, tl_gap_name((enum tl_gap)i));
+            names[(*n)++] = tl_reply_text(reply, tl_gap_name((enum tl_gap)i));
+    return names;
 }
 
 static void fill_gap(struct tl_reply *reply, void *message, const void *row)
@@ -259,7 +261,7 @@ static void fill_gap(struct tl_reply *reply, void *message, const void *row)
     m->time_to = gap->time_to;
     m->gaps = gap->gaps;
     m->off = gap->off;
-    fill_reasons(reply, m, gap->reasons);
+    m->reasons = reasons_of(reply, gap->reasons, &m->n_reasons);
 }
 
 static void fill_gaps(struct tl_reply *reply, Tracelake__V1__GapsReply *m,
@@ -286,5 +288,44 @@ int tl_answer_gaps(const struct tl_asker *asker, const void *request, struct tl_
     if (rc >= 0)
         fill_gaps(reply, m, &table);
     tl_gap_table_fini(&table);
+    return tl_reply_done(reply, rc);
+}
+
+/* ---- what is worth a look -------------------------------------------------------------------- */
+
+static void fill_extreme(struct tl_reply *reply, void *message, const void *row)
+{
+    const struct tl_extreme *const e = row;
+    Tracelake__V1__Extreme *const m = message;
+    m->kind = (Tracelake__V1__Extreme__Kind)e->kind; /* the enums have the same values */
+    m->stream = tl_reply_text(reply, e->stream);
+    m->name = tl_reply_text(reply, e->name ? e->name : e->exception);
+    if (e->kind == TL_EXTREME_INTERRUPT && e->number >= 0)
+        TL_SET(m, exception, e->number);
+    if (e->reasons)
+        m->reasons = reasons_of(reply, e->reasons, &m->n_reasons);
+    m->at = e->position;
+    m->has_time = e->has_time;
+    m->time_unit_ns = e->time_unit_ns;
+    m->length = e->length;
+    m->usual = e->usual;
+    m->time_begin = e->time_from;
+    m->time_to = e->time_to;
+}
+
+int tl_answer_extremes(const struct tl_asker *asker, const void *request, struct tl_reply *reply,
+                       struct tl_fail *fail)
+{
+    const Tracelake__V1__ExtremesRequest *const r = request;
+    struct tl_extremes extremes = {0};
+    Tracelake__V1__ExtremesReply *const m =
+        tl_reply_begin(reply, &tracelake__v1__extremes_reply__descriptor);
+    const int rc = m ? tl_lake_extremes(asker->lake, r->trace, r->most, &extremes, fail) : TL_NOMEM;
+    if (rc >= 0) {
+        m->left_out = (uint32_t)extremes.left_out;
+        tl_reply_rows(reply, &m->extremes, &m->n_extremes, &tracelake__v1__extreme__descriptor,
+                      extremes.p, extremes.n, sizeof *extremes.p, fill_extreme);
+    }
+    tl_extremes_fini(&extremes);
     return tl_reply_done(reply, rc);
 }

@@ -235,6 +235,7 @@ QUESTION(calls, calls_request, .own = OWN("function", "least", "most"), .take = 
          .by_time = true);
 QUESTION(exceptions, exceptions_request, .own = NONE);
 QUESTION(gaps, gaps_request, .own = NONE);
+QUESTION(extremes, extremes_request, .own = NONE);
 
 /* ---- answers --------------------------------------------------------------------------------- */
 
@@ -254,6 +255,7 @@ union asked {
     Tracelake__V1__CallsRequest calls;
     Tracelake__V1__ExceptionsRequest exceptions;
     Tracelake__V1__GapsRequest gaps;
+    Tracelake__V1__ExtremesRequest extremes;
 };
 
 static void set_text(ProtobufCMessage *message, const char *name, const char *text)

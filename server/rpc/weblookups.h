@@ -26,7 +26,8 @@ struct tl_web_question {
 extern const struct tl_web_question tl_question_stats, tl_question_insns, tl_question_source,
     tl_question_call, tl_question_profile, tl_question_compare, tl_question_slices,
     tl_question_states, tl_question_counters, tl_question_hits, tl_question_log,
-    tl_question_functions, tl_question_calls, tl_question_exceptions, tl_question_gaps;
+    tl_question_functions, tl_question_calls, tl_question_exceptions, tl_question_gaps,
+    tl_question_extremes;
 
 /* Handlers of routes with such a `detail`: of the stream or trace in the path, and of each in
  * `streams=NAME,NAME…`, as {"streams":{NAME:…}}. */

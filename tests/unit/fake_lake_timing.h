@@ -121,4 +121,23 @@ void tl_gap_table_fini(struct tl_gap_table *table)
     *table = (struct tl_gap_table){0};
 }
 
+int tl_lake_extremes(struct tl_lake *lake, const char *trace, uint64_t most,
+                     struct tl_extremes *out, struct tl_fail *fail)
+{
+    *out = (struct tl_extremes){.n = 1, .left_out = most};
+    out->p[0] = (struct tl_extreme){.kind = TL_EXTREME_GAP,
+                                    .stream = STREAM,
+                                    .name = strdup(BAD_NAME),
+                                    .reasons = 1u << TL_GAP_OVERFLOW,
+                                    .length = 4};
+    return check(lake, trace, STREAM, fail);
+}
+
+void tl_extremes_fini(struct tl_extremes *extremes)
+{
+    for (size_t i = 0; i < extremes->n; i++)
+        free(extremes->p[i].name);
+    *extremes = (struct tl_extremes){0};
+}
+
 #endif

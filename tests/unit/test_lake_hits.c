@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Hits of searches by column, compared with the lists of all hits, on both axes. */
+/* Hits of searches by column, compared with the lists of all hits, on both axes; searches for whole
+ * words. */
 #include "sim_capture.h"
 
 #include <inttypes.h>
@@ -160,6 +161,45 @@ static void columns_have_all_hits(void **state)
     tl_functions_fini(&functions);
 }
 
+/* Does a name have this word, between underscores? */
+static bool has_word(const char *name, const char *word)
+{
+    for (size_t n = strcspn(name, "_");; name += n + 1, n = strcspn(name, "_")) {
+        if (n == strlen(word) && strncmp(name, word, n) == 0)
+            return true;
+        if (!name[n])
+            return false;
+    }
+}
+
+static void whole_words_in_quotes(void **state)
+{
+    static const char *const words[] = {"update", "main", "copy", "elper"};
+    struct tl_functions functions;
+    size_t found_any = 0;
+    (void)state;
+    assert_int_equal(tl_lake_functions(lake, "t", &functions, NULL), TL_OK);
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        char text[32];
+        size_t n = 0;
+        struct tl_found found;
+        struct tl_fail fail = {0};
+        for (size_t f = 0; f < functions.n; f++)
+            n += has_word(functions.p[f].name, words[i]);
+        snprintf(text, sizeof text, "\"%s\"", words[i]);
+        const struct tl_find_request request = {
+            .trace = "t", .kind = TL_FIND_CALL, .text = text, .to = UINT64_MAX, .limit = 1};
+        const int r = tl_lake_find(lake, &request, &found, &fail);
+        if (r != (n > 0 ? TL_OK : TL_NOTFOUND))
+            fail_msg("%s: %d, %s, but %zu functions have it", text, r, fail.text, n);
+        assert_int_equal(found.functions, n);
+        tl_found_fini(&found);
+        found_any += n > 0;
+    }
+    assert_in_range(found_any, 1, 3);
+    tl_functions_fini(&functions);
+}
+
 static void impossible_requests(void **state)
 {
     static const struct {
@@ -197,6 +237,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(columns_have_all_hits),
+        cmocka_unit_test(whole_words_in_quotes),
         cmocka_unit_test(impossible_requests),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
