@@ -101,6 +101,51 @@ export async function findChecks(suite, { server, trace }) {
     troubles.length = 0; // the browser logs refused requests
   });
 
+  await suite.check("find: ticks show all hits, however many, over the whole view", {}, async (page) => {
+    const stats = await (await page.request.get(`${root}/stats`)).json();
+    const { name, calls } = stats.functions.filter((f) => f.pc !== "0x0").sort((a, b) => b.calls - a.calls)[0];
+    assert.ok(calls > 2000, `${name}: ${calls} calls`);
+    const { streams } = await (await page.request.get(root)).json();
+    const names = streams.filter((s) => s.insns > 0).map((s) => s.name).slice(0, 16);
+    for (const axis of ["insn", "time"]) {
+      await open(page, base, `#/trace/${trace}?axis=${axis}`);
+      await search(page, `call:${name}`);
+      await text(page, ".tabpanel", `: ${grouped((await ask(page, { q: `call:${name}`, limit: 1, count: 1 })).total)}`);
+      await settle(page);
+      await page.keyboard.press("Escape"); // the offers
+      const told = await (await page.request.get(`${root}/hits?${new URLSearchParams({ streams: names.join(","), q: `call:${name}`, axis, columns: 100 })}`)).json();
+      assert.equal(Object.values(told.streams).reduce((n, s) => n + s.total, 0), calls);
+      // Which pixels of a row have the colour of hits, in every lane of the timeline and at the foot of the overview.
+      const ticks = await page.evaluate(() => {
+        const colour = getComputedStyle(document.documentElement).getPropertyValue("--hit").trim();
+        const of = (selector, first, last) => {
+          const canvas = document.querySelector(selector);
+          const { data } = canvas.getContext("2d").getImageData(0, first(canvas), canvas.width, last(canvas) - first(canvas));
+          const seen = new Array(canvas.width).fill(false);
+          for (let i = 0; i < data.length; i += 4) {
+            const css = `#${[0, 1, 2].map((k) => data[i + k].toString(16).padStart(2, "0")).join("")}`;
+            if (css === colour && data[i + 3] === 255) seen[(i / 4) % canvas.width] = true;
+          }
+          return seen;
+        };
+        return { lanes: of("canvas.over", () => 24, (c) => c.height), map: of("canvas.minimap", (c) => c.height - 5, (c) => c.height) };
+      });
+      const all = (await (await page.request.get(root)).json()).streams;
+      const extent = axis === "insn" ? [0, Math.max(...all.map((s) => s.insns))]
+        : [Math.min(...all.filter((s) => s.has_time).map((s) => Number(s.time_first))), Math.max(...all.filter((s) => s.has_time).map((s) => Number(s.time_last)))];
+      for (const [where, seen] of Object.entries(ticks)) {
+        const missing = [];
+        for (const s of Object.values(told.streams)) {
+          s.hits.forEach((n, i) => {
+            const at = (k) => ((Number(s.from) + ((s.to - s.from) * k) / 100 - extent[0]) / (extent[1] - extent[0])) * seen.length;
+            if (n > 0 && !seen.slice(Math.max(0, Math.floor(at(i)) - 1), Math.ceil(at(i + 1)) + 2).includes(true)) missing.push(i);
+          });
+        }
+        assert.deepEqual(missing, [], `${axis}, ${where}: columns without a tick`);
+      }
+    }
+  });
+
   await suite.check("find: an unknown name offers those like it", {}, async (page) => {
     await open(page, base, `#/trace/${trace}`);
     await page.fill(".search input", "crc32_updaet");

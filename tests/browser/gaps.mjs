@@ -48,7 +48,7 @@ async function columns(page, all) {
 
 const truth = (t) => TRUTH.find(([from, to]) => t >= from && t < to)?.[2];
 
-export async function gapChecks(suite, { server, trace, far }) {
+export async function gapChecks(suite, { server, trace, far, full }) {
   const base = server.replace(/\/$/, "");
   const at = (id, begin) => async (page, from, to) => {
     const text = (t) => String(BigInt(t) + begin);
@@ -146,5 +146,41 @@ export async function gapChecks(suite, { server, trace, far }) {
       }
     }
     await shot(page, "gaps-insns");
+  });
+
+  await suite.check("gaps: no label is cut by a gap", { fresh: true }, async (page) => {
+    await page.addInitScript(() => {
+      window.labels = [];
+      const fill = CanvasRenderingContext2D.prototype.fillText;
+      CanvasRenderingContext2D.prototype.fillText = function noted(text, x, y, ...more) {
+        if (this.canvas.matches?.("canvas.base")) window.labels.push([text, x, x + this.measureText(text).width, y]);
+        return fill.call(this, text, x, y, ...more);
+      };
+    });
+    const lane = "cs.12";
+    const { hits: gaps } = await (await page.request.get(`${base}/api/v1/traces/${full}/streams/${lane}/find?event=gap&limit=1000`)).json();
+    assert.ok(gaps.length > 1);
+    let labels = 0;
+    for (const [i, span] of [60, 400, 4000, 40000].entries()) {
+      const from = Math.max(0, gaps[i % gaps.length].insn - span / 2);
+      await page.emulateMedia({ colorScheme: "light" });
+      await open(page, base, `#/trace/${full}?axis=insn&from=${from}&to=${from + span}&panel=none&show=states`);
+      await page.evaluate(() => { window.labels.length = 0; });
+      await page.emulateMedia({ colorScheme: "dark" }); // draws it anew
+      await page.waitForFunction(() => document.documentElement.dataset.theme === "dark");
+      await settle(page);
+      const { all, width } = await page.evaluate((name) => {
+        const head = [...document.querySelectorAll(".head")].find((e) => e.dataset.id.endsWith(name));
+        const [top, bottom] = [head.offsetTop, head.offsetTop + head.offsetHeight];
+        return { all: window.labels.filter(([, , , y]) => y > Math.max(24, top) && y < bottom), width: document.querySelector(".plot").clientWidth };
+      }, lane);
+      labels += all.length;
+      for (const gap of gaps) {
+        const x = Math.round(((gap.insn - from) / span) * width);
+        for (const [text, x0, x1] of all) assert.ok(x1 <= x - 1 || x0 >= x + 2, `${text} from ${x0} to ${x1}, a gap at ${x}, ${span} in view`);
+      }
+      await shot(page, `gaps-labels-${span}`);
+    }
+    assert.ok(labels > 10, `${labels} labels`);
   });
 }

@@ -25,7 +25,47 @@ function row(page, y) {
   }, y);
 }
 
-export async function laneChecks(suite, { server, trace, osd }) {
+/** Each lane with anything in it draws some pixel in the view of the whole trace, and in the overview. */
+async function allDrawn(page, base, id) {
+  const told = await json(page, base, `traces/${id}`);
+  for (const axis of ["insn", "time"]) {
+    if (axis === "time" && !told.streams.some((s) => s.has_time)) continue;
+    await open(page, base, `#/trace/${id}?axis=${axis}&panel=none&open=`);
+    const grounds = await Promise.all(["ground", "stripe", "line", "density"].map((n) => cssColour(page, n)));
+    // By lane: pixels that have another colour than what is behind it; -1: it is not in sight.
+    const drawn = await page.evaluate((none) => {
+      const others = (canvas, y, h) => {
+        const { data } = canvas.getContext("2d").getImageData(0, y, canvas.width, h);
+        let n = 0;
+        for (let i = 0; i < data.length; i += 4) if (!none.includes(`#${((data[i] << 16) | (data[i + 1] << 8) | data[i + 2]).toString(16).padStart(6, "0")}`)) n++;
+        return n;
+      };
+      const [canvas, map] = ["canvas.base", "canvas.minimap"].map((c) => document.querySelector(c));
+      const heads = [...document.querySelectorAll(".head")];
+      return Object.fromEntries(heads.map((head, i) => {
+        const h = Math.min(head.offsetHeight - 2, canvas.height - head.offsetTop - 2);
+        const row = (map.height - 8) / heads.length;
+        // The window of the view frames the overview.
+        return [head.dataset.id.split("/").at(-1), h < 4 ? [-1, -1] : [others(canvas, head.offsetTop + 1, h), others(map, Math.round(2 + i * row + row / 2), 1) - 2]];
+      }));
+    }, grounds);
+    for (const s of told.streams) {
+      const [lane, map] = drawn[s.name] ?? [-1, -1];
+      if (Number(s.insns) === 0 || (axis === "time" && !s.has_time) || lane < 0) continue;
+      assert.ok(lane >= 1, `${id}, ${axis}: ${s.name} with ${s.insns} draws ${lane} pixels`);
+      if (told.streams.length <= 4) assert.ok(map >= 1, `${id}, ${axis}: ${s.name} with ${s.insns} draws ${map} pixels in the overview`);
+    }
+  }
+}
+
+/** Over the mock server. */
+export async function fewChecks(suite, mock) {
+  await suite.check("lanes: six records beside 400 million instructions are a pixel", {}, async (page) => {
+    await allDrawn(page, mock.url, "few");
+  });
+}
+
+export async function laneChecks(suite, { server, trace, osd, cortex, bare }) {
   const base = server.replace(/\/$/, "");
 
   await suite.check("lanes: processes and modes are where the trace says", {}, async (page) => {
@@ -96,6 +136,45 @@ export async function laneChecks(suite, { server, trace, osd }) {
     assert.ok(drawn, `level ${deepest.depth + 1} at ${y}: ${JSON.stringify(await row(page, y))}`);
     await button.click();
     await page.waitForFunction((text) => document.querySelector(".head .levels")?.textContent === text, cut[0]);
+  });
+
+  await suite.check("lanes: whatever exists is at least one pixel", {}, async (page) => {
+    for (const id of [trace, osd, cortex, bare].filter(Boolean)) await allDrawn(page, base, id);
+  });
+
+  await suite.check("lanes: a wider window has more names, and instructions their text from 24 pixels", { fresh: true }, async (page) => {
+    await page.addInitScript(() => {
+      window.labels = [];
+      const fill = CanvasRenderingContext2D.prototype.fillText;
+      CanvasRenderingContext2D.prototype.fillText = function noted(text, x, y, ...more) {
+        if (this.canvas.matches?.("canvas.base") && y > 24) window.labels.push([text, x, y, this.font]);
+        return fill.call(this, text, x, y, ...more);
+      };
+    });
+    /** What is written in the first lane's band of functions, or all. */
+    const written = async (width, hash) => {
+      await page.setViewportSize({ width, height: 860 });
+      await page.emulateMedia({ colorScheme: "light" });
+      await open(page, base, hash);
+      await page.evaluate(() => { window.labels.length = 0; });
+      await page.emulateMedia({ colorScheme: "dark" }); // draws it anew
+      await page.waitForFunction(() => document.documentElement.dataset.theme === "dark");
+      await settle(page);
+      return page.evaluate(() => window.labels);
+    };
+    for (const span of [4000, 20000, 100000]) {
+      const hash = `#/trace/${trace}?axis=insn&from=1000000&to=${1000000 + span}&panel=none&open=`;
+      const names = (all) => all.filter(([, , , font]) => font.startsWith("500 11px")).length;
+      const [few, many] = [names(await written(1280, hash)), names(await written(2560, hash))];
+      assert.ok(many > few, `${span} in view: ${few} names at 1280, ${many} at 2560`);
+    }
+    const [stream] = (await json(page, base, `traces/${trace}`)).streams;
+    const width = 1280 - 192;
+    const n = Math.floor(width / 25);
+    const rows = await json(page, base, `traces/${trace}/streams/${stream.name}/insns?from=1000&count=${n}`);
+    const all = (await written(1280, `#/trace/${trace}?axis=insn&from=1000&to=${1000 + n}&panel=none&open=`)).map(([t]) => t);
+    const short = rows.map((r) => r.text.split(" ")[0]).filter((m) => m.length <= 3);
+    assert.ok(short.length > 5 && short.every((m) => all.includes(m)), `${short} in ${all}`);
   });
 
   await suite.check("lanes: counters have a scale", {}, async (page) => {

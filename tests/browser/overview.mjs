@@ -51,7 +51,7 @@ export async function overviewChecks(suite, { server, trace, noimage, silent, ga
     await settle(page);
     assert.ok((await colours(page))[rgb(shown[0])] > 500);
 
-    await page.click(".overview button:has-text('overflow')");
+    await page.click("table.lengths th button:has-text('overflow')");
     await page.waitForSelector("#events .gridbody [role=row]");
     assert.equal(await page.locator("#events .gridbody [role=row]").count(), stats.gaps.overflow);
     assert.equal((await place(page)).query.get("kinds"), "overflow");
@@ -76,6 +76,56 @@ export async function overviewChecks(suite, { server, trace, noimage, silent, ga
     await page.evaluate((hash) => { location.hash = hash; }, `#/trace/${garbage}`);
     await page.waitForFunction(() => window.notes.some((t) => t.startsWith("None of 2.0 KiB could be decoded as etm4: check the format")));
     assert.ok(!/in view/.test(await page.textContent("#status")));
+  });
+
+  await suite.check("overview: what is worth a look is linked, and leads there", {}, async (page) => {
+    const { extremes } = await (await page.request.get(`${base}/api/v1/traces/${trace}/extremes`)).json();
+    assert.deepEqual(extremes.map((e) => e.kind), ["interrupt", "call", "gap"]);
+    await open(page, base, `#/trace/${trace}?panel=overview`);
+    const rows = page.locator("table.worth tbody tr");
+    await rows.nth(2).waitFor();
+    assert.equal(await rows.count(), 3);
+    const text = (await page.textContent("table.worth")).replace(/\s+/g, " ");
+    for (const e of extremes) if (e.name !== "") assert.ok(text.includes(e.name), `${e.name} in ${text}`);
+    await accessible(page);
+    await shot(page, "worth");
+    await rows.nth(1).locator("button").click();
+    await page.waitForFunction(() => /select=/.test(location.hash) && /[?&]at=/.test(location.hash));
+    const went = await place(page);
+    const call = extremes[1];
+    const told = await (await page.request.get(`${base}/api/v1/traces/${trace}/streams/${call.stream}/call?at=${call.at}`)).json();
+    const timed = went.query.get("axis") === "time" || went.from > Number(told.to);
+    assert.equal(went.at, Number(timed ? told.time_from : told.from));
+    await page.click("[role=tab]:has-text('Overview')");
+    await rows.nth(2).locator("button").click();
+    await page.waitForFunction((wanted) => location.hash.includes(wanted), `select=${extremes[2].time_from}-${extremes[2].time_to}`);
+    await settle(page);
+  });
+
+  await suite.check("overview: a hint goes once it was used", { fresh: true }, async (page) => {
+    const told = () => page.evaluate(() => /Click in a lane/.test(document.querySelector(".overview").textContent));
+    await open(page, base, `#/trace/${trace}?panel=overview`);
+    assert.equal(await told(), true);
+    await page.mouse.click(500, 300);
+    await page.waitForFunction(() => /[?&]at=/.test(location.hash));
+    await page.goto(`${base}/#/`);
+    await page.waitForSelector("table.traces");
+    await open(page, base, `#/trace/${trace}?panel=overview`);
+    assert.equal(await told(), false);
+  });
+
+  await suite.check("overview: the hottest functions by their own time", {}, async (page) => {
+    await open(page, base, `#/trace/${trace}?panel=overview`);
+    await page.click(".overview button:has-text('By time')");
+    await page.waitForFunction(() => /Own time/.test(document.querySelector("table.hot")?.textContent ?? ""));
+    const told = await (await page.request.get(`${base}/api/v1/traces/${trace}/profile?weight=time`)).json();
+    const [hottest] = told.functions.filter((f) => f.name !== "").sort((a, b) => b.self - a.self);
+    const first = page.locator("table.hot tbody tr").first();
+    assert.equal((await first.locator("button").textContent()).trim(), hottest.name);
+    assert.equal(await first.locator("td").last().textContent(), `${((100 * hottest.self) / told.ran).toFixed(1)} %`);
+    await accessible(page);
+    await page.click(".overview button:has-text('By time')");
+    await page.waitForFunction(() => /Self/.test(document.querySelector("table.hot").textContent));
   });
 
   await suite.check("overview: a missing image is named in the lane, and brought in there", {}, async (page) => {

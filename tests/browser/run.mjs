@@ -15,7 +15,7 @@ import { callChecks, compareChecks } from "./calls.mjs";
 import { findChecks } from "./find.mjs";
 import { frameChecks } from "./frame.mjs";
 import { FAR, gapChecks, missingTrace } from "./gaps.mjs";
-import { laneChecks } from "./lanes.mjs";
+import { fewChecks, laneChecks } from "./lanes.mjs";
 import { Lab } from "./lab.mjs";
 import { loginChecks } from "./login.mjs";
 import { arrangeChecks, calledChecks } from "./arrange.mjs";
@@ -37,6 +37,7 @@ import { togetherChecks } from "./together.mjs";
 const MOCK = {
   async states(mock) {
     await pageChecks(suite, mock);
+    await fewChecks(suite, mock);
   },
   async budgets(mock) {
     await arrangeChecks(suite, mock);
@@ -70,17 +71,17 @@ const LAB = {
     await togetherChecks(suite, { ...on, other: osd, third: gaps });
   },
   async views(lab, on) {
-    await laneChecks(suite, { ...on, osd: await lab.osd() });
+    const recording = await lab.recording("pt-five-tasks");
+    await laneChecks(suite, { ...on, osd: await lab.osd(), cortex: await lab.cortex(), bare: recording?.bare });
     await gapChecks(suite, {
       ...on, trace: await lab.pushed("gaps", missingTrace().write(lab.dir, "gaps", { clock: 1e9 })),
-      far: await lab.pushed("far", missingTrace(FAR).write(lab.dir, "far")),
+      far: await lab.pushed("far", missingTrace(FAR).write(lab.dir, "far")), full: on.trace,
     });
     await overviewChecks(suite, {
       ...on, dir: lab.dir,
       noimage: await lab.pushed("noimage", missingTrace().write(lab.dir, "gaps", { clock: 1e9, image: false })),
       ...await lab.undecoded(),
     });
-    const recording = await lab.recording("pt-five-tasks");
     if (recording) await perfChecks(suite, { ...on, ...recording });
     else suite.skip("perf: a recording of Linux", "no data");
     await calledChecks(suite, on);

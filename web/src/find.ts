@@ -4,9 +4,12 @@
 import * as api from "./api.ts";
 import type { App } from "./app.ts";
 import { since } from "./epoch.ts";
+import { LaneData, readHitColumns, type HitColumns } from "./lanedata.ts";
 import type { Hit, Stream, Trace } from "./model.ts";
+import type { View } from "./scale.ts";
 import { nearNames, parseSearch } from "./search.ts";
 import type { Session } from "./session.ts";
+import { meant } from "./visible.ts";
 
 /** Number of hits requested after the cursor, and before it. */
 const BEHIND = 150;
@@ -47,13 +50,39 @@ export class Hits {
   private back: Edge | undefined; // set if there are more before the loaded ones
   private ahead: Edge | undefined; // set if there are more after the loaded ones
   private readonly controller = new AbortController();
+  /** How many hits there are where, if not all are loaded: in the view, and in the whole trace. */
+  readonly columns: LaneData<HitColumns>;
+  readonly mapColumns: LaneData<HitColumns>;
 
   constructor(
     readonly trace: Trace, readonly query: api.Query, private readonly changed: () => void, private readonly where?: api.Where,
-  ) {}
+  ) {
+    const text = query.q ?? (query.call === undefined ? `event:${query.event}` : `call:${query.call}`);
+    const more = (): string => `&q=${encodeURIComponent(meant(text))}&columns=4096`;
+    this.columns = new LaneData(trace, "hits", more, readHitColumns, changed);
+    this.mapColumns = new LaneData(trace, "hits", more, readHitColumns, changed);
+  }
 
   stop(): void {
     this.controller.abort();
+    this.clearColumns();
+  }
+
+  clearColumns(): void {
+    this.columns.clear();
+    this.mapColumns.clear();
+  }
+
+  /** Are columns being loaded? */
+  get busy(): boolean {
+    return this.columns.busy || this.mapColumns.busy;
+  }
+
+  /** Call each frame with the streams in view and all, the view and the whole trace. `open`: it may have grown. */
+  want(seen: readonly string[], all: readonly string[], view: View, map: View, revision: number, open: boolean): void {
+    const needed = this.total !== undefined && this.total > this.hits.length;
+    this.columns.want(needed ? seen : [], view, revision, open);
+    this.mapColumns.want(needed ? all : [], map, revision, open);
   }
 
   /** Are there more before? */

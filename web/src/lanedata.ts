@@ -224,6 +224,20 @@ export function contextName(run: StateRun): string {
     .filter(Boolean).join(", ");
 }
 
+// ---- hits of a search --------------------------------------------------------------------------
+
+/** Numbers of hits in columns of equal width. */
+export interface HitColumns {
+  readonly from: number;
+  readonly to: number;
+  readonly hits: readonly number[];
+}
+
+export function readHitColumns(told: unknown, epoch: bigint): HitColumns {
+  const o = told as Json;
+  return { from: since(epoch, o.from), to: since(epoch, o.to), hits: Array.isArray(o.hits) ? (o.hits as unknown[]).map(Number) : [] };
+}
+
 // ---- counters ----------------------------------------------------------------------------------
 
 export interface Counters {

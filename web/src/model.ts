@@ -426,9 +426,14 @@ export function unitName(protocol: string, n = 0): string {
   return n === 1 ? one! : many!;
 }
 
+/** Is privilege told as x86's rings, of which 0 is the most powerful? */
+export function hasRings(protocol: string): boolean {
+  return /^(pt|intel)/i.test(protocol);
+}
+
 /** Arm cores have exception levels, x86 rings, others U S H M. */
 export function privilegeName(protocol: string, level: number): string {
   if (/etm|ete|ptm|cs|tpiu/i.test(protocol)) return `EL${level}`;
-  if (/^(pt|intel)/i.test(protocol)) return `ring ${level}`;
+  if (hasRings(protocol)) return `ring ${level}`;
   return ["U", "S", "H", "M"][level] ?? String(level);
 }

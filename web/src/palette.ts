@@ -1,21 +1,24 @@
 // SPDX-License-Identifier: MIT
-// Colours of functions. A name has the same colour in every trace and on every visit: its hash
-// selects an entry of a fixed palette. There is one palette per theme. Every colour has a contrast
-// of at least 3:1 to the theme's background and of 4.5:1 to its label.
+// Colours of functions. The most frequent ones get the first entries of a fixed palette, whose order
+// puts those farthest apart first, also for people who are colour-blind (test/palette.test.ts). Every
+// other name has a paler colour, by its hash: the same in every trace and on every visit. There is one
+// palette per theme. Every colour has a contrast of at least 3:1 to the theme's background and of
+// 4.5:1 to its label.
 
 export type Theme = "light" | "dark";
 
 export interface Colour {
   readonly css: string; // "#rrggbb"
   readonly rgba: number; // 0xAABBGGRR, as in a little-endian Uint32 view of ImageData
+  readonly ink: string; // of text on it
 }
-
-export const PALETTE_SIZE = 24;
 
 /** Background of the colours. */
 export const GROUND: Record<Theme, string> = { light: "#ffffff", dark: "#101418" };
-/** Text colour on the palette's colours. */
-export const INK: Record<Theme, string> = { light: "#070b10", dark: "#0b0e11" };
+/** Text on light colours, and on dark ones. */
+const INKS = ["#070b10", "#ffffff"] as const;
+/** Up to this luminance white has more contrast than black. */
+const DARK = 0.186;
 
 /** FNV-1a, 32 bits, over UTF-16 code units. */
 export function hash(text: string): number {
@@ -56,7 +59,8 @@ export function oklch(l: number, chroma: number, hue: number): Colour {
 
 export function rgb(r: number, g: number, b: number): Colour {
   const hex = ((r << 16) | (g << 8) | b).toString(16).padStart(6, "0");
-  return { css: `#${hex}`, rgba: ((255 << 24) | (b << 16) | (g << 8) | r) >>> 0 };
+  const rgba = ((255 << 24) | (b << 16) | (g << 8) | r) >>> 0;
+  return { css: `#${hex}`, rgba, ink: INKS[luminanceOf(rgba) > DARK ? 0 : 1] };
 }
 
 /** "#rrggbb" or "#rgb". */
@@ -69,7 +73,10 @@ export function parseHex(css: string): Colour {
 
 /** WCAG 2 relative luminance. */
 export function luminance(css: string): number {
-  const { rgba } = parseHex(css);
+  return luminanceOf(parseHex(css).rgba);
+}
+
+function luminanceOf(rgba: number): number {
   return 0.2126 * linear(rgba & 255) + 0.7152 * linear((rgba >> 8) & 255)
     + 0.0722 * linear((rgba >> 16) & 255);
 }
@@ -79,29 +86,46 @@ export function contrast(a: string, b: string): number {
   return (Math.max(x, y) + 0.05) / (Math.min(x, y) + 0.05);
 }
 
-// Neighbouring hues differ in lightness, so that they can be distinguished by colour-blind users.
-function make(theme: Theme): Colour[] {
-  const out: Colour[] = [];
-  for (let i = 0; i < PALETTE_SIZE; i++) {
-    const hue = (i * 360) / PALETTE_SIZE + 10;
-    const step = i % 3;
-    out.push(theme === "light" ? oklch([0.65, 0.595, 0.62][step]!, [0.105, 0.1, 0.115][step]!, hue)
-      : oklch([0.76, 0.66, 0.84][step]!, [0.095, 0.105, 0.075][step]!, hue));
-  }
-  return out;
-}
+// Entries of one number have the same hue in both themes. Lightness differs as much as hue: it is what
+// colour-blind people tell most of them apart by.
+const PALETTES: Record<Theme, readonly Colour[]> = {
+  light: [
+    "#695ec2", "#b0902c", "#803200", "#564467", "#399b9b", "#926530", "#3d3e9c", "#8d6fbe",
+    "#4c50b0", "#8a3785", "#8c851a", "#006ea4", "#6c5e15", "#6b2b84", "#1c6e51", "#74364b",
+    "#607854", "#6c967c", "#3083a0", "#8d6c89", "#704c35", "#84537f", "#b37d50", "#8f8fb8",
+  ].map(parseHex),
+  dark: [
+    "#9a93fc", "#f6d476", "#aa5830", "#7b688d", "#7edddc", "#c99864", "#5e65c7", "#c9abff",
+    "#757ee3", "#bb65b5", "#c8c160", "#469fd8", "#998a47", "#9252ad", "#4f9b7c", "#9c5a6f",
+    "#93ac86", "#aad7bb", "#6cbcdb", "#c6a3c2", "#9b745c", "#b682b1", "#f6bd8e", "#d3d3fe",
+  ].map(parseHex),
+};
 
-const PALETTES: Record<Theme, Colour[]> = { light: make("light"), dark: make("dark") };
+export const PALETTE_SIZE = PALETTES.light.length;
 
 export function palette(theme: Theme): readonly Colour[] {
   return PALETTES[theme];
 }
 
+/** By name, for what has no rank. */
 export function functionColour(name: string, theme: Theme): Colour {
   return PALETTES[theme][hash(name) % PALETTE_SIZE]!;
 }
 
-/** Greys for functions that share a colour, so that neighbours can be distinguished. */
+/** Of a function that is not among the most frequent ones: by name, and paler than theirs. */
+export function paleColour(name: string, theme: Theme): Colour {
+  return PALES[theme][hash(name) % PALE_SIZE]!;
+}
+
+const PALE_SIZE = 24;
+/** Neighbouring hues differ in lightness, too. */
+function pales(lightness: readonly number[]): Colour[] {
+  return Array.from({ length: PALE_SIZE }, (_, i) => oklch(lightness[i % lightness.length]!, 0.055, (i * 360) / PALE_SIZE));
+}
+
+const PALES: Record<Theme, readonly Colour[]> = { light: pales([0.64, 0.6, 0.53]), dark: pales([0.62, 0.7, 0.79]) };
+
+/** Greys for everything but what is highlighted, so that neighbours can be distinguished. */
 export function greyColour(name: string, theme: Theme): Colour {
   return GREYS[theme][hash(name) % GREYS[theme].length]!;
 }
@@ -111,14 +135,14 @@ const GREYS: Record<Theme, readonly Colour[]> = {
   dark: [0.59, 0.62, 0.65].map((l) => oklch(l, 0.012, 250)),
 };
 
-/** Code without a symbol: by page, less saturated, so that the two are not confused. */
+/** Code without a symbol: by page, almost grey, so that the two are not confused. */
 export function pageColour(page: number, theme: Theme): Colour {
   const hue = (hash(page.toString(16)) % 12) * 30;
-  return theme === "light" ? oklch(0.62, 0.035, hue) : oklch(0.7, 0.035, hue);
+  return theme === "light" ? oklch(0.62, 0.025, hue) : oklch(0.7, 0.025, hue);
 }
 
-/** Privilege 0..3: EL0..3, U S H M, ring 0..3. None of them is the red used for lost trace. */
+/** By power, 0..3: from U, EL0 and ring 3 to M, EL3 and ring 0. None is a colour of faults. */
 export const PRIVILEGE: Record<Theme, readonly Colour[]> = {
-  light: [oklch(0.62, 0.04, 240), oklch(0.64, 0.14, 60), oklch(0.56, 0.11, 175), oklch(0.52, 0.18, 340)],
-  dark: [oklch(0.62, 0.05, 240), oklch(0.78, 0.13, 70), oklch(0.76, 0.12, 175), oklch(0.7, 0.17, 340)],
+  light: [oklch(0.66, 0.03, 240), oklch(0.58, 0.1, 190), oklch(0.47, 0.17, 262), oklch(0.33, 0.14, 285)],
+  dark: [oklch(0.53, 0.03, 240), oklch(0.74, 0.1, 195), oklch(0.63, 0.16, 262), oklch(0.88, 0.08, 290)],
 };

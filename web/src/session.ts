@@ -243,11 +243,12 @@ export class Session {
     // A growing trace is requested continuously.
     if (this.trace.state === "live") return this.tiles.busy;
     return this.tiles.busy || this.slices.busy || this.mapSlices.busy || this.log.busy || this.states.busy || this.counters.busy
-      || [...this.insnCaches.values()].some((c) => c.busy);
+      || this.found?.list.busy === true || [...this.insnCaches.values()].some((c) => c.busy);
   }
 
   dropDecoded(): void {
     for (const cache of this.insnCaches.values()) cache.clear();
+    this.found?.list.clearColumns();
     for (const data of [this.slices, this.mapSlices, this.log, this.states, this.counters]) data.clear();
   }
 }

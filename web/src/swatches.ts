@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Selects the functions that get a colour of their own: those with the most instructions, by rank,
-// so that no two share a colour; all others are grey. Without ranks, the name determines the
-// colour.
+// Colours of the functions of a trace: those with the most instructions get the strong ones, by rank,
+// so that no two share one; all others a paler one, by name. None depends on the view. Without ranks,
+// the name determines the colour.
 import {
-  functionColour, greyColour, PALETTE_SIZE, palette, type Colour, type Theme,
+  functionColour, greyColour, paleColour, palette, type Colour, type Theme,
 } from "./palette.ts";
 
-/** Number of functions with a colour of their own. */
+/** Number of functions with a colour of their own: only the first are as far apart as can be. */
 export const RANKS = 20;
-/** Neighbours by rank are far apart in the palette: 7 and its size are coprime. */
-const STRIDE = 7;
 
 export class Swatches {
   private readonly ranks = new Map<string, number>();
@@ -55,7 +53,7 @@ export class Swatches {
     // Code without a symbol has an address as name, which has no rank.
     if (!this.known || name.startsWith("0x")) return functionColour(name, theme);
     const rank = this.ranks.get(name);
-    if (rank !== undefined) return palette(theme)[(rank * STRIDE) % PALETTE_SIZE]!;
-    return name === this.highlight ? functionColour(name, theme) : greyColour(name, theme);
+    if (rank !== undefined) return palette(theme)[rank]!;
+    return name === this.highlight ? functionColour(name, theme) : paleColour(name, theme);
   }
 }

@@ -7,9 +7,7 @@ import { bounded, bytes, duration, exactTime, grouped, percent, short, shorterNa
 import { BINDINGS, GROUPS, match, shownKeys } from "../src/keys.ts";
 import { Lru } from "../src/lru.ts";
 import { executed, extentOf, privilegeName, readFound, readFunctions, readInsns, readStats, readTrace, unitName } from "../src/model.ts";
-import {
-  contrast, functionColour, GROUND, hash, INK, pageColour, palette, PALETTE_SIZE, PRIVILEGE,
-} from "../src/palette.ts";
+import { functionColour } from "../src/palette.ts";
 import type { View } from "../src/scale.ts";
 import { Swatches } from "../src/swatches.ts";
 import { distance, nearNames, parseSearch, suggestions } from "../src/search.ts";
@@ -86,23 +84,6 @@ test("numbers", () => {
   assert.deepEqual([0, 812, 1500, 1802347, 1234567890, 12345678901234n].map(exactTime),
     ["0 ns", "812 ns", "1.500 µs", "1.802 347 ms", "1.234 567 890 s", "12,345.678 901 234 s"]);
   assert.deepEqual([percent(1, 3), percent(1, 1), percent(1, 1e6), percent(0, 0)], ["33.3 %", "100 %", "< 0.1 %", "–"]);
-});
-
-test("colours keep 3:1 to the ground and carry text at 4.5:1", () => {
-  for (const theme of ["light", "dark"] as const) {
-    assert.equal(palette(theme).length, PALETTE_SIZE);
-    for (const { css } of [...palette(theme), ...[1, 2, 3, 99].map((p) => pageColour(p, theme))]) {
-      assert.ok(contrast(css, GROUND[theme]) >= 3, `${theme} ${css} on the ground: ${contrast(css, GROUND[theme])}`);
-      assert.ok(contrast(css, INK[theme]) >= 4.5, `${theme} text on ${css}: ${contrast(css, INK[theme])}`);
-    }
-    for (const { css } of PRIVILEGE[theme]) assert.ok(contrast(css, GROUND[theme]) >= 3, `${theme} ${css}`);
-  }
-});
-
-test("a name has one colour, and similar names spread over the palette", () => {
-  assert.equal(functionColour("memcpy", "dark"), functionColour("memcpy", "dark"));
-  const used = new Set(Array.from({ length: 200 }, (_, i) => hash(`func_${i}`) % PALETTE_SIZE));
-  assert.equal(used.size, PALETTE_SIZE);
 });
 
 test("pixels are the colour's bytes in memory order", () => {

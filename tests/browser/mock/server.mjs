@@ -58,6 +58,8 @@ export function createServer({ rate = 3e6 } = {}) {
     trace("broken-upload", "bench-3", "failed", [stream(0, 12000, "cs.10")],
       { message: "offset 0x1a2b: no synchronisation packet in 64 KiB" }),
   ];
+  // Not in the list: lanes of which nothing is a pixel wide.
+  const few = trace("few", "bench-7", "sealed", [stream(0, 400e6, "cs.10"), stream(1, 6, "cs.12"), stream(2, 6, "itm", "itm")]);
   const all = () => {
     const n = liveInsns();
     const live = trace("rig-a-live", "rig-a", "live",
@@ -140,7 +142,7 @@ export function createServer({ rate = 3e6 } = {}) {
       req.on("close", () => clearInterval(timer));
       return undefined;
     }
-    const t = all().traces.find((x) => x.id === parts[3]);
+    const t = [...all().traces, few].find((x) => x.id === parts[3]);
     if (!t) return missing();
     if (parts.length === 4) return json(t);
     if (parts[4] === "functions") {
@@ -158,6 +160,13 @@ export function createServer({ rate = 3e6 } = {}) {
     }
     const number = (key, otherwise) => (url.searchParams.has(key) ? Number(url.searchParams.get(key)) : otherwise);
     if (parts[4] === "find") return json(synth.find(t.streams, Object.fromEntries(url.searchParams)));
+    if (parts[4] === "hits") {
+      const [axis, from, to] = [url.searchParams.get("axis") ?? "insn", number("from", 0), number("to", Infinity)];
+      return json({ streams: Object.fromEntries(url.searchParams.get("streams").split(",").map((name) =>
+        [name, synth.hits(t.streams, name, url.searchParams.get("q"), axis, from, to, number("columns", 512))])) });
+    }
+    if (parts[4] === "extremes") return json(synth.extremes(t.streams));
+    if (parts[4] === "log") return json({ streams: {} });
     if (parts[4] === "stats") return json(synth.stats(0, 0, t.streams[0].insns));
     if (parts[4] === "slices") {
       return json({ streams: Object.fromEntries(url.searchParams.get("streams").split(",").map((name) => {

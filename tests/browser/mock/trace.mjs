@@ -309,6 +309,27 @@ export function find(streams, query) {
   };
 }
 
+/** What is worth a look. */
+export function extremes([s]) {
+  const at = IRQ_EVERY * 3;
+  const told = { stream: s.name, at, has_time: true, time_unit_ns: true };
+  return {
+    left_out: 0,
+    extremes: [{ ...told, kind: "interrupt", name: NAMES[1], exception: 14, length: 48000, usual: 12000 },
+      { ...told, kind: "gap", name: "", reasons: ["overflow"], length: 30000, usual: 0, time_from: timeOf(0, at), time_to: timeOf(0, at) + 30000 }],
+  };
+}
+
+/** The number of hits in each column of a range. */
+export function hits(streams, name, q, axis, from, to, columns) {
+  const { hits: found } = find(streams, { q, limit: Infinity });
+  const own = found.filter((h) => h.stream === name).map((h) => (axis === "time" ? h.time : h.insn));
+  const end = Math.min(to, 1 + own.reduce((most, at) => Math.max(most, at), from));
+  const out = new Array(columns).fill(0);
+  for (const at of own) if (at >= from && at < end) out[Math.floor(((at - from) * columns) / (end - from))]++;
+  return { from, to: end, total: out.reduce((a, b) => a + b, 0), hits: out };
+}
+
 export function stats(lane, from, to) {
   const n = Math.min(4096, to - from);
   const counts = new Map();

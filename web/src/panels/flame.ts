@@ -6,7 +6,6 @@ import type { App } from "../app.ts";
 import { layout, type Box, type Profile, type TreeNode } from "../calls.ts";
 import { timeIsNs } from "../model.ts";
 import { duration, grouped, percent, short } from "../format.ts";
-import { INK } from "../palette.ts";
 
 const ROW = 18;
 const LEAST = 0.002; // fraction of the width: narrower boxes are not drawn
@@ -78,9 +77,9 @@ export class Flame {
   }
 
   private node(p: Profile, node: TreeNode, i: number, left: number, width: number, cls: string): TemplateResult {
-    const { theme } = this.app;
+    const { css, ink } = this.app.swatch(node.name);
     const style = `left:${(100 * left).toFixed(3)}%;width:${(100 * width).toFixed(3)}%;top:${node.depth * ROW}px;`
-      + `background:${this.app.swatch(node.name).css};color:${INK[theme]}`;
+      + `background:${css};color:${ink}`;
     return html`<div class=${cls} .style=${style} title=${`${node.name || "unnamed code"}
 ${this.amount(p, node.total)} (${percent(node.total, p.all)}), ${this.amount(p, node.self)} self, ${grouped(node.calls)} calls`}
       @click=${() => { this.zoom = this.zoom === i ? -1 : i; this.app.changed(); }}>${width > 0.06 ? node.name || "–" : ""}</div>`;

@@ -3,7 +3,7 @@
 import { html, nothing, type TemplateResult } from "lit-html";
 import { logOut } from "../api.ts";
 import { GROUPS, shownKeys } from "../keys.ts";
-import { privilegeName } from "../model.ts";
+import { hasRings, privilegeName } from "../model.ts";
 import { modal } from "./modal.ts";
 
 const MOUSE = [
@@ -18,14 +18,14 @@ const MOUSE = [
 const LANE = [
   ["exception", "exception or interrupt"], ["event", "hardware event"], ["software", "software trace"],
   ["lost", "trace lost: overflow, bad packet"], ["noimage", "no program image there"],
-  ["off", "tracing off, or not yet synchronised"], ["fn", "functions, stacked by share of instructions: the hottest have their own colours"],
+  ["off", "tracing off, or not yet synchronised"], ["fn", "functions, stacked by share of instructions: the hottest in strong colours of their own, all others paler"],
   ["mixed", "many functions"], ["density", "branches per instruction"], ["depth", "depth of the call stack"],
 ] as const;
 
 function legend(protocol: string): TemplateResult {
   const key = (cls: string, text: string): TemplateResult => html`<li><span class=${`key ${cls}`}></span>${text}</li>`;
   return html`<section><h3>How to read a lane</h3><ul class="legend">${LANE.map(([cls, text]) => key(cls, text))}
-    ${[0, 1, 2, 3].map((p) => key(`p${p}`, `running at ${privilegeName(protocol, p)}`))}</ul></section>`;
+    ${[0, 1, 2, 3].map((p) => key(`p${hasRings(protocol) ? 3 - p : p}`, `running at ${privilegeName(protocol, p)}`))}</ul></section>`;
 }
 
 /** `protocol`: of the selected lane, whose modes are explained; "": none. */

@@ -89,7 +89,7 @@ export class FindPanel {
   view(s: Session): TemplateResult {
     const { found } = s;
     if (!found) {
-      return html`<p class="muted hint">Search for a function by its name or part of it, <code>main+0x10</code>, an address or a
+      return html`<p class="muted hint">Search for a function by its name or part of it, whole words (<code>"read"</code>), a pattern (<code>read_*</code>), <code>main+0x10</code>, an address or a
         range (<code>0x8000-0x9000</code>), an event (<code>exception</code>, <code>gap</code>), a mnemonic
         (<code>op:ldr*</code>), an encoding (<code>opcode:d503201f</code>), what a program printed (<code>text:fault</code>), or go to an instruction
         (<code>#1000000</code>) or a time (<code>12.5 ms</code>).</p>`;

@@ -2,19 +2,18 @@
 // An overview of a trace: hottest functions, missing images, events, modes.
 import { html, nothing, type TemplateResult } from "lit-html";
 import type { App } from "../app.ts";
+import { ask, type Asked } from "../asking.ts";
+import { profile, type Profile, type ProfileFunction } from "../calls.ts";
 import { since } from "../epoch.ts";
 import { bytes, duration, grouped, percent, short } from "../format.ts";
 import { EVENT_GROUP } from "../overview.ts";
 import { isEvents, isSoftware, timeIsNs, type Stats } from "../model.ts";
 import type { Session } from "../session.ts";
 import { RANKS } from "../swatches.ts";
-import { showRange } from "./reach.ts";
+import { REASONS, showRange } from "./reach.ts";
 import { ImagesPanel } from "./images.ts";
+import { WorthALook } from "./worth.ts";
 
-export const REASONS: Readonly<Record<string, string>> = {
-  sync: "not synchronised", "bad-packet": "bad packet", "no-image": "no program image", "no-path": "no path found",
-  off: "tracing off", discard: "discarded", transport: "lost in transport",
-};
 const EVENT_TEXT: Readonly<Record<string, string>> = {
   exception: "exceptions", return: "exception returns", event: "hardware events", software: "software trace",
   mode: "mode changes", context: "context changes", "trace-on": "tracing on", note: "decoder notes",
@@ -40,11 +39,26 @@ export function lengths(app: App, s: Session, lost: Stats["lost"], reason: strin
   return l ? html`<td class="n"><button class="plain" title="Show it on the time axis" @click=${() => void showTimes(app, at, at + l.longest)}>≤ ${text(l.longest)}</button></td><td class="n" title=${`in ${grouped(l.n)} intervals`}>≤ ${text(l.total)}</td>` : html`<td class="n">–</td><td class="n">–</td>`;
 }
 
+/** Set once a place in a lane was chosen: then nobody needs to be told how. */
+const CHOSE = "tracelake.chose";
+
 export class OverviewPanel {
+  private hint = localStorage.getItem(CHOSE) === null;
   private readonly images: ImagesPanel;
+  private readonly worth: WorthALook;
+  private byTime = false; // the hottest functions are those with most own time
+  private asked: Asked<Profile> | undefined;
 
   constructor(private readonly app: App) {
     this.images = new ImagesPanel(app);
+    this.worth = new WorthALook(app);
+  }
+
+  /** Call each frame, whichever panel is shown. */
+  note(s: Session): void {
+    if (!this.hint || s.cursor === undefined) return;
+    this.hint = false;
+    localStorage.setItem(CHOSE, "1");
   }
 
   view(s: Session): TemplateResult {
@@ -52,7 +66,7 @@ export class OverviewPanel {
     const { stats } = overview;
     return html`<div class="scroll overview" tabindex="0" role="region" aria-label="Overview">
       ${overview.error !== "" ? html`<p class="trouble" role="alert">${overview.error}</p>` : nothing}
-      ${stats ? html`${this.functions(s)}${this.gaps(s)}${this.images_(s)}${this.events(s)}${this.modes(s)}`
+      ${stats ? html`${this.worth.view(s)}${this.functions(s)}${this.gaps(s)}${this.images_(s)}${this.events(s)}${this.modes(s)}`
     : html`<p class="muted hint">Counting…</p>`}
       ${this.facts(s)}</div>`;
   }
@@ -65,24 +79,44 @@ export class OverviewPanel {
     if (named.length === 0) {
       return html`<p class="hint muted">No function names: no image of this trace has symbols. Code is coloured by call target.</p>`;
     }
-    const rows = named.slice(0, RANKS);
-    const most = Math.max(1, rows[0]!.insns);
+    const shown = this.byTime && timeIsNs(s.trace) ? this.timed(s) : {
+      rows: named.map((f) => ({ name: f.name, pc: f.pc, calls: f.calls, self: f.insns })), all: stats.insns,
+      nameless: stats.functions.filter((f) => f.pc === "0x0").reduce((n, f) => n + f.insns, 0), text: (n: number) => `${grouped(n)} instructions`,
+    };
+    const buttons = !timeIsNs(s.trace) || !s.trace.streams.some((x) => x.hasTime) ? nothing : html`<p class="buttons"><button class="action" aria-pressed=${this.byTime}
+      title="Own time instead of own instructions: reads all of the trace" @click=${() => { this.byTime = !this.byTime; app.changed(); }}>By time</button></p>`;
+    if (typeof shown === "string") return html`<p class="muted hint">${shown}</p>${buttons}`;
+    const rows = shown.rows.slice(0, RANKS);
+    const most = Math.max(1, rows[0]?.self ?? 0);
     // Several programs may have functions of the same name.
     const several = (name: string): boolean => rows.filter((f) => f.name === name).length > 1;
-    const rest = stats.insns - rows.reduce((n, f) => n + f.insns, 0);
+    const rest = shown.all - shown.nameless - rows.reduce((n, f) => n + f.self, 0);
+    const other = (text: string, n: number): TemplateResult | typeof nothing => (n <= 0 ? nothing
+      : html`<tr><th scope="row" class="muted">${text}</th><td></td><td class="n">${percent(n, shown.all)}</td></tr>`);
     return html`<table class="figures hot"><caption>Hottest functions</caption>
-      <thead><tr><th scope="col">Function</th><th scope="col" class="n">Calls</th><th scope="col" class="n">Self</th></tr></thead>
+      <thead><tr><th scope="col">Function</th><th scope="col" class="n">Calls</th><th scope="col" class="n">${this.byTime ? "Own time" : "Self"}</th></tr></thead>
       <tbody>${rows.map((f) => {
     const on = app.swatches.highlight === f.name;
     return html`<tr class=${on ? "selected" : ""}><th scope="row"><button class="plain" aria-pressed=${on} title=${`${f.name}: highlight it`}
         @click=${() => app.highlight(on ? "" : f.name)}><svg class="bar" aria-hidden="true" preserveAspectRatio="none" viewBox="0 0 100 1"><rect height="1"
-          width=${(100 * f.insns) / most} fill=${app.swatch(f.name).css}></rect></svg><span class="swatch" .style=${`background:${app.swatch(f.name).css}`}></span>${f.name}${several(f.name) ? html` <span class="muted">${f.pc}</span>` : nothing}</button></th>
+          width=${(100 * f.self) / most} fill=${app.swatch(f.name).css}></rect></svg><span class="swatch" .style=${`background:${app.swatch(f.name).css}`}></span>${f.name}${several(f.name) ? html` <span class="muted">${f.pc}</span>` : nothing}</button></th>
       <td class="n">${f.calls > 0 ? short(f.calls) : "–"}</td>
-      <td class="n" title=${`${grouped(f.insns)} instructions`}>${percent(f.insns, stats.insns)}</td></tr>`;
+      <td class="n" title=${shown.text(f.self)}>${percent(f.self, shown.all)}</td></tr>`;
   })}
-      ${rest > 0 ? html`<tr><th scope="row" class="muted">all others (grey)</th><td></td><td class="n">${percent(rest, stats.insns)}</td></tr>` : nothing}</tbody></table>
+      ${other("all others (paler)", rest)}${other("code without a symbol", shown.nameless)}</tbody></table>${buttons}
       ${app.swatches.highlight === "" ? nothing : html`<p class="buttons"><button class="action" @click=${() => app.highlight("")}>Show all colours</button>
         <button class="action" @click=${() => app.lookFor(`call:${app.swatches.highlight}`)}>Find its calls</button></p>`}`;
+  }
+
+  /** Own times of functions in all lanes; a text while they are not known. */
+  private timed(s: Session): { rows: readonly ProfileFunction[]; all: number; nameless: number; text: (n: number) => string } | string {
+    const { trace } = s;
+    const key = [trace.id, trace.generation, trace.state === "sealed" ? 0 : trace.revision].join("/");
+    this.asked = ask(this.asked, key, (signal) => profile(trace, undefined, "insn", undefined, false, "time", signal), () => this.app.changed());
+    const { answer, error } = this.asked;
+    if (!answer) return error || "Counting…";
+    const named = answer.functions.filter((f) => f.name !== "").sort((a, b) => b.self - a.self);
+    return { rows: named, all: answer.all, nameless: answer.functions.filter((f) => f.name === "").reduce((n, f) => n + f.self, 0), text: duration };
   }
 
   private table(title: string, rows: readonly TemplateResult[]): TemplateResult | typeof nothing {
@@ -137,6 +171,6 @@ export class OverviewPanel {
     ];
     if (t.message !== "") facts.push(["Problem", t.message]);
     return html`<dl class="details">${facts.map(([k, v]) => html`<div><dt>${k}</dt><dd title=${v}>${v}</dd></div>`)}</dl>
-      <p class="muted hint">Click in a lane to see what was executed there. <kbd>?</kbd> explains the lanes and lists all keys.</p>`;
+      ${this.hint ? html`<p class="muted hint">Click in a lane to see what was executed there. <kbd>?</kbd> explains the lanes and lists all keys.</p>` : nothing}`;
   }
 }

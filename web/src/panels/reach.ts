@@ -6,6 +6,12 @@ import type { CallInfo } from "../calls.ts";
 import { duration, grouped, short } from "../format.ts";
 import type { Session } from "../session.ts";
 
+/** Reasons for gaps in words. */
+export const REASONS: Readonly<Record<string, string>> = {
+  sync: "not synchronised", "bad-packet": "bad packet", "no-image": "no program image", "no-path": "no path found",
+  off: "tracing off", discard: "discarded", transport: "lost in transport",
+};
+
 /** Select a range, in units of the axis, and show it with as much on both sides. */
 export function showRange(app: App, from: number, to: number): void {
   const axis = app.session?.view.axis;

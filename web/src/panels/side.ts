@@ -10,7 +10,8 @@ import { isSoftware } from "../model.ts";
 import type { Panel } from "../url.ts";
 import { InsnList } from "./insnlist.ts";
 import { Lazy } from "./lazy.ts";
-import { LENGTHS, lengths, OverviewPanel, REASONS } from "./overview.ts";
+import { LENGTHS, lengths, OverviewPanel } from "./overview.ts";
+import { REASONS } from "./reach.ts";
 import { sourceLink } from "./sourcelink.ts";
 import { Strip } from "./strip.ts";
 
@@ -71,6 +72,7 @@ export class Side {
 
   view(s: Session): TemplateResult | typeof nothing {
     const { app } = this;
+    this.overview.note(s);
     if (app.panel === "none") return nothing;
     const index = TABS.findIndex(([id]) => id === app.panel);
     const key = (e: KeyboardEvent): void => {

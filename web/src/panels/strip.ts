@@ -4,7 +4,7 @@ import { html, nothing, type TemplateResult } from "lit-html";
 import { ref } from "lit-html/directives/ref.js";
 import type { App } from "../app.ts";
 import { short } from "../format.ts";
-import { extentOf, isSoftware, streamExtent, unitName, type Trace } from "../model.ts";
+import { extentOf, hasRings, isSoftware, streamExtent, unitName, type Trace } from "../model.ts";
 import { toPixel, type View } from "../scale.ts";
 import { Session } from "../session.ts";
 import { Colours } from "../timeline/colours.ts";
@@ -124,7 +124,7 @@ export class Strip {
         const columns = piece.stripe.lanes.get(box.lane);
         if (!columns) continue;
         this.pictures.draw(ctx, {
-          ...piece, view, width, box, top, extent, columns, outline: false, moments: isSoftware(stream.protocol), share: false, slices: undefined,
+          ...piece, view, width, box, top, extent, columns, outline: false, moments: isSoftware(stream.protocol), share: false, rings: hasRings(stream.protocol), slices: undefined,
         }, colours, false);
         if (piece.exact) all.push(...runs(piece.stripe, columns, view, width, toPixel(view, width, extent.last)));
       }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The colours used on the canvases: those from the style sheet and those of functions.
 import {
-  INK, pageColour, parseHex, PRIVILEGE, rgb, type Colour, type Theme,
+  pageColour, parseHex, PRIVILEGE, rgb, type Colour, type Theme,
 } from "../palette.ts";
 
 const NAMES = [
@@ -14,7 +14,6 @@ export type Named = Record<(typeof NAMES)[number], Colour>;
 export class Colours {
   readonly theme: Theme;
   readonly named: Named;
-  readonly label: string; // text on a function's colour
   private readonly functions: Colour[] = [];
   private readonly byName = new Map<string, Colour>();
   private readonly faints = new Map<number, Colour>();
@@ -24,7 +23,6 @@ export class Colours {
     theme: Theme, private readonly nameOf: (id: number) => string, private readonly swatch: (name: string) => Colour,
   ) {
     this.theme = theme;
-    this.label = INK[theme];
     const style = getComputedStyle(document.documentElement);
     this.named = Object.fromEntries(
       NAMES.map((n) => [n, parseHex(style.getPropertyValue(`--${n}`))])) as Named;

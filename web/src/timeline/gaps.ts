@@ -7,7 +7,7 @@ import { duration, short } from "../format.ts";
 import { toPixel, type Extent, type View } from "../scale.ts";
 import { isOff, TILE_BUCKETS, type Break, type Columns, type Stripe } from "../tile.ts";
 import type { Colours } from "./colours.ts";
-import { measured, SANS, setFont } from "./labels.ts";
+import { measured, SANS, setFont, type Cuts } from "./labels.ts";
 import type { LaneBox } from "./layout.ts";
 import { lossOf } from "./paint.ts";
 
@@ -145,6 +145,18 @@ export function joinedSpans(all: readonly Span[], { first, last }: Extent): Span
   return out.filter((s) => s.from > first && s.to < last);
 }
 
+/** What these are drawn over, in pixels. */
+export function cutsOf(breaks: readonly Break[], view: View, width: number): Cuts {
+  return breaks.map((b): readonly [number, number] => {
+    if (view.axis === "time") return [toPixel(view, width, b.from), toPixel(view, width, b.to)];
+    const x = Math.round(toPixel(view, width, b.position));
+    return [x - CUT, x + CUT + 1];
+  }).filter(([from, to]) => to > 0 && from < width && to - from >= 2);
+}
+
+/** Half of the width of a cut. */
+const CUT = 2;
+
 /** A cut through the lane, with a wedge at its top. */
 export function drawInsnBreaks(
   ctx: CanvasRenderingContext2D, breaks: readonly Break[], view: View, top: number, box: LaneBox,
@@ -156,7 +168,7 @@ export function drawInsnBreaks(
     const y = top + box.marks.y;
     const bottom = top + box.h - 4;
     ctx.fillStyle = ground;
-    ctx.fillRect(x - 2, y, 5, bottom - y);
+    ctx.fillRect(x - CUT, y, 2 * CUT + 1, bottom - y);
     ctx.fillStyle = isOff(b.flags) ? colours.named.muted.css : colours.named[lossOf(b.flags)].css;
     ctx.fillRect(x, y, 1, bottom - y);
     ctx.beginPath();

@@ -25,6 +25,10 @@ interface Item {
   readonly part: Part | undefined;
 }
 
+/** Height of a lane's name and counts, and of the name of a band. */
+const OWN_LINES = 44;
+const BAND_NAME = 13;
+
 /** "3 gaps"; "": none. */
 function gapText(n: number): string {
   return n === 0 ? "" : `${short(n)} ${n === 1 ? "gap" : "gaps"}`;
@@ -125,10 +129,19 @@ export class Heads {
       <div class="what">${what}</div></div>
       <div class="counts">${lacks ? html`<button class="deeper" @click=${() => this.addImage()}>${count}</button>` : html`<div class="count">${count}</div>`}
       ${gaps ? html`<div class="gaps">${gaps}</div>` : ""}</div>
+      ${this.bands(box)}
       ${levels ? html`<button class="deeper levels" .style=${`top:${box.stack.y + 15}px`} aria-expanded=${full} tabindex="-1"
         title=${`Call stack of ${stream.name}: show ${full ? "fewer" : "all"} levels`} @click=${() => this.app.toggleLane(box.lane, true)}
         >${levels}</button>` : ""}${s.trace.streams.length > 1 ? this.tools(s, id, node.name) : nothing}
     </div>`;
+  }
+
+  /** Names of the bands that lie below the lane's own lines, beside them. */
+  private bands(box: LaneBox): TemplateResult {
+    const name = (text: string, y: number, what: string): TemplateResult | typeof nothing => (y < OWN_LINES ? nothing
+      : html`<span class="band" aria-hidden="true" title=${what} .style=${`top:${y}px`}>${text}</span>`);
+    return html`${box.fn.h < BAND_NAME ? nothing : name("Functions", box.fn.y + box.fn.h - BAND_NAME, "What ran, stacked by share; above it exceptions, events and gaps")}
+      ${box.density.h < BAND_NAME ? nothing : name("Modes, branches", box.privilege.y, "The line shows the privilege, the area below it branches per instruction")}`;
   }
 
   private part(s: Session, { id, box }: Item, part: Part): TemplateResult {

@@ -52,6 +52,26 @@ export function fittedName(ctx: CanvasRenderingContext2D, name: string, room: nu
   return names.find((one) => measured(ctx, one) <= room) ?? fitted(ctx, names[names.length - 1]!, room);
 }
 
+/** What is drawn over labels, in pixels, from left to right. */
+export type Cuts = readonly (readonly [number, number])[];
+
+/** The widest part of [x0, x1] over which nothing is drawn: where its label is. */
+export function uncut(x0: number, x1: number, cuts: Cuts): readonly [number, number] {
+  let best: readonly [number, number] = [x0, x0];
+  let at = x0;
+  const consider = (to: number): void => {
+    if (to - at > best[1] - best[0]) best = [at, to];
+  };
+  for (const [from, to] of cuts) {
+    if (to <= at) continue;
+    if (from >= x1) break;
+    consider(from);
+    at = to;
+  }
+  consider(x1);
+  return best;
+}
+
 export interface Run {
   readonly x0: number;
   readonly x1: number;
@@ -76,20 +96,56 @@ function bucketRuns(columns: Columns): readonly { b0: number; b1: number; fn: nu
 }
 
 /** Visible runs in pixels. */
-export function runs(
-  stripe: Stripe, columns: Columns, view: View, width: number, end: number,
+export function runs(stripe: Stripe, columns: Columns, view: View, width: number, end: number): Run[] {
+  return visible(bucketRuns(columns), stripe, view, width, end);
+}
+
+function visible(
+  all: readonly { b0: number; b1: number; fn: number }[], stripe: Stripe, view: View, width: number, end: number,
 ): Run[] {
   const scale = width / (view.to - view.from);
   const wide = stripe.bucket * scale;
   const left = (stripe.first - view.from) * scale;
   const right = Math.min(width, end);
   const out: Run[] = [];
-  for (const { b0, b1, fn } of bucketRuns(columns)) {
+  for (const { b0, b1, fn } of all) {
     if (left + b1 * wide <= 0) continue;
     if (left + b0 * wide >= right) break;
     out.push({ x0: left + b0 * wide, x1: Math.min(end, left + b1 * wide), fn });
   }
   return out;
+}
+
+/** Buckets that are looked at together where they change too often for a name each. */
+const GROUP = 16;
+const mainsOf = new WeakMap<Columns, readonly { b0: number; b1: number; fn: number }[]>();
+
+/** Groups of buckets of which most is one function, computed once. */
+function groupRuns(columns: Columns, timed: boolean): readonly { b0: number; b1: number; fn: number }[] {
+  const known = mainsOf.get(columns);
+  if (known) return known;
+  const out: { b0: number; b1: number; fn: number }[] = [];
+  const parts = new Map<number, number>();
+  for (let b0 = 0; b0 < TILE_BUCKETS; b0 += GROUP) {
+    parts.clear();
+    let all = timed ? GROUP * 255 : 0;
+    for (let b = b0; b < b0 + GROUP; b++) {
+      const weight = timed ? columns.coverage[b]! : columns.insns[b]!;
+      if (!timed) all += weight;
+      const alone = columns.share[b] === 0 && columns.share2[b] === 0;
+      for (const [fn, share] of [[columns.fn[b]!, alone ? 255 : columns.share[b]!], [columns.fn2[b]!, columns.share2[b]!]] as const) {
+        if (fn > 0) parts.set(fn, (parts.get(fn) ?? 0) + (weight * share) / 255);
+      }
+    }
+    for (const [fn, part] of parts) if (part * 255 >= all * PURE && all > 0) out.push({ b0, b1: b0 + GROUP, fn });
+  }
+  mainsOf.set(columns, out);
+  return out;
+}
+
+/** Visible stretches of which most is one function, in pixels: names for where there is no longer run. */
+export function mains(stripe: Stripe, columns: Columns, view: View, width: number, end: number): Run[] {
+  return visible(groupRuns(columns, view.axis === "time"), stripe, view, width, end);
 }
 
 function pure(columns: Columns, b: number): boolean {
@@ -110,27 +166,34 @@ export function joined(all: readonly Run[]): Run[] {
   return out;
 }
 
+/** Names of runs, and in what is left of those stretches of which they are most, `mains`. */
 export function drawRuns(
   ctx: CanvasRenderingContext2D, all: readonly Run[], top: number, box: LaneBox, colours: Colours,
-  nameOf: (id: number) => string, width: number, borders: boolean,
+  nameOf: (id: number) => string, width: number, borders: boolean, cuts: Cuts = [], most: readonly Run[] = [],
 ): void {
   if (box.fn.h < 12) return;
   setFont(ctx, `500 11px ${SANS}`);
   ctx.textBaseline = "middle";
   const y = top + box.fn.y + box.fn.h / 2 + 0.5;
+  const taken: (readonly [number, number])[] = [];
+  const name = (run: Run, [x0, x1]: readonly [number, number]): void => {
+    if (x1 - x0 < LEAST_LABEL) return;
+    const text = fittedName(ctx, nameOf(run.fn - 1), x1 - x0 - 10);
+    if (text === "") return;
+    ctx.fillStyle = colours.code(run.fn, 0).ink;
+    ctx.fillText(text, x0 + 5, y);
+    taken.push([x0, x0 + 10 + measured(ctx, text)]);
+  };
   for (const run of joined(all)) {
-    const x0 = Math.max(0, run.x0);
-    const x1 = Math.min(width, run.x1);
     if (borders && run.x0 > 0 && run.x1 - run.x0 >= 8) {
       ctx.fillStyle = colours.named.ground.css;
       ctx.fillRect(Math.round(run.x0), top + box.fn.y, 1, box.fn.h);
     }
-    if (x1 - x0 < LEAST_LABEL) continue;
-    const text = fittedName(ctx, nameOf(run.fn - 1), x1 - x0 - 10);
-    if (text === "") continue;
-    ctx.fillStyle = colours.label;
-    ctx.fillText(text, x0 + 5, y);
+    name(run, uncut(Math.max(0, run.x0), Math.min(width, run.x1), cuts));
   }
+  if (most.length === 0) return;
+  const used = [...cuts, ...taken].sort((a, b) => a[0] - b[0]);
+  for (const run of joined(most)) name(run, uncut(Math.max(0, run.x0), Math.min(width, run.x1), used));
 }
 
 /** Text in a lane with nothing to draw, on the background if there is something else. */
@@ -165,8 +228,10 @@ export function innermost(slices: readonly Slice[], view: View, width: number, c
 }
 
 /** Width of an instruction in pixels that has space for text, at least its mnemonic. */
-export const TEXT_CELL = 32;
+export const TEXT_CELL = 24;
 const OPERANDS = 60;
+/** Below this width it is written smaller, and closer to its edges. */
+const ROOMY = 32;
 
 /** Single instructions: borders, and their text if there is space. */
 export function drawInsns(
@@ -186,22 +251,23 @@ export function drawInsns(
   // With many lanes there is no space below the functions: the text is drawn on them.
   const band = box.density.h >= 10 ? box.density : box.fn;
   if (wide < TEXT_CELL || band.h < 10) return;
-  setFont(ctx, `400 10px ${MONO}`);
+  const [size, pad] = wide < ROOMY ? [9, 2] : [10, 5];
+  setFont(ctx, `400 ${size}px ${MONO}`);
   ctx.textBaseline = "middle";
   const textY = top + band.y + band.h / 2 + 0.5;
   for (let i = first; i < last; i++) {
     const row = cache.get(i);
     if (!row) continue;
     const x = Math.max(0, (i - view.from) * wide);
-    const room = (i + 1 - view.from) * wide - x - 8;
+    const room = (i + 1 - view.from) * wide - x - pad - 1;
     if (band === box.density) {
       ctx.fillStyle = colours.named.ground.css;
-      ctx.fillRect(x + 1, top + band.y, room + 6, band.h);
+      ctx.fillRect(x + 1, top + band.y, room + pad - 1, band.h);
     }
     const said = row.text || shortAddress(row.pc);
     const text = fitted(ctx, wide < OPERANDS ? said.split(" ", 1)[0]! : said, room);
     if (text === "") continue;
-    ctx.fillStyle = band === box.density ? colours.named.ink.css : colours.label;
-    ctx.fillText(text, x + 5, textY);
+    ctx.fillStyle = band === box.density ? colours.named.ink.css : colours.named_(row.fn).ink;
+    ctx.fillText(text, x + pad, textY);
   }
 }

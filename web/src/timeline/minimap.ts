@@ -2,12 +2,13 @@
 // The whole trace in a strip: every lane a few pixels high, the view as a window, search hits as
 // ticks.
 import type { Session } from "../session.ts";
+import type { HitColumns } from "../lanedata.ts";
 import { isSoftware, streamExtent, type Hit, type Slice } from "../model.ts";
 import { toPixel, type View } from "../scale.ts";
 import { FLAG_LOST, isOff, runs, TILE_BUCKETS, type Columns, type Stripe } from "../tile.ts";
 import type { Colours } from "./colours.ts";
 import { innermost } from "./labels.ts";
-import { fill, type Target } from "./paint.ts";
+import { fill, lossOf, type Target } from "./paint.ts";
 
 export const MINIMAP_HEIGHT = 44;
 const MARKS = 5; // at the bottom, for hits
@@ -47,18 +48,20 @@ export function paintOverview(
     for (let b = 0; b < TILE_BUCKETS; b++) {
       const at = stripe.first + b * stripe.bucket;
       if (at >= end) break;
-      const x0 = Math.max(0, Math.round((at - view.from) * scale));
+      // Whatever exists is at least one pixel, also at the end.
+      const x0 = Math.min(target.width - 1, Math.max(0, Math.round((at - view.from) * scale)));
       const x1 = Math.min(target.width,
         Math.max(x0 + 1, Math.round((Math.min(at + stripe.bucket, end) - view.from) * scale)));
-      if (x1 <= 0 || x0 >= target.width) continue;
-      const lost = (columns.flags[b]! & FLAG_LOST) !== 0 && !isOff(columns.flags[b]!);
+      if (x1 <= 0) continue;
+      const lost = columns.lost[b]! > 0 || ((columns.flags[b]! & FLAG_LOST) !== 0 && !isOff(columns.flags[b]!));
+      const missing = colours.named[lossOf(columns.flags[b]!)].rgba;
       if (software ? columns.insns[b]! > 0 : runs(columns, b)) {
         const share = view.axis === "insn" ? 1 : Math.max(0.25, columns.coverage[b]! / 255);
         fill(target, x0, x1, y1 - Math.max(1, Math.round((y1 - y0) * share)), y1,
           software ? colours.faint(colours.named.software).rgba : called?.[x0] || colours.code(columns.fn[b]!, columns.page[b]!).rgba);
-        if (lost) fill(target, x0, x0 + 1, y0, y0 + Math.max(1, (y1 - y0) >> 2), colours.named.lost.rgba);
+        if (lost) fill(target, x0, x0 + 1, y0, y0 + Math.max(1, (y1 - y0) >> 2), missing);
       } else if (lost) {
-        fill(target, x0, x1, y0, y1, colours.named.lost.rgba);
+        fill(target, x0, x1, y0, y1, missing);
       }
     }
   }
@@ -91,7 +94,13 @@ export function drawOverview(
     ctx.fillRect(s0, 0, Math.max(1, s1 - s0), h);
     ctx.globalAlpha = 1;
   }
-  if (session.found) drawHits(ctx, session.found.list.hits, view, width, h - MARKS, MARKS, named.hit.css);
+  if (session.found) {
+    const { hits, mapColumns } = session.found.list;
+    drawHits(ctx, hits, view, width, h - MARKS, MARKS, named.hit.css);
+    for (const { name } of session.trace.streams) {
+      drawHitColumns(ctx, mapColumns.get(name, view), view, width, h - MARKS, MARKS, named.hit.css);
+    }
+  }
   if (session.cursor !== undefined) {
     ctx.fillStyle = named.accent.css;
     ctx.fillRect(Math.round(toPixel(view, width, session.cursor)), 0, 1, h);
@@ -111,5 +120,22 @@ export function drawHits(
     if (x < 0 || x > width || x === last) continue;
     ctx.fillRect(x, y, 2, h);
     last = x;
+  }
+}
+
+/** A tick at each column that has hits, as wide as it is. */
+export function drawHitColumns(
+  ctx: CanvasRenderingContext2D, columns: HitColumns | undefined, view: View, width: number, y: number, h: number, css: string,
+): void {
+  if (!columns) return;
+  const { from, to, hits } = columns;
+  const wide = (to - from) / hits.length;
+  ctx.fillStyle = css;
+  for (let i = Math.max(0, Math.floor((view.from - from) / wide) - 1); i < hits.length; i++) {
+    if (hits[i] === 0) continue;
+    const x0 = Math.round(toPixel(view, width, from + i * wide));
+    if (x0 > width) break;
+    const x1 = Math.round(toPixel(view, width, from + (i + 1) * wide));
+    if (x1 >= 0) ctx.fillRect(x0, y, Math.max(2, Math.min(x1, width) - x0), h);
   }
 }

@@ -8,7 +8,7 @@ import { toPixel } from "../scale.ts";
 import type { Colours } from "./colours.ts";
 import { SANS } from "./labels.ts";
 import type { LaneBox } from "./layout.ts";
-import { drawHits } from "./minimap.ts";
+import { drawHitColumns, drawHits } from "./minimap.ts";
 import { RULER_HEIGHT } from "./ruler.ts";
 
 export interface OverlayState {
@@ -27,9 +27,10 @@ export function drawOverlay(
   if (session.found) {
     for (const box of state.boxes) {
       const name = session.trace.streams[box.lane]!.name;
-      const hits = session.found.list.hits.filter((h) => h.stream === name);
-      const y = RULER_HEIGHT + box.y - state.scroll;
-      drawHits(ctx, hits, view, width, y + box.marks.y - 3, 3 + box.marks.h, named.hit.css);
+      const { list } = session.found;
+      const y = RULER_HEIGHT + box.y - state.scroll + box.marks.y - 3;
+      drawHits(ctx, list.hits.filter((h) => h.stream === name), view, width, y, 3 + box.marks.h, named.hit.css);
+      drawHitColumns(ctx, list.columns.get(name, view), view, width, y, 3 + box.marks.h, named.hit.css);
     }
   }
   drawFlags(ctx, session, state.boxes, state.scroll, RULER_HEIGHT, width, colours);

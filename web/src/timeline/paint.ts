@@ -19,6 +19,7 @@ export interface Look {
   readonly moments: boolean; // software trace: nothing continues between two messages
   readonly share: boolean; // the height shows how much of the bucket was traced, on either axis
   readonly between: boolean; // a bucket is one instruction: losses are between two, and drawn separately
+  readonly rings: boolean; // privilege counts down: ring 0 is the most powerful
   readonly targets: Uint32Array | undefined; // for code without symbols: the colour of the call in each bucket, 0: not known
 }
 
@@ -177,15 +178,16 @@ function privilege(target: Target, job: Job, colours: Colours, b: number): void 
   const shares = c.privilege;
   const total = shares[4 * b]! + shares[4 * b + 1]! + shares[4 * b + 2]! + shares[4 * b + 3]!;
   if (total === 0 || box.privilege.h === 0) return;
-  // Higher privilege on top, each at least one pixel: short visits to the kernel stay visible.
+  // More power on top, each at least one pixel: short visits to the kernel stay visible.
+  const shareOf = (power: number): number => shares[4 * b + (job.rings ? 3 - power : power)]!;
   const least = box.privilege.y;
   let y = least + box.privilege.h;
   for (let p = 0; p < 4 && y > least; p++) {
-    const share = shares[4 * b + p]!;
+    const share = shareOf(p);
     if (share === 0) continue;
     const h = Math.max(1, Math.round((share / total) * box.privilege.h));
     let rest = 0;
-    for (let q = p + 1; q < 4; q++) rest += shares[4 * b + q]! > 0 ? 1 : 0;
+    for (let q = p + 1; q < 4; q++) rest += shareOf(q) > 0 ? 1 : 0;
     const up = rest === 0 ? least : Math.max(y - h, least + Math.min(rest, y - least - 1));
     fill(target, b, b + 1, up, y, colours.privilege[p]!.rgba);
     y = up;

@@ -34,6 +34,7 @@ export interface Shown {
   readonly outline: boolean; // of the call stack's depth: not all slices are drawn over it
   readonly moments: boolean;
   readonly share: boolean;
+  readonly rings: boolean;
   readonly slices: readonly Slice[] | undefined; // for code without symbols: they give the band's colours
 }
 
@@ -83,9 +84,11 @@ export class Pictures {
     const wide = shown.stripe.bucket * scale;
     const left = (shown.stripe.first - view.from) * scale;
     const pixel = (at: number): number => Math.min(width, Math.max(0, Math.round((at - view.from) * scale)));
-    const x0 = pixel(shown.from);
-    const x1 = pixel(Math.min(shown.to, shown.extent.last));
-    if (x1 <= x0) return true;
+    // Whatever exists is at least one pixel, also at the end.
+    const [from, to] = [Math.max(shown.from, shown.extent.first), Math.min(shown.to, shown.extent.last)];
+    if (to <= from || to <= view.from || from >= view.to) return true;
+    const x0 = Math.min(pixel(shown.from), width - 1);
+    const x1 = Math.max(pixel(to), x0 + 1, Math.min(pixel(from), width - 1) + 1);
     const sx = Math.max(0, (x0 - left) / wide);
     const sw = Math.min(TILE_BUCKETS - sx, (x1 - x0) / wide);
     if (sw <= 0) return true;
@@ -117,7 +120,7 @@ export class Pictures {
     const foot = top + box.marks.y + box.marks.h;
     const b1 = Math.min(TILE_BUCKETS, Math.ceil((x1 - left) / wide));
     for (let b = Math.max(0, Math.floor((x0 - left) / wide)); b < b1; b++) {
-      const x = Math.max(x0, Math.round(left + b * wide));
+      const x = Math.min(shown.width - 1, Math.max(x0, Math.round(left + b * wide)));
       if (look.moments && columns.insns[b]! > 0) {
         const h = messageHeight(box, columns.insns[b]!);
         ctx.fillStyle = colours.named.software.css;
@@ -152,7 +155,7 @@ export class Pictures {
     const targets = shown.slices && innermost(shown.slices,
       { axis: shown.view.axis, from: stripe.first, to: stripe.first + stripe.bucket * TILE_BUCKETS }, TILE_BUCKETS, colours);
     const look: Look = {
-      box, timed, moments: shown.moments, share: shown.share, between: !timed && stripe.bucket === 1 && !shown.share, targets,
+      box, timed, moments: shown.moments, share: shown.share, rings: shown.rings, between: !timed && stripe.bucket === 1 && !shown.share, targets,
     };
     const height = areaHeight(box);
     if (known) this.bytes -= known.bytes;

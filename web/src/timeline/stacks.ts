@@ -5,7 +5,7 @@
 import type { Slice } from "../model.ts";
 import type { View } from "../scale.ts";
 import type { Colours } from "./colours.ts";
-import { fittedName, LEAST_LABEL, SANS, setFont } from "./labels.ts";
+import { fittedName, LEAST_LABEL, SANS, setFont, uncut, type Cuts } from "./labels.ts";
 import { STACK_ROW, type LaneBox } from "./layout.ts";
 
 const rowsOf = new WeakMap<readonly Slice[], readonly (readonly Slice[])[]>();
@@ -74,7 +74,9 @@ export class Stacks {
   }
 
   /** Outermost on top. */
-  draw(ctx: CanvasRenderingContext2D, slices: readonly Slice[], view: View, top: number, box: LaneBox, colours: Colours, width: number): void {
+  draw(
+    ctx: CanvasRenderingContext2D, slices: readonly Slice[], view: View, top: number, box: LaneBox, colours: Colours, width: number, cuts: Cuts,
+  ): void {
     const rows = Math.floor(box.stack.h / STACK_ROW);
     if (rows === 0) return;
     const scale = width / (view.to - view.from);
@@ -96,12 +98,11 @@ export class Stacks {
     for (let row = 0; row < rows; row++) ctx.drawImage(strip.canvas, left, row, width, 1, 0, y + row * STACK_ROW, width, STACK_ROW - 1);
     setFont(ctx, `400 10.5px ${SANS}`);
     ctx.textBaseline = "middle";
-    ctx.fillStyle = colours.label;
     for (const { x0, x1, row, name } of strip.wide) {
-      const first = Math.max(0, x0 - left);
-      const room = Math.min(x1 - left, width) - first;
-      if (room < LEAST_LABEL) continue;
-      const text = fittedName(ctx, name, room - 9);
+      const [first, end] = uncut(Math.max(0, x0 - left), Math.min(x1 - left, width), cuts);
+      if (end - first < LEAST_LABEL) continue;
+      const text = fittedName(ctx, name, end - first - 9);
+      ctx.fillStyle = colours.named_(name).ink;
       if (text !== "") ctx.fillText(text, first + 4, y + row * STACK_ROW + (STACK_ROW - 1) / 2 + 0.5);
     }
   }

@@ -3,23 +3,22 @@
 // text.
 import { contextName, type Counters, type Log, type States } from "../lanedata.ts";
 import { significant } from "../format.ts";
-import { functionColour } from "../palette.ts";
+import { functionColour, type Colour } from "../palette.ts";
 import type { View } from "../scale.ts";
 import type { Colours } from "./colours.ts";
-import { fitted, SANS, MONO, setFont } from "./labels.ts";
+import { fitted, LEAST_LABEL, MONO, SANS, setFont, uncut, type Cuts } from "./labels.ts";
 import type { Band, LaneBox } from "./layout.ts";
 
-const LEAST_LABEL = 28;
-
-/** Privilege of a mode word, for its colour; undefined if it has none. */
-function level(mode: string): number | undefined {
-  const digit = /^(?:el|ring)(\d)/.exec(mode)?.[1];
-  return digit !== undefined ? Number(digit) : { u: 0, s: 1, h: 2, m: 3 }[mode.split(".")[0] ?? ""];
+/** Power of a mode word, for its colour; undefined if it has none. */
+function powerOf(mode: string): number | undefined {
+  const [, kind, digit] = /^(el|ring)(\d)/.exec(mode) ?? [];
+  if (digit === undefined) return { u: 0, s: 1, h: 2, m: 3 }[mode.split(".")[0] ?? ""];
+  return kind === "ring" ? 3 - Number(digit) : Number(digit);
 }
 
 function drawRow(
   ctx: CanvasRenderingContext2D, states: States, view: View, width: number, y: number, h: number, colours: Colours,
-  name: (i: number) => string, colour: (i: number) => string,
+  cuts: Cuts, name: (i: number) => string, colour: (i: number) => Colour,
 ): void {
   const scale = width / (view.to - view.from);
   setFont(ctx, `400 10px ${SANS}`);
@@ -36,25 +35,26 @@ function drawRow(
     i = end;
     if (x1 < 0 || x0 > width || what === "") continue;
     ctx.globalAlpha = mixed || states.sampled ? 0.55 : 1;
-    ctx.fillStyle = colour(end);
+    ctx.fillStyle = colour(end).css;
     ctx.fillRect(x0, y, Math.max(1, x1 - x0 - (x1 - x0 > 3 ? 1 : 0)), h);
     ctx.globalAlpha = 1;
-    if (x1 - x0 < LEAST_LABEL) continue;
-    const label = fitted(ctx, what, x1 - Math.max(0, x0) - 8);
-    ctx.fillStyle = mixed || states.sampled ? colours.named.ink.css : colours.label;
-    if (label !== "") ctx.fillText(label, Math.max(0, x0) + 4, y + h / 2 + 0.5);
+    const [first, last] = uncut(Math.max(0, x0), x1, cuts);
+    if (last - first < LEAST_LABEL) continue;
+    const label = fitted(ctx, what, last - first - 8);
+    ctx.fillStyle = mixed || states.sampled ? colours.named.ink.css : colour(end).ink;
+    if (label !== "") ctx.fillText(label, first + 4, y + h / 2 + 0.5);
   }
 }
 
 export function drawStates(
-  ctx: CanvasRenderingContext2D, states: States, view: View, top: number, box: LaneBox, colours: Colours, width: number,
+  ctx: CanvasRenderingContext2D, states: States, view: View, top: number, box: LaneBox, colours: Colours, width: number, cuts: Cuts,
 ): void {
   const half = Math.floor(box.states.h / 2);
   const at = (i: number): States["runs"][number] => states.runs[i]!;
-  drawRow(ctx, states, view, width, top + box.states.y, half - 1, colours,
-    (i) => contextName(at(i)), (i) => functionColour(contextName(at(i)), colours.theme).css);
-  drawRow(ctx, states, view, width, top + box.states.y + half, half - 1, colours,
-    (i) => at(i).mode, (i) => colours.privilege[level(at(i).mode) ?? 0]!.css);
+  drawRow(ctx, states, view, width, top + box.states.y, half - 1, colours, cuts,
+    (i) => contextName(at(i)), (i) => functionColour(contextName(at(i)), colours.theme));
+  drawRow(ctx, states, view, width, top + box.states.y + half, half - 1, colours, cuts,
+    (i) => at(i).mode, (i) => colours.privilege[powerOf(at(i).mode) ?? 0]!);
 }
 
 // ---- counters ----------------------------------------------------------------------------------
@@ -118,8 +118,8 @@ export function drawCurves(
     // Edges on whole pixels, so that neighbours neither overlap nor leave gaps.
     const bars = curve.points.filter((p) => !Number.isNaN(p.value)).map((p) => {
       const x = Math.max(0, Math.round(p.x0));
-      return { x, w: Math.min(width, Math.round(p.x1)) - x, tall: Math.min(1, p.value / curve.most) * room };
-    }).filter((b) => b.w > 0);
+      return { x, w: Math.max(1, Math.min(width, Math.round(p.x1)) - x), tall: Math.min(1, p.value / curve.most) * room };
+    });
     for (const { x, w, tall } of bars) ctx.fillRect(x, foot - tall, w, tall);
     ctx.globalAlpha = 1;
     for (const { x, w, tall } of bars) ctx.fillRect(x, foot - tall - 0.5, w, 1);
@@ -145,7 +145,7 @@ export function drawTitles(ctx: CanvasRenderingContext2D, curves: readonly Curve
 
 /** Text at its position, if neighbours leave space; returns whether any was drawn. */
 export function drawLog(
-  ctx: CanvasRenderingContext2D, log: Log, view: View, top: number, box: LaneBox, colours: Colours, width: number,
+  ctx: CanvasRenderingContext2D, log: Log, view: View, top: number, box: LaneBox, colours: Colours, width: number, cuts: Cuts,
 ): boolean {
   const scale = width / (view.to - view.from);
   const at = (i: number): number | undefined => {
@@ -163,18 +163,18 @@ export function drawLog(
     const x = (from - view.from) * scale;
     if (x > width) break;
     const next = at(i + 1);
-    const end = next === undefined ? width : Math.min(width, (next - view.from) * scale);
-    if (end < 0 || end - Math.max(0, x) < LEAST_LABEL) continue;
+    const [begin, end] = uncut(Math.max(0, x), next === undefined ? width : Math.min(width, (next - view.from) * scale), cuts);
+    if (end < 0 || end - begin < LEAST_LABEL) continue;
     const e = log.entries[i]!;
-    const label = fitted(ctx, e.text, end - Math.max(0, x) - 8);
+    const label = fitted(ctx, e.text, end - begin - 8);
     if (label === "") continue;
     // The line's own records continue after it.
     ctx.fillStyle = colours.named.ground.css;
-    ctx.fillRect(Math.max(0, x) + 1, middle - 9, ctx.measureText(label).width + 7, 18);
+    ctx.fillRect(begin + 1, middle - 9, ctx.measureText(label).width + 7, 18);
     ctx.fillStyle = e.isText ? colours.named.software.css : colours.named.muted.css;
-    ctx.fillRect(Math.max(0, x), y, 2, box.fn.h);
+    ctx.fillRect(begin, y, 2, box.fn.h);
     ctx.fillStyle = e.isText ? colours.named.ink.css : colours.named.muted.css;
-    ctx.fillText(label, Math.max(0, x) + 5, middle + 0.5);
+    ctx.fillText(label, begin + 5, middle + 0.5);
     drawn = true;
   }
   return drawn;

@@ -7,6 +7,7 @@ import type { Session } from "../session.ts";
 import { TILE_BUCKETS, type Columns, type Stripe } from "../tile.ts";
 import type { Sub } from "../url.ts";
 import type { Colours } from "./colours.ts";
+import type { Cuts } from "./labels.ts";
 import type { LaneBox } from "./layout.ts";
 import { columnPoints, drawCurves, drawLog, drawStates, rateText, scaleOf, type Curve } from "./sublanes.ts";
 
@@ -48,16 +49,16 @@ export class SubLanes {
 
   /** Draws everything except the titles of the curves that it returns. */
   draw(
-    ctx: CanvasRenderingContext2D, s: Session, box: LaneBox, top: number, colours: Colours, width: number, visit: Visit,
+    ctx: CanvasRenderingContext2D, s: Session, box: LaneBox, top: number, colours: Colours, width: number, cuts: Cuts, visit: Visit,
   ): readonly Curve[] {
     const stream = s.trace.streams[box.lane]!;
     if (isSoftware(stream.protocol)) {
       const log = s.log.get(stream.name, s.view);
-      if (log && box.fn.h >= 12 && log.entries.length <= 3 * ENTRIES) drawLog(ctx, log, s.view, top, box, colours, width);
+      if (log && box.fn.h >= 12 && log.entries.length <= 3 * ENTRIES) drawLog(ctx, log, s.view, top, box, colours, width, cuts);
       return [];
     }
     const states = box.states.h > 0 ? s.states.get(stream.name, s.view) : undefined;
-    if (states) drawStates(ctx, states, s.view, top, box, colours, width);
+    if (states) drawStates(ctx, states, s.view, top, box, colours, width, cuts);
     if (box.counters.h === 0) return [];
     const curves: Curve[] = [];
     const counters = s.counters.get(stream.name, s.view);
@@ -76,12 +77,12 @@ export class SubLanes {
   }
 
   buttons(): TemplateResult {
-    const button = (sub: Sub, key: string, text: string, path: string): TemplateResult => html`<button
+    const button = (sub: Sub, key: string, word: string, text: string): TemplateResult => html`<button class="action"
       aria-pressed=${this.app.subs.has(sub)} title=${`${text} (${key})`} aria-label=${text}
-      @click=${() => this.app.toggleSub(sub)}><svg viewBox="0 0 14 14" aria-hidden="true"><path d=${path}></path></svg></button>`;
+      @click=${() => this.app.toggleSub(sub)}>${word}</button>`;
     return html`<div class="subs" role="group" aria-label="Below the lanes">
-      ${button("states", "P", "Processes and modes below the lanes", "M1 3h5v3H1zM8 3h5v3H8zM1 9h8v3H1z")}
-      ${button("counters", "V", "Counters below the lanes", "M1 12.5V7h3V3h3v6h3V5h3v7.5z")}</div>`;
+      ${button("states", "P", "Modes", "Processes and modes below the lanes")}
+      ${button("counters", "V", "Counters", "Counters below the lanes")}</div>`;
   }
 }
 

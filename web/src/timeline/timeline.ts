@@ -6,7 +6,7 @@ import type { Node } from "../arrange.ts";
 import type { Session } from "../session.ts";
 import { allSoftware, describe, nothingRan, spoken } from "../describe.ts";
 import { Later } from "../later.ts";
-import { isSoftware, streamExtent, type Slice } from "../model.ts";
+import { hasRings, isSoftware, streamExtent, type Slice } from "../model.ts";
 import { pace } from "../pace.ts";
 import { span, toPixel, toUnit, type View } from "../scale.ts";
 import { bucketWidth, children, TILE_BUCKETS, tileKey, tileWidth, type Break, type Columns, type Stripe, type TileId } from "../tile.ts";
@@ -14,9 +14,9 @@ import { Colours } from "./colours.ts";
 import { Gestures } from "./gestures.ts";
 import { Heads } from "./heads.ts";
 import { Merger, together } from "./merge.ts";
-import { addBreaks, drawInsnBreaks, drawTimeBreaks, drawUntold, joinedSpans, untold, type Span } from "./gaps.ts";
+import { addBreaks, cutsOf, drawInsnBreaks, drawTimeBreaks, drawUntold, joinedSpans, untold, type Span } from "./gaps.ts";
 import { drawInlined, inlinedRuns, type InlinedRun } from "./inlined.ts";
-import { SANS, TEXT_CELL, drawInsns, drawNote, drawRuns, fitted, runs, type Run, setFont } from "./labels.ts";
+import { SANS, TEXT_CELL, drawInsns, drawNote, drawRuns, fitted, mains, runs, type Run, setFont } from "./labels.ts";
 import { laneAt, layoutLanes, NO_LANE, placed, STACK_ROW, type LaneBox } from "./layout.ts";
 import {
   drawOverview, MINIMAP_HEIGHT, overview, paintOverview, type Strip,
@@ -297,6 +297,8 @@ export class Timeline {
     const told = need.tiles.every((id) => pieces(s.tiles, id, base).length > 0);
     s.slices.want(told ? open : [], s.hop?.view ?? s.view, s.trace.revision, edge);
     this.subs.want(s, this.inSight.map((b) => b.lane), edge);
+    const dated = s.trace.streams.filter((o) => !timed || o.hasTime).map((o) => o.name);
+    s.found?.list.want(dated.filter((name) => seen.has(s.laneOf(name))), dated, s.view, overview(s), s.trace.revision, edge);
     if (s.hop) {
       const ahead = needed(s.hop.view, this.width, s.extent, base, stripes).tiles;
       s.hop.ready = ahead.every((id) => this.upTo(s, id) >= Math.min(s.hop!.edge,
@@ -405,12 +407,12 @@ export class Timeline {
    * lanes. */
   private paintGroup(s: Session, box: LaneBox, node: Node, colours: Colours): void {
     const extent = together(node.lanes.map((lane) => streamExtent(s.trace.streams[lane]!, s.view.axis)));
-    this.paintTiles(s, stripesOf(node.lanes[0]!, node.lanes[0]!)[0]!, (stripe) => this.mergedOf(s, node, stripe), { box, extent, outline: false, moments: allSoftware(s, node), share: true, slices: undefined }, colours);
+    this.paintTiles(s, stripesOf(node.lanes[0]!, node.lanes[0]!)[0]!, (stripe) => this.mergedOf(s, node, stripe), { box, extent, outline: false, moments: allSoftware(s, node), share: true, rings: false, slices: undefined }, colours);
   }
 
   private paintTiles(
     s: Session, at: number, columnsOf: (stripe: Stripe) => Columns | undefined,
-    how: Pick<Shown, "box" | "extent" | "outline" | "moments" | "share" | "slices">, colours: Colours,
+    how: Pick<Shown, "box" | "extent" | "outline" | "moments" | "share" | "rings" | "slices">, colours: Colours,
   ): void {
     const { ctx } = this.base;
     const { box, extent } = how;
@@ -462,7 +464,7 @@ export class Timeline {
       if (columns) this.sound(box.lane, columns);
       return columns;
     }, {
-      box, extent, moments, share: false,
+      box, extent, moments, share: false, rings: hasRings(stream.protocol),
       // If slices are too narrow to be listed, the outline of the depth is shown behind the others.
       outline: box.stack.h > 0 && known?.complete !== true,
       // Code without symbols has the colours of the calls, both in the band and in the stack.
@@ -494,18 +496,21 @@ export class Timeline {
     const top = RULER_HEIGHT + box.y;
     const end = toPixel(s.view, this.width, streamExtent(stream, s.view.axis).last);
     const all: Run[] = [];
+    const most: Run[] = [];
     const breaks: Break[] = [];
     const empty: Span[] = [];
     this.visit(s, box.lane, (stripe, columns, _from, _to, exact) => {
       if (!exact) return;
       if (s.view.axis === "time") empty.push(...untold(stripe, columns));
       all.push(...runs(stripe, columns, s.view, this.width, end));
+      most.push(...mains(stripe, columns, s.view, this.width, end));
       addBreaks(breaks, columns.breaks);
     });
+    const cuts = s.view.axis === "insn" || stream.hasTime ? cutsOf(breaks, s.view, this.width) : [];
     const perUnit = this.width / (s.view.to - s.view.from);
     const cells = s.view.axis === "insn" && perUnit >= CELL;
     const texts = cells && perUnit >= TEXT_CELL && box.density.h < 10;
-    if (!texts) drawRuns(ctx, all, top, box, colours, s.nameOf, this.width, perUnit >= 0.05 && !cells);
+    if (!texts) drawRuns(ctx, all, top, box, colours, s.nameOf, this.width, perUnit >= 0.05 && !cells, cuts, cells ? [] : most);
     if (cells) {
       const cache = s.insns(box.lane);
       if (cache && perUnit >= 8) {
@@ -513,10 +518,10 @@ export class Timeline {
         drawInsns(ctx, cache, s.view, top, box, colours, this.width, stream.insns);
       }
     }
-    const curves = this.subs.draw(ctx, s, box, top, colours, this.width, (each) => this.visit(s, box.lane, each));
+    const curves = this.subs.draw(ctx, s, box, top, colours, this.width, cuts, (each) => this.visit(s, box.lane, each));
     const slices = box.stack.h > 0 ? s.slices.get(stream.name, s.view) : undefined;
     if (slices) {
-      this.stacks.draw(ctx, slices.slices, s.view, top, box, colours, this.width);
+      this.stacks.draw(ctx, slices.slices, s.view, top, box, colours, this.width, cuts);
       this.deepen(box.lane, levels(slices.slices)); // tiles limit the depth to TOLD_DEPTH
     }
     if (slices && cells && perUnit >= 8) {
