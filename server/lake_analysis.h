@@ -120,6 +120,8 @@ struct tl_compare_request {
     struct tl_compare_side a, b;
     bool calls;     /* compare the sequence of called functions instead of executed instructions */
     uint32_t hunks; /* maximum returned; 0: 100, at most 10000 */
+    enum tl_weight weight; /* of the functions; by time, TL_USAGE: not both streams have times, or
+                              not in one unit */
 };
 /* Instructions [a_from, a_to) of A correspond to [b_from, b_to) of B. */
 struct tl_compare_hunk {
@@ -127,8 +129,8 @@ struct tl_compare_hunk {
 };
 struct tl_compare_function {
     const char *name;                          /* "": code without symbols */
-    uint64_t self_a, self_b, calls_a, calls_b; /* own instructions, and calls that began */
-    uint64_t total_a, total_b; /* instructions of the calls that ended, including callees */
+    uint64_t self_a, self_b, calls_a, calls_b; /* own instructions or time, calls that began */
+    uint64_t total_a, total_b;                 /* of the calls that ended, including callees */
 };
 struct tl_compare {
     uint64_t a_from, a_to, b_from, b_to; /* the ranges compared, clipped to the available trace */
@@ -141,8 +143,10 @@ struct tl_compare {
     bool lost; /* from the begin of the last hunk on they differ too much to be aligned */
     const char **stack_a, **stack_b; /* call stacks at the first difference, outermost first */
     size_t n_stack_a, n_stack_b;
-    struct tl_compare_function *functions; /* largest difference in own instructions first */
+    struct tl_compare_function *functions; /* largest difference in `self` first */
     size_t n_functions;                    /* at most 200 */
+    enum tl_weight weight;                 /* theirs */
+    bool time_unit_ns;                     /* by time */
     struct tl_gen *gen_a, *gen_b;          /* own the names */
 };
 /*

@@ -64,6 +64,9 @@ static void print_stack(const char *letter, const cJSON *stack)
 static void print_functions(const cJSON *tree, int most)
 {
     const cJSON *f;
+    if (cJSON_GetObjectItem(tree, "weight"))
+        printf("# own time, in %s\n",
+               cJSON_IsTrue(cJSON_GetObjectItem(tree, "time_unit_ns")) ? "ns" : "ticks");
     printf("#%13s %14s %10s %10s  function\n", "self in A", "in B", "calls in A", "in B");
     cJSON_ArrayForEach(f, cJSON_GetObjectItem(tree, "functions"))
     {
@@ -107,6 +110,8 @@ static void print_compare(const cJSON *tree)
 struct options {
     bool calls, json, exit_code;
     uint64_t limit;
+    const char *weight;
+    enum tracelake_weight by;
 };
 
 static int run(struct tracelake *lake, struct side *a, struct side *b, const struct options *o)
@@ -127,7 +132,7 @@ static int run(struct tracelake *lake, struct side *a, struct side *b, const str
         return status;
     const uint32_t limit = o->limit < UINT32_MAX ? (uint32_t)o->limit : UINT32_MAX;
     tl_progress_wait(x.trace);
-    const int result = tracelake_compare(lake, &x, &y, o->calls, limit, &json, &error);
+    const int result = tracelake_compare_by(lake, &x, &y, o->calls, o->by, limit, &json, &error);
     tl_progress_end();
     if (result < 0)
         return tl_remote_fail_query(a->name.trace, &error);
@@ -152,6 +157,7 @@ int tl_cmd_diff(int argc, char **argv)
         {"limit", 0, TL_ARG_U64, &o.limit, "N",
          "maximum number of differences printed (default 100)"},
         {"exit-code", 0, TL_ARG_FLAG, &o.exit_code, NULL, "exit status 1 if they differ"},
+        TL_WEIGHT_ARG(o.weight, "insns"),
         {"json", 0, TL_ARG_FLAG, &o.json, NULL, "as JSON"},
         TL_NAMES_ARG(remote),
         TL_REMOTE_ARGS(remote),
@@ -163,6 +169,8 @@ int tl_cmd_diff(int argc, char **argv)
     int status = tl_args_parse(argc, argv, args, &first);
     if (status == TL_ARGS_GO && argc - first != 2)
         status = tl_cli_usage("diff", "give two of TRACE/STREAM[@A:B]");
+    if (status == TL_ARGS_GO)
+        status = tl_weight_of("diff", o.weight, &o.by);
     if (status == TL_ARGS_GO)
         status = parse_side(argv[first], &a);
     if (status == TL_ARGS_GO)

@@ -26,6 +26,12 @@ TRACELAKE_MUST_USE TRACELAKE_API int tracelake_profile_by(struct tracelake *lake
                                                           bool callers, uint32_t nodes, char **json,
                                                           struct tracelake_error *error);
 
+/* As tracelake_compare(), with the functions by time: that is what their `self` and `total` are. */
+TRACELAKE_MUST_USE TRACELAKE_API int
+tracelake_compare_by(struct tracelake *lake, const struct tracelake_range *a,
+                     const struct tracelake_range *b, bool calls, enum tracelake_weight weight,
+                     uint32_t hunks, char **json, struct tracelake_error *error);
+
 /* The range asked about. time = ran + lost + off. */
 struct tracelake_timing {
     uint64_t from, to; /* instructions [from, to) */

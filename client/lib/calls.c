@@ -169,6 +169,13 @@ int tracelake_compare(struct tracelake *lake, const struct tracelake_range *a,
                       const struct tracelake_range *b, bool calls, uint32_t hunks, char **json,
                       struct tracelake_error *error)
 {
+    return tracelake_compare_by(lake, a, b, calls, TRACELAKE_BY_INSNS, hunks, json, error);
+}
+
+int tracelake_compare_by(struct tracelake *lake, const struct tracelake_range *a,
+                         const struct tracelake_range *b, bool calls, enum tracelake_weight weight,
+                         uint32_t hunks, char **json, struct tracelake_error *error)
+{
     Tracelake__V1__CompareRequest request = TRACELAKE__V1__COMPARE_REQUEST__INIT;
     Tracelake__V1__CompareSide other = TRACELAKE__V1__COMPARE_SIDE__INIT;
     if (a->unit != TRACELAKE_INSN || b->unit != TRACELAKE_INSN)
@@ -184,6 +191,7 @@ int tracelake_compare(struct tracelake *lake, const struct tracelake_range *a,
     request.other = &other;
     request.calls = calls;
     request.hunks = hunks;
+    request.weight = (Tracelake__V1__Weight)weight;
     return ask_json(lake, "/tracelake.v1.Lookups/Compare", &request.base,
                     &tracelake__v1__compare_reply__descriptor, json, error);
 }

@@ -7,6 +7,7 @@
 #include "query/query.h"
 #include "query/stacks.h"
 #include "query/steps.h"
+#include "query/timed_counts.h"
 
 #include <stdlib.h>
 
@@ -270,14 +271,40 @@ static int join_functions(struct side_function *list, size_t n, struct tl_compar
     return TL_OK;
 }
 
+/* Times are compared in the unit that both streams show. */
+static int check_unit(const struct sides *s, struct tl_compare *out, struct tl_fail *fail)
+{
+    const struct tl_lane *const a = s->a.cut->lane, *const b = s->b.cut->lane;
+    const bool ns = tl_lane_is_in_ns(a);
+    if (out->weight != TL_WEIGHT_TIME)
+        return TL_OK;
+    if (!tl_lane_is_timed(a) || !tl_lane_is_timed(b))
+        return tl_fail_set(fail, TL_USAGE, "stream %s has no time: compare instructions",
+                           tl_lane_is_timed(a) ? b->name : a->name);
+    if (ns != tl_lane_is_in_ns(b))
+        return tl_fail_set(fail, TL_USAGE,
+                           "the clock rate of stream %s is not known: give both traces a clock, or "
+                           "compare instructions",
+                           ns ? b->name : a->name);
+    out->time_unit_ns = ns;
+    return TL_OK;
+}
+
+static int add_tree(const struct tl_compare *out, struct tl_calltree *tree,
+                    const struct tl_steps *s, struct tl_fail *fail)
+{
+    return out->weight == TL_WEIGHT_TIME ? tl_timed_tree_add(tree, s->cut, s->from, s->to, fail)
+                                         : tl_calltree_add(tree, s->cut, s->from, s->to, fail);
+}
+
 static int compare_functions(const struct sides *s, struct tl_compare *out, struct tl_fail *fail)
 {
     struct tl_calltree a = {0}, b = {0};
     struct side_function *list = NULL;
     size_t n = 0, cap = 0;
-    int r = tl_calltree_add(&a, s->a.cut, s->a.from, s->a.to, fail);
+    int r = add_tree(out, &a, &s->a, fail);
     if (r >= 0)
-        r = tl_calltree_add(&b, s->b.cut, s->b.from, s->b.to, fail);
+        r = add_tree(out, &b, &s->b, fail);
     if (r >= 0)
         r = add_functions(&a, s->a.image, false, &list, &n, &cap);
     if (r >= 0)
@@ -327,6 +354,9 @@ static int compare_cuts(struct sides *s, const struct tl_compare_request *reques
     int r = tl_steps_init(&s->a, a, request->a.from, request->a.to, calls, fail);
     if (r >= 0)
         r = tl_steps_init(&s->b, b, request->b.from, request->b.to, calls, fail);
+    out->weight = request->weight;
+    if (r >= 0)
+        r = check_unit(s, out, fail);
     if (r >= 0)
         r = compare_steps(s, fail);
     out->a_from = s->a.from;

@@ -149,3 +149,43 @@ void tl_timed_counts_fini(struct tl_timed_counts *counts)
     tl_calltree_fini(&counts->tree);
     tl_call_index_fini(&counts->index);
 }
+
+/* The tree by time: own times take the place of own instructions, lengths of calls likewise. */
+static int weigh(struct tl_timed_counts *counts, const struct tl_lane *lane)
+{
+    struct tl_calltree *const t = &counts->tree;
+    int r = TL_OK;
+    for (size_t i = 0; i < t->n_nodes; i++)
+        t->nodes[i].self = tl_timing_shown(lane, t->nodes[i].time);
+    t->n_functions = 0;
+    tl_numbers_reset(&t->numbers);
+    for (size_t i = 0; i < counts->index.n_functions && r >= 0; i++) {
+        const struct tl_function_calls *const f = &counts->index.functions[i];
+        const struct tl_call_sums *const s = &f->by[TL_BY_TIME];
+        const int64_t place = tl_calltree_function(t, f->function);
+        if (place < 0)
+            return TL_NOMEM;
+        t->functions[place] =
+            (struct tl_calltree_function){.function = f->function,
+                                          .calls = f->by[TL_BY_INSNS].calls,
+                                          .ended = s->ended,
+                                          .total = tl_timing_shown(lane, s->total),
+                                          .min = tl_timing_shown(lane, s->min),
+                                          .max = tl_timing_shown(lane, s->max),
+                                          .longest = s->longest};
+    }
+    return r;
+}
+
+int tl_timed_tree_add(struct tl_calltree *tree, const struct tl_cut *cut, uint64_t from,
+                      uint64_t to, struct tl_fail *fail)
+{
+    struct tl_timed_counts counts = {0};
+    int r = tl_timed_counts_add(&counts, cut, from, to, fail);
+    if (r >= 0)
+        r = weigh(&counts, cut->lane);
+    if (r >= 0)
+        r = tl_calltree_merge(tree, &counts.tree);
+    tl_timed_counts_fini(&counts);
+    return r;
+}

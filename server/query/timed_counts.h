@@ -24,6 +24,10 @@ struct tl_timed_counts {
 /* Count positions [from, to) into zeroed counts. TL_NOMEM, TL_IO, TL_BAD, TL_CANCELLED. */
 TL_MUST_USE int tl_timed_counts_add(struct tl_timed_counts *counts, const struct tl_cut *cut,
                                     uint64_t from, uint64_t to, struct tl_fail *fail);
+/* Add a call tree by time, in the unit that the stream shows: what a tree has as instructions is
+ * time. Errors as above. */
+TL_MUST_USE int tl_timed_tree_add(struct tl_calltree *tree, const struct tl_cut *cut, uint64_t from,
+                                  uint64_t to, struct tl_fail *fail);
 void tl_timed_counts_fini(struct tl_timed_counts *counts);
 
 #endif

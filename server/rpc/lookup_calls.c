@@ -213,6 +213,10 @@ static void fill_compare(struct tl_reply *reply, Tracelake__V1__CompareReply *m,
     m->only_a = c->only_a;
     m->only_b = c->only_b;
     m->lost = c->lost;
+    if (c->weight == TL_WEIGHT_TIME) {
+        TL_SET(m, weight, TRACELAKE__V1__WEIGHT__WEIGHT_TIME);
+        TL_SET(m, time_unit_ns, c->time_unit_ns);
+    }
     tl_reply_rows(reply, &m->stack_a, &m->n_stack_a, frame, c->stack_a, c->n_stack_a,
                   sizeof *c->stack_a, fill_frame);
     tl_reply_rows(reply, &m->stack_b, &m->n_stack_b, frame, c->stack_b, c->n_stack_b,
@@ -236,10 +240,13 @@ int tl_answer_compare(const struct tl_asker *asker, const void *request, struct 
         .a = {r->trace, r->stream, r->begin, tl_end_of(r->to)},
         .b = {other->trace, other->stream, other->begin, tl_end_of(other->to)},
         .calls = r->calls,
-        .hunks = r->hunks};
+        .hunks = r->hunks,
+        .weight = (enum tl_weight)r->weight};
     Tracelake__V1__CompareReply *const m =
         tl_reply_begin(reply, &tracelake__v1__compare_reply__descriptor);
     int rc = m ? tl_scoped_covers(asker->lake, asker->scope, other->trace, fail) : TL_NOMEM;
+    if (rc >= 0)
+        rc = tl_check_enum("weight", (unsigned)r->weight, TL_WEIGHTS, fail);
     if (rc >= 0)
         rc = tl_lake_compare(asker->lake, &wanted, &compare, fail);
     if (rc >= 0)

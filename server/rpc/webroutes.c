@@ -135,7 +135,7 @@ const struct tl_route tl_http_routes[] = {
     {STREAM "/hits", TL_ROLE_READ, tl_web_ask, TL_LONG, .detail = &tl_question_hits,
      .query = "q, " SPAN ", columns"},
     {STREAM "/compare", TL_ROLE_READ, tl_web_ask, TL_LONG, .detail = &tl_question_compare,
-     .query = "with, from, to, with_from, with_to, calls, hunks"},
+     .query = "with, from, to, with_from, with_to, calls, hunks, weight"},
     {STREAM "/simpoints", TL_ROLE_READ, tl_web_simpoints, TL_LONG,
      .query = "interval, most, from, to"},
     {STREAM "/call", TL_ROLE_READ, tl_web_ask, TL_LONG, .detail = &tl_question_call,

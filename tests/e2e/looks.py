@@ -306,6 +306,17 @@ def comparing(lab):
     check(diff['hunks'][0]['a_from'] == first, diff['hunks'][0], first)
     total = {f['name']: f['self_a'] for f in diff['functions']}
     check(sum(total.values()) <= len(a), total)
+    timed = json.loads(lab.run('diff', 'sim/cs.10', 'sim/cs.12', '--weight', 'time', '--json').text())
+    check(timed['weight'] == 'time' and timed['hunks'] == diff['hunks'][:100], timed['weight'])
+    for side, name in (('a', 'cs.10'), ('b', 'cs.12')):
+        own = {f['name']: f['self_time']['value'] for f in rows(lab, 'functions', 'sim/' + name, '--limit', '1000')}
+        # The sums of paths are rounded one by one.
+        check(all(abs(f['self_' + side] - own.get(f['name'], 0)) <= 2000 for f in timed['functions']), own)
+        check(sum(f['self_' + side] for f in timed['functions']) > 0, timed['functions'])
+    order = [abs(f['self_a'] - f['self_b']) for f in timed['functions']]
+    check(order == sorted(order, reverse=True), order)
+    check('own time, in ns' in lab.run('diff', 'sim/cs.10', 'sim/cs.12', '--weight', 'time').text())
+    lab.fails(2, r'time or insns', 'diff', 'sim/cs.10', 'sim/cs.12', '--weight', 'bytes')
     text = lab.run('diff', 'sim/cs.10@0:5000', 'sim/cs.12@0:5000', '--calls').text()
     check('they diverge at A' in text or 'identical' in text, text)
     lab.run('diff', 'sim/cs.10', 'sim/cs.12', '--exit-code', status=1)
