@@ -2,9 +2,9 @@
 /* `tracelake log`: what programs print by software trace, and hardware reports, line by line. It is
  * put together from flow text, so that a log of any length is printed as it comes. */
 #include "cli/cli.h"
+#include "cli/streams.h"
 #include "out/lines.h"
 #include "out/outfile.h"
-#include "setup/setup.h"
 #include "terminal/span.h"
 
 #include <errno.h>
@@ -80,22 +80,6 @@ static bool is_software(const struct tracelake_stream *stream)
     return protocol >= 0 && tl_protocol_has((unsigned)protocol, TL_TRAIT_SOFTWARE);
 }
 
-/* The setup, for clocks; an empty one if there is none. */
-static void get_setup(struct tracelake *lake, const char *trace, struct tl_setup *setup)
-{
-    struct tracelake_error error;
-    struct tl_fail fail;
-    char *text;
-    tl_setup_init(setup);
-    if (tracelake_get_setup(lake, trace, &text, &error) < 0)
-        return;
-    if (tl_setup_parse(setup, text, strlen(text), &fail) < 0) {
-        tl_setup_fini(setup);
-        tl_setup_init(setup);
-    }
-    free(text);
-}
-
 static int log_streams(const struct options *o, struct tracelake *lake,
                        const struct tl_remote_name *name, struct tl_lines *lines)
 {
@@ -105,7 +89,7 @@ static int log_streams(const struct options *o, struct tracelake *lake,
     size_t n = 0;
     if (tracelake_get_trace(lake, name->trace, &trace, &error) < 0)
         return tl_remote_fail_query(name->trace, &error);
-    get_setup(lake, name->trace, &setup);
+    tl_streams_setup(lake, name->trace, &setup); /* for clocks */
     int status = TL_CLI_DONE;
     for (size_t i = 0; i < trace->n_streams && status == TL_CLI_DONE; i++) {
         const struct tracelake_stream *const stream = &trace->streams[i];

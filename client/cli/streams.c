@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 int tl_streams_each(struct tracelake *lake, const struct tl_remote_name *name,
@@ -31,6 +32,21 @@ int tl_streams_each(struct tracelake *lake, const struct tl_remote_name *name,
         return status;
     tl_cli_warn(name->trace, "it has no stream %s", name->stream);
     return TL_CLI_REFUSED;
+}
+
+void tl_streams_setup(struct tracelake *lake, const char *trace, struct tl_setup *setup)
+{
+    struct tracelake_error error;
+    struct tl_fail fail;
+    char *text;
+    tl_setup_init(setup);
+    if (tracelake_get_setup(lake, trace, &text, &error) < 0)
+        return;
+    if (tl_setup_parse(setup, text, strlen(text), &fail) < 0) {
+        tl_setup_fini(setup);
+        tl_setup_init(setup);
+    }
+    free(text);
 }
 
 int tl_streams_fail(const char *where, int error)

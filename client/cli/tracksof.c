@@ -9,6 +9,7 @@
 #include "base/numbers.h"
 #include "cli/streams.h"
 #include "cli/trackrows.h"
+#include "cli/trackspeed.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -29,6 +30,7 @@ enum { LOG_POSITION, LOG_SOURCE, LOG_TIME, LOG_CHANNEL, LOG_TEXT, LOG_VALUE };
 struct picture {
     struct tl_tracks *tracks;
     const struct tracelake_stream *stream;
+    const struct tl_setup *setup;
     uint32_t calls, contexts, messages; /* tracks */
     struct tl_numbers channels;
     uint32_t *values; /* tracks, by number of the channel */
@@ -160,8 +162,11 @@ static int change_context(struct picture *p, const struct tl_track_row *row)
     event.what = TL_TRACK_BEGIN;
     event.has_position = true;
     event.kind = "context";
-    event.name = name;
+    bool known;
+    const uint64_t id = (uint64_t)tl_track_integer(row, NUMBER, &known);
+    event.name = known ? tl_setup_context_name(p->setup, false, id) : NULL;
     name_item(row, name, sizeof name);
+    event.name = event.name && *event.name ? event.name : name;
     p->in_context = true;
     return r < 0 ? r : put(p, &event);
 }
@@ -279,7 +284,7 @@ static int ask(struct picture *p, struct tracelake *lake, const char *trace, uin
                                  .opening = "open",
                                  .take = take_row,
                                  .context = p};
-    const int r = tl_track_rows_each(lake, &rows, error);
+    int r = tl_track_rows_each(lake, &rows, error);
     if (r < 0 || form == TL_TRACKS_CALLS)
         return r;
     rows.table = "log";
@@ -287,11 +292,14 @@ static int ask(struct picture *p, struct tracelake *lake, const char *trace, uin
     rows.opening = NULL;
     rows.take = take_message;
     p->time = 0;
-    return tl_track_rows_each(lake, &rows, error);
+    r = tl_track_rows_each(lake, &rows, error);
+    return r < 0 ? r
+                 : tl_track_speed(p->tracks, lake, trace, p->stream, from, to, &p->error, error);
 }
 
 struct drawing {
     struct tl_tracks *tracks;
+    struct tl_setup setup;
     enum tl_tracks_form form;
     tl_tracks_range *range;
     const void *context; /* of it */
@@ -304,8 +312,11 @@ static int draw_stream(void *context, struct tracelake *lake, const struct tl_re
     char title[256];
     uint64_t from, to;
     struct tracelake_error error;
-    struct picture p = {
-        .tracks = d->tracks, .stream = stream, .contexts = NO_TRACK, .messages = NO_TRACK};
+    struct picture p = {.tracks = d->tracks,
+                        .stream = stream,
+                        .setup = &d->setup,
+                        .contexts = NO_TRACK,
+                        .messages = NO_TRACK};
     const int status = d->range(d->context, lake, name, &from, &to);
     if (status != TL_ARGS_GO)
         return status;
@@ -331,7 +342,9 @@ int tl_tracks_of(struct tracelake *lake, const struct tl_remote_name *name,
     int r = tl_tracks_new(&d.tracks, form, name->trace, file);
     if (r < 0)
         return tl_streams_fail(name->trace, r);
+    tl_streams_setup(lake, name->trace, &d.setup);
     const int status = tl_streams_each(lake, name, draw_stream, &d);
+    tl_setup_fini(&d.setup);
     r = tl_tracks_finish(d.tracks);
     tl_tracks_free(d.tracks);
     return r < 0 && status == TL_CLI_DONE ? tl_streams_fail(name->trace, r) : status;

@@ -84,7 +84,16 @@ struct tracelake_error {
 
 /* Short lower-case name of a result, e.g. "unreachable". Static storage. */
 TRACELAKE_API const char *tracelake_result_name(int result);
-/* Version of the library, "0.1.0". Static storage. */
+
+/* Version of this header, for `#if TRACELAKE_VERSION_NUMBER >= TRACELAKE_VERSION_OF(0, 2, 0)`. */
+#define TRACELAKE_VERSION_MAJOR                   0
+#define TRACELAKE_VERSION_MINOR                   1
+#define TRACELAKE_VERSION_PATCH                   0
+#define TRACELAKE_VERSION_OF(major, minor, patch) ((major)*1000000 + (minor)*1000 + (patch))
+#define TRACELAKE_VERSION_NUMBER                                                                   \
+    TRACELAKE_VERSION_OF(TRACELAKE_VERSION_MAJOR, TRACELAKE_VERSION_MINOR, TRACELAKE_VERSION_PATCH)
+#define TRACELAKE_VERSION "0.1.0"
+/* Version of the library that is used, "0.1.0". Static storage. */
 TRACELAKE_API const char *tracelake_version(void);
 
 #define TRACELAKE_END UINT64_MAX /* end of a range: the end of the stream */

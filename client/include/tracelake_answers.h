@@ -106,6 +106,30 @@ tracelake_get_slices(struct tracelake *lake, const struct tracelake_range *range
                      struct tracelake_call_stacks **out, struct tracelake_error *error);
 TRACELAKE_API void tracelake_call_stacks_free(struct tracelake_call_stacks *stacks); /* or NULL */
 
+/* ---- execution speed ---------------------------------------------------------------------- */
+
+/* Of one of equal parts of a range. */
+struct tracelake_counter {
+    uint64_t insns;
+    uint64_t time;        /* that they took; 0: the trace has no times */
+    uint64_t cycles;      /* 0: it has no cycles, or none here */
+    uint64_t cycle_insns; /* instructions that the cycles are of */
+};
+struct tracelake_counters {
+    struct tracelake_counter *p;
+    size_t n;
+    uint64_t from, to; /* the range, in its unit, as far as the trace has it */
+    bool sampled;      /* cycles are of some instructions only */
+    void *message;     /* private */
+};
+/* `columns`: number of parts, 0: 512, at most 2048. */
+TRACELAKE_MUST_USE TRACELAKE_API int tracelake_get_counters(struct tracelake *lake,
+                                                            const struct tracelake_range *range,
+                                                            uint32_t columns,
+                                                            struct tracelake_counters **out,
+                                                            struct tracelake_error *error);
+TRACELAKE_API void tracelake_counters_free(struct tracelake_counters *counters); /* or NULL */
+
 /* ---- software trace ----------------------------------------------------------------------- */
 
 struct tracelake_log_entry {

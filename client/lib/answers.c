@@ -187,6 +187,51 @@ void tracelake_call_stacks_free(struct tracelake_call_stacks *stacks)
     free(stacks);
 }
 
+/* ---- execution speed ------------------------------------------------------------------------- */
+
+static uint64_t element(const uint64_t *p, size_t n, size_t i)
+{
+    return i < n ? p[i] : 0;
+}
+
+int tracelake_get_counters(struct tracelake *lake, const struct tracelake_range *range,
+                           uint32_t columns, struct tracelake_counters **out,
+                           struct tracelake_error *error)
+{
+    Tracelake__V1__CountersReply *m;
+    const int r = tl_lookup_counters(lake, range, columns, &m, error);
+    if (r < 0)
+        return r;
+    struct tracelake_counters *const counters = begin(&m->base, sizeof *counters, error);
+    if (!counters)
+        return TRACELAKE_NOMEM;
+    *counters = (struct tracelake_counters){.p = calloc(m->n_insns + 1, sizeof *counters->p),
+                                            .from = m->begin,
+                                            .to = m->to,
+                                            .sampled = m->sampled,
+                                            .message = m};
+    if (!counters->p) {
+        tracelake_counters_free(counters);
+        return tl_client_fail(error, TRACELAKE_NOMEM, "out of memory");
+    }
+    for (size_t i = 0; i < m->n_insns; i++)
+        counters->p[i] = (struct tracelake_counter){m->insns[i], element(m->time, m->n_time, i),
+                                                    element(m->cycles, m->n_cycles, i),
+                                                    element(m->cycle_insns, m->n_cycle_insns, i)};
+    counters->n = m->n_insns;
+    *out = counters;
+    return TRACELAKE_OK;
+}
+
+void tracelake_counters_free(struct tracelake_counters *counters)
+{
+    if (!counters)
+        return;
+    protobuf_c_message_free_unpacked(counters->message, NULL);
+    free(counters->p);
+    free(counters);
+}
+
 /* ---- software trace -------------------------------------------------------------------------- */
 
 static struct tracelake_log_entry entry_of(const Tracelake__V1__LogEntry *m)

@@ -64,8 +64,10 @@ int tracelake_call(struct tracelake *lake, const char *trace, const char *stream
     return result < 0 ? result : json_of(reply, json, error);
 }
 
-int tl_lookup_slices(struct tracelake *lake, const struct tracelake_range *range, uint32_t columns,
-                     Tracelake__V1__SlicesReply **reply, struct tracelake_error *error)
+/* A call that is asked for data of a lane. */
+static int ask_lane(struct tracelake *lake, const char *call, const struct tracelake_range *range,
+                    uint32_t columns, const ProtobufCMessageDescriptor *kind, void *reply,
+                    struct tracelake_error *error)
 {
     Tracelake__V1__LaneRequest request = TRACELAKE__V1__LANE_REQUEST__INIT;
     request.trace = tl_ask_text(range->trace);
@@ -74,8 +76,22 @@ int tl_lookup_slices(struct tracelake *lake, const struct tracelake_range *range
     request.begin = range->from;
     request.to = tl_ask_end_of(range->to);
     request.columns = columns;
-    return tl_ask_once(lake, "/tracelake.v1.Lookups/Slices", 0, &request.base,
-                       &tracelake__v1__slices_reply__descriptor, reply, error);
+    return tl_ask_once(lake, call, 0, &request.base, kind, reply, error);
+}
+
+int tl_lookup_slices(struct tracelake *lake, const struct tracelake_range *range, uint32_t columns,
+                     Tracelake__V1__SlicesReply **reply, struct tracelake_error *error)
+{
+    return ask_lane(lake, "/tracelake.v1.Lookups/Slices", range, columns,
+                    &tracelake__v1__slices_reply__descriptor, reply, error);
+}
+
+int tl_lookup_counters(struct tracelake *lake, const struct tracelake_range *range,
+                       uint32_t columns, Tracelake__V1__CountersReply **reply,
+                       struct tracelake_error *error)
+{
+    return ask_lane(lake, "/tracelake.v1.Lookups/Counters", range, columns,
+                    &tracelake__v1__counters_reply__descriptor, reply, error);
 }
 
 int tracelake_slices(struct tracelake *lake, const struct tracelake_range *range, uint32_t columns,

@@ -19,6 +19,9 @@ TL_MUST_USE int tl_lookup_profile(struct tracelake *lake, const struct tracelake
 TL_MUST_USE int tl_lookup_slices(struct tracelake *lake, const struct tracelake_range *range,
                                  uint32_t columns, Tracelake__V1__SlicesReply **reply,
                                  struct tracelake_error *error);
+TL_MUST_USE int tl_lookup_counters(struct tracelake *lake, const struct tracelake_range *range,
+                                   uint32_t columns, Tracelake__V1__CountersReply **reply,
+                                   struct tracelake_error *error);
 TL_MUST_USE int tl_lookup_log(struct tracelake *lake, const struct tracelake_range *range,
                               uint32_t limit, bool last, Tracelake__V1__LogReply **reply,
                               struct tracelake_error *error);

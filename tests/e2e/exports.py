@@ -230,6 +230,13 @@ def export_calls(lab):
         check({r['position']: r['pc'] % 2 ** 64 for r in told} == {at: called[at] for at in some}, stream['name'], 'places')
         gaps = ask(lab, "SELECT time FROM gap WHERE stream = '%s' AND time IS NOT NULL" % stream['name'])
         check([m[1] for m in track.of('mark') if m[3] == 'gap'] == [g['time'] for g in gaps], 'gaps of', stream['name'])
+    for stream in row['streams']:
+        rate = tracks[stream['name'] + ' instructions per us'].events
+        check(len(rate) == 1024 and [e[1] for e in rate] == sorted({e[1] for e in rate}), stream['name'], len(rate))
+        check(stream['time_first'] <= rate[0][1] and rate[-1][1] <= stream['time_last'], rate[0], rate[-1])
+        width = (stream['time_last'] + 1 - stream['time_first']) / 1024
+        n = sum(e[2] for e in rate) * width / 1000
+        check(abs(n - stream['insns']) < stream['insns'] / 50, stream['name'], n, stream['insns'])
     a, b = 2001, 9001
     _, part = perfetto(get(lab, 'perfetto', '--insn', '%d:%d' % (a, b)))
     for name, track in part.items():
@@ -263,6 +270,23 @@ def export_listing(lab):
         check(ns == time, line, row)
 
 
+@test
+def export_names(lab):
+    """Processes have the names of the setup, others their numbers."""
+    simulated(lab, 3000)
+    wait_sealed(lab, 'sim')
+    with open(lab.path('sim.ini'), 'a') as f:
+        f.write('\n[context 0x100]\nname=httpd\n')
+    lab.run('push', '--format', 'tpiu,sync=fsync', '--config', lab.path('sim.ini'), '--trace', 'named', lab.path('raw'))
+    wait_sealed(lab, 'named')
+    for trace, wanted in (('sim', 'context 100'), ('named', 'httpd')):
+        _, tracks = perfetto(get(lab, 'perfetto', trace=trace))
+        told = ask(lab, "SELECT number FROM event WHERE kind = 'context' AND stream = 'cs.10'", trace)
+        slices = tracks['cs.10 context'].of('begin')
+        check([wanted if r['number'] == 0x100 else 'context %x' % r['number'] for r in told] == [s[2] for s in slices], slices)
+        check(any(s[2] == wanted for s in slices) and tracks['cs.10 context'].deepest == 1, slices)
+
+
 def itm_capture(path):
     """Text on port 0 of an ITM, numbers on port 3, with times."""
     out = bytearray(b'\0\0\0\0\0\x80')
@@ -284,7 +308,7 @@ def export_messages(lab):
     picture = perfetto(get(lab, 'perfetto'))
     same_pictures(picture, chrome(get(lab, 'chrome').decode()))
     (messages,) = [t for t in picture[1].values() if t.name.endswith(' messages')]
-    (values,) = [t for t in picture[1].values() if t.kind == 'counter']
+    (values,) = [t for name, t in picture[1].items() if t.kind == 'counter' and ' per ' not in name]
     check([m[2] for m in messages.of('mark')] == ['round %d' % i for i in range(300)], messages.events)
     check([v[2] for v in values.events] == [0x10000 * i + 7 for i in range(300)], values.events)
     check(values.name.endswith('itm 3') and values.time > values.events[0][1], values.name)

@@ -239,6 +239,24 @@ def regions(lake, server):
           'another region')
 
 
+def images(lake, server):
+    """Images are listed as the command lists them; those in use stay."""
+    told = json.loads(command(server, 'images', '--json'))
+    check(told and [(i.sha256, i.name, i.size) for i in lake.images()] == [(i['sha256'], i['name'], i['size']) for i in told], told)
+    for name, code in ((told[0]['sha256'], 'PERMISSION_DENIED'), ('sha256:' + '0' * 64, 'NOT_FOUND')):
+        try:
+            lake.remove_image(name)
+            raise AssertionError('removed ' + name)
+        except tracelake.Error as e:
+            check(e.code == code, name, e.code, e)
+    path = os.path.join(server.dir, 'spare.bin')
+    with open(path, 'wb') as f:
+        f.write(b'no trace refers to this')
+    command(server, 'images', path)
+    check(lake.remove_image('spare.bin').name == 'spare.bin', 'by name')
+    check(len(lake.images()) == len(told), 'one is gone')
+
+
 def answers(lake):
     """Answers to questions as tables of pyarrow and pandas, checked with stand-ins; without these a clear error."""
     arrow, pandas = types.ModuleType('pyarrow'), types.ModuleType('pandas')
@@ -361,6 +379,7 @@ def run(first):
         regions(lake, server)
         tables(lake)
         answers(lake)
+        images(lake, server)
         over_tls(server)
         follows(lake, server)
         lake.close()

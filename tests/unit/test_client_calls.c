@@ -386,9 +386,25 @@ static void tells_of_a_server_that_ends(void **state)
     }
 }
 
+/* The header and the library are of one version, told in every form. */
+static void tells_versions(void **state)
+{
+    char text[32];
+    (void)state;
+    assert_string_equal(tracelake_version(), TRACELAKE_VERSION);
+    snprintf(text, sizeof text, "%d.%d.%d", TRACELAKE_VERSION_MAJOR, TRACELAKE_VERSION_MINOR,
+             TRACELAKE_VERSION_PATCH);
+    assert_string_equal(text, TRACELAKE_VERSION);
+#if TRACELAKE_VERSION_NUMBER < TRACELAKE_VERSION_OF(0, 1, 0) ||                                    \
+    TRACELAKE_VERSION_NUMBER >= TRACELAKE_VERSION_OF(TRACELAKE_VERSION_MAJOR + 1, 0, 0)
+    fail_msg("%d is out of order", TRACELAKE_VERSION_NUMBER);
+#endif
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tells_versions),
         cmocka_unit_test(lists_traces),
         cmocka_unit_test(lists_pages),
         cmocka_unit_test(fetches_pieces),

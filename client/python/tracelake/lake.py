@@ -342,6 +342,17 @@ class Lake:
                 return
             tries += 1
 
+    # ---- images ----
+
+    def images(self):
+        """The program images that the server stores: messages Image."""
+        return list(self.call('Images', 'ListImages').images)
+
+    def remove_image(self, image, force=False):
+        """Remove one, named by 'sha256:…' or the beginning of it, 'build-id:…', or its name; the message Image.
+        With `force` also if traces refer to it."""
+        return self.call('Images', 'RemoveImage', image=image, force=force)
+
     # ---- ranges ----
 
     def items(self, trace, stream, begin=0, end=0, unit='insn'):
