@@ -32,3 +32,19 @@ int tl_give_way(void)
 {
     return current && current->give_way ? current->give_way(current->context) : tl_cancel_check();
 }
+
+static void report_wait(bool begins)
+{
+    if (current && current->waits)
+        current->waits(current->context, begins);
+}
+
+void tl_wait_begins(void)
+{
+    report_wait(true);
+}
+
+void tl_wait_ends(void)
+{
+    report_wait(false);
+}

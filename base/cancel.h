@@ -26,6 +26,8 @@ struct tl_cancel {
     /* What tl_give_way() does: may block while others have their turn. NULL: it only asks. Returns
      * < 0: unwind with this error. */
     int (*give_way)(void *context);
+    /* What tl_wait_begins() and tl_wait_ends() do; the latter may block. NULL: nothing. */
+    void (*waits)(void *context, bool begins);
 };
 
 /*
@@ -46,5 +48,13 @@ TL_MUST_USE int tl_cancel_rest(void);
  * thousand steps.
  */
 TL_MUST_USE int tl_give_way(void);
+
+/*
+ * What is between these two mostly waits, for a medium or another thread: meanwhile others may have
+ * the processor that this thread is entitled to. The caller holds no lock. Pairs of them are not
+ * nested.
+ */
+void tl_wait_begins(void);
+void tl_wait_ends(void);
 
 #endif

@@ -11,7 +11,6 @@
  */
 #include "decoding/decode_job.h"
 #include "base/cancel.h"
-#include "base/crew.h"
 #include "base/now.h"
 
 #include "decoding/decode_memory.h"
@@ -482,6 +481,19 @@ static void change_turn(void *context, bool begins)
     begins ? tl_suspect_enter(context) : tl_suspect_leave(context);
 }
 
+/* If the server ends meanwhile, this one may be the reason, until it waits for its turn. */
+static void wait_for_medium(void *context, bool begins)
+{
+    struct tl_gen *const gen = context;
+    if (begins) {
+        tl_jobs_leave(gen->lake, gen->turns.trace);
+        return;
+    }
+    change_turn(gen, false);
+    tl_jobs_return(gen->lake, &gen->turns);
+    change_turn(gen, true);
+}
+
 /* Within a push: let others have their turn, and see whether it has become too large. */
 static int give_way(void *context)
 {
@@ -504,16 +516,15 @@ static void give_up(struct tl_gen *gen)
 int tl_gen_decode(struct tl_gen *gen, struct tl_trace *trace, uint64_t end, bool last,
                   struct tl_fail *fail)
 {
-    const struct tl_cancel cancel = {.asked = is_unwanted, .give_way = give_way, .context = gen};
+    const struct tl_cancel cancel = {
+        .asked = is_unwanted, .give_way = give_way, .waits = wait_for_medium, .context = gen};
     const struct tl_cancel *const before = tl_cancel_set(&cancel);
     tl_suspect_enter(gen);
     gen->turns = (struct tl_turns_of){
         .trace = trace, .unwanted = is_unwanted, .changes = change_turn, .context = gen};
-    tl_crew_enter(gen->lake->crew);
     int r = decode_some(gen, end, last, fail);
     if (r == TL_CANCELLED && gen->failure.code == TL_LIMIT)
         r = broke(gen, r, fail);
-    tl_crew_exit(gen->lake->crew);
     tl_cancel_set(before);
     if (r == TL_EOF)
         tl_suspect_clear(gen);

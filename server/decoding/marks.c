@@ -5,6 +5,7 @@
  */
 #include "decoding/marks.h"
 
+#include "base/cancel.h"
 #include "decoding/resume.h"
 #include "lake/lakeint.h"
 
@@ -46,9 +47,11 @@ void tl_mark_begin(struct tl_gen *gen)
     if (r >= 0)
         r = tl_buf_add(&all, gen->program->images.p, gen->program->images.n);
     /* If it cannot be stored, they count as another program's. */
+    tl_wait_begins();
     if (r >= 0)
         (void)!tl_backend_put(gen->lake->backend, tl_mark_identity_key(key, gen),
                               (struct tl_bytes){all.p, all.n}, NULL);
+    tl_wait_ends();
     tl_buf_fini(&all);
 }
 
@@ -189,9 +192,11 @@ void tl_mark_flush(struct tl_gen *gen)
         return;
     const uint64_t first = gen->late_marks[0].offset;
     int r = pack_list(gen, &list);
+    tl_wait_begins();
     if (r >= 0)
         r = tl_backend_put(backend, tl_mark_key(key, gen, &first),
                            (struct tl_bytes){list.p, list.n}, NULL);
+    tl_wait_ends();
     tl_buf_fini(&list);
     pthread_mutex_lock(&gen->lock);
     if (r >= 0 && tl_grow(&gen->marks, &gen->cap_marks, gen->n_marks + 1, sizeof(*gen->marks)) >= 0)

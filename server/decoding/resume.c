@@ -10,6 +10,7 @@
  */
 #include "decoding/resume.h"
 
+#include "base/cancel.h"
 #include "decoding/suspect.h"
 #include "lake/lakeint.h"
 
@@ -196,9 +197,11 @@ static int put(struct tl_gen *gen, struct tl_checkpoint *c)
     struct tl_buf bytes = {0};
     struct tl_backend *backend = gen->lake->backend;
     int r = tl_checkpoint_encode(c, gen->whose, &bytes);
+    tl_wait_begins();
     if (r >= 0)
         r = tl_backend_put(backend, tl_checkpoint_key(key, gen->trace, gen->number, &c->offset),
                            (struct tl_bytes){bytes.p, bytes.n}, NULL);
+    tl_wait_ends();
     tl_buf_fini(&bytes);
     if (r < 0)
         return r;

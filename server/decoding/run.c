@@ -10,6 +10,7 @@
 #include "decoding/edge_job.h"
 #include "decoding/resume.h"
 #include "decoding/suspect.h"
+#include "lake/jobs.h"
 #include "lake/lakeint.h"
 #include "lake/recorded.h"
 
@@ -289,6 +290,7 @@ int64_t tl_trace_run_job(struct tl_trace *trace)
     const int r = full ? tl_fail_set(&fail, TL_NOSPACE, "only %llu MiB are free",
                                      (unsigned long long)(left >> 20))
                        : decode(trace, gen, end, last, &fail);
+    tl_jobs_leave(lake, trace); /* what is left to do is the medium's */
     const int64_t delay = after_job(trace, gen, r, last, &fail);
     tl_gen_put(gen);
     tl_trace_changed(trace);

@@ -112,11 +112,13 @@ static int store_shards(struct tl_gen *gen, struct sealing *shards, size_t n, st
             .stream = s->lane->index, .row = s->row, .summary = {s->summary.p, s->summary.n}};
         bytes += s->file.n;
     }
+    tl_wait_begins();
     if (r >= 0)
         r = backend->ops->put_all(backend, objects, n_objects, fail);
     if (r >= 0)
         r = gen->lake->catalog->ops->add_shards(gen->lake->catalog, gen->trace, gen->number, rows,
                                                 n, fail);
+    tl_wait_ends();
     if (r >= 0) {
         atomic_fetch_add(&gen->lake->shards_sealed, n);
         atomic_fetch_add(&gen->lake->bytes_sealed, bytes);
@@ -145,6 +147,7 @@ int tl_store_streams(struct tl_gen *gen, struct tl_fail *fail)
     struct tl_lane *lane;
     if (gen->is_edge)
         return TL_OK;
+    tl_wait_begins();
     for (size_t i = 0; r >= 0 && (lane = tl_gen_lane_at(gen, i)); i++) {
         pthread_mutex_lock(&lane->lock);
         const struct tl_catalog_stream row = {.index = lane->index,
@@ -156,6 +159,7 @@ int tl_store_streams(struct tl_gen *gen, struct tl_fail *fail)
         r = gen->lake->catalog->ops->put_stream(gen->lake->catalog, gen->trace, gen->number, &row,
                                                 fail);
     }
+    tl_wait_ends();
     if (r >= 0)
         gen->unsaved = false;
     return r;
@@ -229,7 +233,9 @@ int tl_store_shards_wait(struct tl_gen *gen, struct tl_fail *fail)
 {
     if (!gen->sealing)
         return TL_OK;
+    tl_wait_begins();
     pthread_join(gen->sealer, NULL);
+    tl_wait_ends();
     gen->sealing = false;
     if (gen->seal_result < 0 && fail)
         *fail = gen->seal_fail;
@@ -274,7 +280,9 @@ static int wait_midway(struct tl_gen *gen)
     const int64_t until = tl_monotonic_ns() + AGAIN_NS;
     int r = tl_give_way();
     while (r >= 0 && tl_monotonic_ns() < until) {
+        tl_wait_begins();
         usleep(20000);
+        tl_wait_ends();
         r = tl_give_way();
     }
     return r;

@@ -3,14 +3,17 @@
  * A few raw bytes can take hours to decode, so a job is interrupted in the middle of whatever it
  * does: its thread sleeps within the decoder's sink until the next turn, and another thread runs
  * the next job. So there are as many threads as there are suspended jobs, and slots for those that
- * compute.
+ * compute; and some that are idle, since a job that leaves its slot needs another thread there.
  *
  * A capture that is being pushed goes before others: somebody watches it, while one that is
  * complete waits in line. Every fourth slot is for the others, so that they go on, too.
  *
- * Of equals the slot goes to the suspended job that has had one for the least time: a turn can last
- * much longer than it should, where a job waits for its shards to be stored. A live capture that
- * had little lately is a bit ahead, so that what came in the meantime is decoded at once.
+ * A slot is for computing: a job that stores what it has decoded leaves its slot to others until
+ * the medium is done.
+ *
+ * Of equals the slot goes to the suspended job that has had one for the least time, since a turn
+ * can last longer than it should. A live capture that had little lately is a bit ahead, so that
+ * what came in the meantime is decoded at once.
  *
  * A new job goes before suspended ones: nearly all are short. Once a suspended one has waited for
  * long, they alternate.
@@ -50,13 +53,25 @@ static bool is_live(struct tl_trace *trace)
     return live;
 }
 
+/* See whether it is live. If that has changed, what it has had does not count among the others
+ * there. Returns whether it has. */
+static bool note_live_locked(struct tl_lake *lake, struct tl_trace *trace)
+{
+    const bool live = is_live(trace);
+    if (live == trace->live)
+        return false;
+    trace->live = live;
+    trace->used_ns = lake->served_ns[live];
+    return true;
+}
+
 /* The queue has the live ones first. */
 static void enqueue_locked(struct tl_lake *lake, struct tl_trace *trace)
 {
+    (void)note_live_locked(lake, trace);
     trace->queued = true;
     if (trace->running)
         return; /* its thread checks `queued` when it is done */
-    trace->live = is_live(trace);
     struct tl_trace **p = trace->live ? &lake->jobs : lake->last_job;
     while (*p && (*p)->live)
         p = &(*p)->next_job;
@@ -89,7 +104,11 @@ void tl_lake_queue(struct tl_lake *lake, struct tl_trace *trace, int64_t delay_n
     if (!trace->queued) {
         trace->not_before_ns = when;
         enqueue_locked(lake, trace);
-    } else if (when < trace->not_before_ns) {
+    } else if (note_live_locked(lake, trace) && !trace->running) { /* it has another place */
+        remove_locked(lake, trace);
+        enqueue_locked(lake, trace);
+    }
+    if (when < trace->not_before_ns) {
         trace->not_before_ns = when;
         pthread_cond_signal(&lake->work);
     }
@@ -123,9 +142,10 @@ static struct tl_trace *take_job_locked(struct tl_lake *lake, int64_t *wait)
     if (!*p)
         lake->last_job = p;
     trace->queued = false;
-    trace->running = true;
+    trace->running = trace->has_slot = true;
     trace->begun_ns = tl_monotonic_ns();
     lake->busy++;
+    tl_crew_enter(lake->crew);
     lake->given[trace->live]++;
     lake->resumed = false;
     return trace;
@@ -212,14 +232,19 @@ static bool is_wanted_locked(struct tl_lake *lake)
 /* Count the turn that ends now. One that comes later does not get what others have had before. */
 static void count_turn_locked(struct tl_lake *lake, struct tl_trace *trace)
 {
-    const bool live = is_live(trace);
-    const int64_t served = lake->served_ns[live], least = served - (live ? AHEAD_NS : 0);
-    if (live != trace->live)
-        trace->used_ns = served;
-    else if (trace->used_ns < least)
+    const bool changed = note_live_locked(lake, trace);
+    const int64_t least = lake->served_ns[trace->live] - (trace->live ? AHEAD_NS : 0);
+    if (!changed && trace->used_ns < least)
         trace->used_ns = least;
-    trace->live = live;
     trace->used_ns += tl_monotonic_ns() - trace->begun_ns;
+}
+
+/* Its slot is free. */
+static void leave_locked(struct tl_lake *lake, struct tl_trace *trace)
+{
+    trace->has_slot = false;
+    lake->busy--;
+    tl_crew_exit(lake->crew);
 }
 
 static void wait_for_turn_locked(struct tl_lake *lake, const struct tl_turns_of *turns)
@@ -228,9 +253,7 @@ static void wait_for_turn_locked(struct tl_lake *lake, const struct tl_turns_of 
     pthread_cond_init(&turn.cond, NULL);
     *lake->last_turn = &turn;
     lake->last_turn = &turn.next;
-    lake->busy--;
     pass_on_locked(lake);
-    tl_crew_exit(lake->crew);
     while (!turn.granted && !turns->unwanted(turns->context))
         (void)tl_cond_wait_until(&turn.cond, &lake->lock, tl_monotonic_ns() + LOOK_NS);
     if (!turn.granted) { /* it only unwinds, for which it needs no slot of its own */
@@ -239,6 +262,8 @@ static void wait_for_turn_locked(struct tl_lake *lake, const struct tl_turns_of 
     }
     tl_crew_enter(lake->crew);
     pthread_cond_destroy(&turn.cond);
+    turns->trace->has_slot = true;
+    turns->trace->begun_ns = tl_monotonic_ns();
 }
 
 int tl_jobs_give_way(struct tl_lake *lake, const struct tl_turns_of *turns)
@@ -251,12 +276,33 @@ int tl_jobs_give_way(struct tl_lake *lake, const struct tl_turns_of *turns)
     turns->changes(turns->context, false);
     pthread_mutex_lock(&lake->lock);
     count_turn_locked(lake, trace);
-    if (is_wanted_locked(lake))
-        wait_for_turn_locked(lake, turns);
     trace->begun_ns = tl_monotonic_ns();
+    if (is_wanted_locked(lake)) {
+        leave_locked(lake, trace);
+        wait_for_turn_locked(lake, turns);
+    }
     pthread_mutex_unlock(&lake->lock);
     turns->changes(turns->context, true);
     return turns->unwanted(turns->context) ? TL_CANCELLED : TL_OK;
+}
+
+void tl_jobs_leave(struct tl_lake *lake, struct tl_trace *trace)
+{
+    pthread_mutex_lock(&lake->lock);
+    count_turn_locked(lake, trace);
+    leave_locked(lake, trace);
+    /* For jobs that come now; without it they wait for this one. */
+    if (lake->busy + lake->n_idle < lake->slots)
+        (void)add_thread_locked(lake);
+    pass_on_locked(lake);
+    pthread_mutex_unlock(&lake->lock);
+}
+
+void tl_jobs_return(struct tl_lake *lake, const struct tl_turns_of *turns)
+{
+    pthread_mutex_lock(&lake->lock);
+    wait_for_turn_locked(lake, turns);
+    pthread_mutex_unlock(&lake->lock);
 }
 
 /* ---- threads -------------------------------------------------------------------------------- */
@@ -276,9 +322,11 @@ static void run_locked(struct tl_lake *lake, struct tl_trace *trace)
     pthread_mutex_unlock(&lake->lock);
     const int64_t delay = lake->rooms->run_job(trace);
     pthread_mutex_lock(&lake->lock);
-    count_turn_locked(lake, trace);
+    if (trace->has_slot) {
+        count_turn_locked(lake, trace);
+        leave_locked(lake, trace);
+    }
     trace->running = false;
-    lake->busy--;
     if (trace->queued || delay >= 0) {
         if (!trace->queued)
             trace->not_before_ns = delay > 0 ? tl_monotonic_ns() + delay : 0;
@@ -300,7 +348,7 @@ static void *run_jobs(void *context)
         struct tl_trace *const trace = take_job_locked(lake, &wait);
         if (trace)
             run_locked(lake, trace);
-        else if (lake->n_idle < lake->slots)
+        else if (lake->n_idle < 2 * lake->slots)
             wait_locked(lake, wait);
         else
             break; /* one of those that took the place of suspended ones */

@@ -20,6 +20,14 @@ void tl_jobs_stop(struct tl_lake *lake);
  */
 TL_MUST_USE int tl_jobs_give_way(struct tl_lake *lake, const struct tl_turns_of *turns);
 
+/*
+ * Called by a job, on its thread, with no lock held: it waits for the medium, or only has to be
+ * ended, so others may compute. It ends like this, or has its turn again once tl_jobs_return()
+ * returns.
+ */
+void tl_jobs_leave(struct tl_lake *lake, struct tl_trace *trace);
+void tl_jobs_return(struct tl_lake *lake, const struct tl_turns_of *turns);
+
 /* Wait until no job of it is queued or running. The caller holds the lake's lock, which is released
  * while waiting, and a reference. */
 void tl_jobs_end_locked(struct tl_lake *lake, struct tl_trace *trace);

@@ -72,7 +72,8 @@ struct tl_trace {
     /* Guarded by the lake's lock: */
     struct tl_trace *next_job;
     bool queued, running;
-    bool live;             /* when its job was queued, or last had a turn, it was being pushed */
+    bool live;             /* it was being pushed when its job was queued last, or had a turn */
+    bool has_slot;         /* its job may compute */
     int64_t not_before_ns; /* monotonic: earliest start of the job */
     int64_t begun_ns;      /* begin of the job's turn: monotonic */
     int64_t used_ns;       /* how long it has had turns, on the scale of lake->served_ns */

@@ -218,6 +218,99 @@ static void live_ones_go_first(void **state)
     close_at_once();
 }
 
+/* A rig that returns finds its capture among the live ones, though its job waits among others. */
+static void who_returns_is_live_at_once(void **state)
+{
+    enum { OTHERS = 8 };
+    char name[16], trace[64], hash[72];
+    struct tl_ingest *rig;
+    struct capture c;
+    uint64_t at;
+    (void)state;
+    open_lake(1);
+    for (int i = 0; i < OTHERS; i++) {
+        snprintf(name, sizeof name, "other%d", i);
+        push_zeros(name, 4000);
+    }
+    put_zeros(lake, hash);
+    make_zeros(&c, hash, 4000);
+    const struct tl_ingest_request request = {
+        .rig = "rig", .trace = "live", .setup = (const char *)c.setup.p, .resume = true};
+    for (int round = 0; round < 3; round++) {
+        assert_int_equal(tl_ingest_open(lake, &request, NULL, NULL, &rig, trace, &at, NULL), TL_OK);
+        struct tl_trace *const live = tl_lake_find_trace(lake, "live");
+        pthread_mutex_lock(&lake->lock);
+        assert_true(live->live);
+        pthread_mutex_unlock(&lake->lock);
+        if (at < c.bytes.n)
+            assert_int_equal(
+                tl_ingest_append(rig, at, (struct tl_bytes){c.bytes.p + at, c.bytes.n - at}, NULL),
+                TL_OK);
+        for (int64_t since = 0; live->serving->completed == 0;)
+            keep_waiting(&since, "it has begun");
+        tl_ingest_close(rig);
+        for (int64_t since = 0; live->live;)
+            keep_waiting(&since, "it is one of the others");
+        tl_trace_put(live);
+    }
+    capture_free(&c);
+    close_at_once();
+}
+
+/* ---- a medium that takes its time ------------------------------------------------------------ */
+
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t cond;
+    const struct tl_backend_ops *real;
+    bool open;
+} gate = {.lock = PTHREAD_MUTEX_INITIALIZER, .cond = PTHREAD_COND_INITIALIZER};
+
+static int put_behind_gate(struct tl_backend *store, const struct tl_object *objects, size_t n,
+                           struct tl_fail *fail)
+{
+    pthread_mutex_lock(&gate.lock);
+    while (n > 0 && strncmp(objects[0].key, "t/slow", 6) == 0 && !gate.open)
+        pthread_cond_wait(&gate.cond, &gate.lock);
+    pthread_mutex_unlock(&gate.lock);
+    return gate.real->put_all(store, objects, n, fail);
+}
+
+/* While the medium takes shards of one, others are decoded, by the only thread that may. */
+static void storing_stops_nobody(void **state)
+{
+    const struct sim_options options = {
+        .seed = 5, .insns = 20000, .cores = 1, .image = true, .events = true};
+    struct capture c;
+    (void)state;
+    open_lake(1);
+    sim_capture(lake, &options, &c);
+    gate.real = backend->ops;
+    struct tl_backend_ops gated = *backend->ops;
+    gated.put_all = put_behind_gate;
+    backend->ops = &gated;
+    push_all(lake, "slow-0", &c, 1000); /* waits at its end */
+    push_zeros("slow-1", 4000);         /* waits in the middle */
+    struct tl_trace *const slow = tl_lake_find_trace(lake, "slow-1");
+    for (int64_t since = 0; slow->serving->completed == 0;)
+        keep_waiting(&since, "it has shards to be stored");
+    tl_trace_put(slow);
+    for (unsigned i = 0; i < 3; i++) {
+        char name[8];
+        snprintf(name, sizeof name, "short-%u", i);
+        push_all(lake, name, &c, 1000);
+        assert_int_equal(wait_done(lake, name), TL_TRACE_SEALED);
+    }
+    assert_int_equal(state_of("slow-0"), TL_TRACE_DECODING);
+    pthread_mutex_lock(&gate.lock);
+    gate.open = true;
+    pthread_cond_broadcast(&gate.cond);
+    pthread_mutex_unlock(&gate.lock);
+    assert_int_equal(wait_done(lake, "slow-0"), TL_TRACE_SEALED);
+    capture_free(&c);
+    close_at_once();
+}
+
 /* ---- the same result, whatever the turns ----------------------------------------------------- */
 
 static int add_object(void *context, const char *key, uint64_t size)
@@ -609,6 +702,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(closing_ends_a_push),
         cmocka_unit_test(others_have_their_turn),
         cmocka_unit_test(live_ones_go_first),
+        cmocka_unit_test(who_returns_is_live_at_once),
+        cmocka_unit_test(storing_stops_nobody),
         cmocka_unit_test(turns_change_nothing),
         cmocka_unit_test(memory_is_limited),
         cmocka_unit_test(what_kills_the_server_is_left),
