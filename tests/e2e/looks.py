@@ -232,6 +232,73 @@ def exceptions_agree(lab):
     check(found > 0, 'no exceptions in %d traces' % len(traces))
 
 
+def ticks_by_what(lines, point):
+    """Ticks that ran, were lost, and off, by the flow text of a stream; None: its counter began again."""
+    ran, lost, off, before, waits = 0, 0, 0, None, None
+    n, gap, is_off = 0, None, True
+    for line in lines:
+        kind = line[0]
+        if kind in point:
+            n += 1
+        elif kind in 'GO':
+            is_off = is_off and (kind == 'O' or line.startswith('G off'))
+            gap = n if gap is None else gap
+        elif kind == 'T':
+            now = int(line.split()[1])
+            if before is not None and now < before - 1024:
+                return None
+            now = max(now, before or 0)
+            time = now - before if before is not None else 0
+            if gap is not None and before is not None:
+                waits = None if gap < n else is_off
+                lost, off = lost + (0 if is_off else time), off + (time if is_off else 0)
+            elif n == 0 and waits is not None:  # nothing has run since the gap
+                lost, off = lost + (0 if waits else time), off + (time if waits else 0)
+            elif before is not None:
+                ran, waits = ran + time, None
+            before, n, gap, is_off = now, 0, None, True
+    return ran, lost, off
+
+
+@test
+def time_adds_up(lab):
+    """Own times, lost time and time off are all there is: by the text of a stream, functions, trees, SQL."""
+    lab.start()
+    for kind, size in (('etm', 60000), ('pt', 60000), ('di', 60000)):
+        subprocess.run([lab.rig, '--kind', kind, '--server', lab.url, '--trace', kind, '--rate', '100000000', '--bytes',
+                        str(size), '--seed', '4', '--quiet'], check=True, timeout=200, stdout=subprocess.DEVNULL)
+    riscv = os.path.join(DATA, 'riscv')
+    for name in ('nt-traps-btm', 'nt-icnt'):
+        if os.path.exists(os.path.join(riscv, name + '.nex')):
+            lab.run('push', '--trace', name, '--config', os.path.join(riscv, name + '.ini'),
+                    os.path.join(riscv, name + '.nex'), status=None)
+    seen = set()
+    for trace in json.loads(web_get(lab, '/api/v1/traces')):
+        wait_sealed(lab, trace['id'])
+        for stream in trace['streams']:
+            name, protocol = '%s/%s' % (trace['id'], stream['name']), stream['protocol']
+            if not stream['has_time'] or protocol not in ('etm4', 'pt', 'osd-ctm', 'n-trace'):
+                continue
+            path = '/api/v1/traces/%s/streams/%s/' % (trace['id'], stream['name'])
+            web = json.loads(web_get(lab, path + 'functions?limit=20000'))
+            about = web['about']
+            own = sum(f['self_time']['value'] for f in web['functions'] if 'self_time' in f)
+            check(about['time'] == about['ran'] + about['lost'] + about['off'], name, about)
+            # Ticks are converted one function, and one path, at a time.
+            check(0 <= about['ran'] - own <= len(web['functions']), name, about, own)
+            tree = json.loads(lab.run('stats', name, '--tree', '--weight', 'time', '--json').text())
+            check(0 <= about['ran'] - tree['ran'] <= 2 * 2000, name, about, tree['ran'])
+            lines = [line for line in lab.run('get', name, '--text').text().splitlines() if line[0] != '#']
+            told = ticks_by_what(lines, 'B' if protocol == 'osd-ctm' else 'IN')
+            if told is None:
+                continue
+            unit = about['time'] / max(sum(told), 1)
+            for ticks, key in zip(told, ('ran', 'lost', 'off')):
+                check(abs(about[key] - ticks * unit) <= 1 + unit, name, key, told, about)
+            seen.add(protocol)
+    check(seen >= {'etm4', 'osd-ctm'}, seen)
+
+
 @test
 def whose_time(lab):
     """Functions, calls, interrupts and gaps: command, HTTP and Python agree, with each other and in sum."""
