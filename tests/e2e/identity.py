@@ -220,6 +220,49 @@ def several_buffers(lab):
     check(told.err.count(b'another capture') == 1 and told.err.count(b'has all of it') == len(rows) - 1, told)
 
 
+def sends_once(lab, lake, setup, a, b):
+    """A program that sends its file and is run again sends the rest."""
+    import tracelake
+    first = lake.push('rig', setup, 'again')
+    first.write(a[:1700])
+    first.flush()
+    first.close()
+    for source in (b, b[:100], a):
+        with open(lab.path('source'), 'wb') as f:
+            f.write(source)
+        push = lake.push('rig', setup, 'again')
+        try:
+            with open(lab.path('source'), 'rb') as f:
+                push.send(f)
+            push.finish()
+            check(source is a, 'another capture')
+        except tracelake.Error as e:
+            check(source is not a and e.code == 'ALREADY_EXISTS', e)
+        finally:
+            push.close()
+    check(stored(lab, 'again') == a, 'bytes differ')
+    with lake.push('rig', setup, 'again') as push:
+        push.send([a[:999], a[999:]])
+    push = lake.push('rig', setup, 'again')
+    try:
+        push.send([a, b'more'])
+        check(False, 'it is complete')
+    except tracelake.Error as e:
+        check(e.code == 'ALREADY_EXISTS', e)
+    finally:
+        push.close()
+    sys.path.insert(0, os.path.join(lab.build, 'python', 'tracelake'))
+    import crc
+    some = made(3, 70001)
+    check(crc.plain(b'123456789') == 0xe3069283, 'CRC-32C')
+    for n in (0, 5, 1023, 1024, 1025, 4096, 65537, 70001):
+        check(crc.crc32c(some[n:], crc.crc32c(some[:n])) == crc.plain(some), 'in pieces', n)
+        try:
+            check(crc.by_numpy(some[:n], 7) == crc.plain(some[:n], 7), 'by numpy', n)
+        except ImportError:
+            pass
+
+
 @test
 def python_compares(lab):
     """The Python package compares what is before the place where it goes on."""
@@ -253,6 +296,7 @@ def python_compares(lab):
         push.write(a[3000:])
     check(stored(lab, 'x') == a, 'bytes differ')
     check(refused(b), 'another capture')
+    sends_once(lab, lake, setup, a, b)
     with lake.push('rig', setup, 'x') as push:
         push.compare(a)
         check(push.complete, 'it is complete')

@@ -11,7 +11,7 @@ import sys
 import urllib.request
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from lab import SOURCE, Skip, check, main  # noqa: E402
+from lab import SOURCE, Skip, check, free_port, main  # noqa: E402
 
 TESTS = {}
 
@@ -134,6 +134,33 @@ def libraries(lab):
     run('protoc', '-I', proto, '--descriptor_set_out=' + lab.path('set'), *protos)
 
 
+def starts_with_each(lab, config):
+    """The shipped configuration is valid and a server starts with it, at first and with each further block uncommented."""
+    port = free_port(2)
+    for was, now in (('/var/lib/tracelake', lab.data), ('/etc/tracelake', lab.path('etc')), (':7070', ':%d' % port),
+                     (':7443', ':%d' % (port + 1))):
+        check(was in config, 'the configuration has no', was)
+        config = config.replace(was, now)
+    os.mkdir(lab.path('etc'))
+    lab.run('token', 'add', '--tokens', lab.path('etc/tokens'), '--role', 'read')
+    run('openssl', 'req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-subj', '/CN=a',
+        '-keyout', lab.path('etc/key.pem'), '-out', lab.path('etc/cert.pem'))
+    blocks = config.split('\n\n')
+    optional = [i for i, block in enumerate(blocks) if re.search(r'(?m)^#[a-z]', block)]
+    check(len(optional) >= 4, blocks)
+    for i in [None] + optional:
+        if i is not None:
+            blocks[i] = re.sub(r'(?m)^#([a-z])', r'\1', blocks[i])
+        with open(lab.path('serve.conf'), 'w') as f:
+            f.write('\n\n'.join(blocks))
+        lab.run('serve', '--config', lab.path('serve.conf'), '--check-config')
+        server = lab.spawn('serve', '--config', lab.path('serve.conf'))
+        said = iter(server.stdout.readline, b'')
+        check(b'ready\n' in said, blocks[i or 0], 'does not start')
+        server.terminate()
+        check(server.wait(240) == 0, blocks[i or 0])
+
+
 @test
 def service(lab):
     """A unit that systemd accepts, a usable configuration, dashboards and alerts."""
@@ -145,14 +172,7 @@ def service(lab):
                                os.path.join(prefix, 'lib/systemd/system/tracelake.service')],
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         check(b'tracelake.service' not in done.stdout, done.stdout.decode())
-    config = read(prefix, 'share/tracelake/serve.conf').replace('/var/lib/tracelake', lab.data)
-    with open(lab.path('serve.conf'), 'w') as f:
-        f.write(config)
-    lab.run('serve', '--config', lab.path('serve.conf'), '--check-config')
-    # Each commented key exists, and its value is valid.
-    with open(lab.path('serve.conf'), 'w') as f:
-        f.write(re.sub(r'(?m)^#(retain-)', r'\1', config))
-    lab.run('serve', '--config', lab.path('serve.conf'), '--check-config')
+    starts_with_each(lab, read(prefix, 'share/tracelake/serve.conf'))
     # The metrics used by dashboards and alerts exist.
     lab.start()
     with urllib.request.urlopen(lab.url + '/metrics', timeout=240) as reply:
@@ -264,6 +284,37 @@ def late(lab):
     check(done.returncode == 1 and 'libelf.so.1' in done.stderr and 'install it again' in done.stderr, done)
 
 
+def python_talks(lab, python, folder):
+    """The package in a folder is complete: a program that imports it lists traces."""
+    if subprocess.run([python, '-c', 'import grpc, google.protobuf'], stderr=subprocess.DEVNULL).returncode:
+        raise Skip('no grpcio')
+    if not lab.server:
+        lab.start()
+    program = 'import tracelake; print(tracelake.__file__, list(tracelake.connect("%s").traces()))' % lab.url
+    said = run(python, '-c', program, env=dict(os.environ, PYTHONPATH=folder, PYTHONDONTWRITEBYTECODE='1'))
+    check(said.startswith(folder) and said.endswith('[]\n'), said)
+
+
+@test
+def python_from_the_build(lab):
+    """The package is complete in the build folder, where `./dev run` leaves it, and pip installs it from there in a
+    virtual environment."""
+    built = os.path.join(lab.build, 'python')
+    python_talks(lab, '/usr/bin/python3', built)
+    if not os.path.exists('/usr/lib/python3/dist-packages/setuptools') or subprocess.run(
+            ['/usr/bin/python3', '-c', 'import ensurepip'], stderr=subprocess.DEVNULL).returncode:
+        raise Skip('no python3-venv, python3-setuptools')
+    clean = {k: v for k, v in os.environ.items() if not k.startswith(('PYTHON', 'PIP_'))}
+    run('/usr/bin/python3', '-m', 'venv', '--system-site-packages', lab.path('env'), env=clean)
+    shutil.copytree(built, lab.path('python')) # pip builds in the folder
+    run(lab.path('env/bin/pip'), 'install', '--no-index', '--no-deps', '--no-build-isolation', '--quiet', lab.path('python'),
+        env=clean)
+    folder = run(lab.path('env/bin/python'), '-c', 'import tracelake, os; print(os.path.dirname(tracelake.__path__[0]))',
+                 env=clean, cwd=lab.dir).strip()
+    check(folder.startswith(lab.path('env')), folder)
+    python_talks(lab, lab.path('env/bin/python'), folder)
+
+
 @test
 def packages(lab):
     """Debian packages: unpacked, the programs in them run, and programs can be built against them."""
@@ -274,7 +325,8 @@ def packages(lab):
         '-D', 'CPACK_PACKAGE_DIRECTORY=' + lab.path('packages'),
         '-D', 'CPACK_DEBIAN_COMPRESSION_TYPE=gzip', cwd=lab.dir)
     debs = sorted(n for n in os.listdir(lab.path('packages')) if n.endswith('.deb'))
-    check([d.split('_')[0] for d in debs] == ['libtracelake-dev', 'libtracelake0', 'tracelake'], debs)
+    check([d.split('_')[0] for d in debs] == ['libtracelake-dev', 'libtracelake0', 'python3-tracelake', 'tracelake'],
+          debs)
     for deb in debs:
         path = lab.path('packages/' + deb)
         run('dpkg-deb', '-x', path, lab.path('root'))
@@ -288,10 +340,12 @@ def packages(lab):
     check(run(command, '--version').startswith('tracelake '), command)
     unit = read(lab.dir, 'root/usr/lib/systemd/system/tracelake.service')
     check('ExecStart=/usr/bin/tracelake serve' in unit, unit)
-    run('dpkg-deb', '-e', lab.path('packages/' + debs[2]), lab.path('control'))
+    run('dpkg-deb', '-e', lab.path('packages/' + debs[3]), lab.path('control'))
     for name in ('postinst', 'prerm', 'postrm'):
         check(os.access(lab.path('control/' + name), os.X_OK), name)
         run('sh', '-n', lab.path('control/' + name))
+    check('Architecture: all' in run('dpkg-deb', '-f', lab.path('packages/' + debs[2])), debs)
+    python_talks(lab, '/usr/bin/python3', os.path.join(lab.dir, 'root/usr/lib/python3/dist-packages'))
 
 
 if __name__ == '__main__':

@@ -3,46 +3,19 @@
 
 import collections
 import hashlib
+import itertools
 import queue
 import threading
 import time
 
 import grpc
 
+from .crc import crc32c
 from .messages import Method, message
 
 _CHUNK = 256 << 10
 _PERMANENT = {'ALREADY_EXISTS', 'PERMISSION_DENIED', 'UNAUTHENTICATED', 'INVALID_ARGUMENT',
               'FAILED_PRECONDITION', 'UNIMPLEMENTED', 'DATA_LOSS', 'NOT_FOUND'}
-
-
-def _table():
-    table = []
-    for i in range(256):
-        c = i
-        for _ in range(8):
-            c = c >> 1 ^ (0x82f63b78 if c & 1 else 0)
-        table.append(c)
-    return table
-
-
-_TABLE = _table()
-
-
-def _slow_crc32c(data):
-    crc, table = 0xffffffff, _TABLE
-    for b in data:
-        crc = crc >> 8 ^ table[(crc ^ b) & 255]
-    return crc ^ 0xffffffff
-
-
-try:  # a hundred times faster, where it is installed
-    from google_crc32c import value as crc32c
-except ImportError:
-    try:
-        from crc32c import crc32c
-    except ImportError:
-        crc32c = _slow_crc32c
 
 
 class Push:
@@ -157,21 +130,56 @@ class Push:
     def compare(self, data):
         """Check that the capture's bytes in front of where to go on, `data`, are those of the server; else
         this is another capture: ALREADY_EXISTS, to be pushed under another name. To be called before
-        the first write()."""
-        from .lake import Error
+        the first write(); send() does."""
         if len(data) != self._compared:
             raise ValueError('%d bytes are compared with %d' % (len(data), self._compared))
-        kind, _, digits = self.content.partition(':')
+        self._check(self._digest_of((data,)))
+
+    def _digest_of(self, pieces):
+        """The digest of bytes by the kind that the server tells of; None: it tells none."""
+        kind = self.content.partition(':')[0]
         if kind == 'sha256':
-            same = hashlib.sha256(data).hexdigest() == digits
-        elif kind == 'crc32c':
-            same = '%08x' % crc32c(bytes(data)) == digits
-        elif data:
+            sha = hashlib.sha256()
+            for piece in pieces:
+                sha.update(piece)
+            return sha.hexdigest()
+        crc = 0
+        for piece in pieces:
+            crc = crc32c(bytes(piece), crc) if kind == 'crc32c' else crc
+        return '%08x' % crc if kind == 'crc32c' else None
+
+    def _check(self, digest):
+        from .lake import Error
+        if digest is None and self._compared > 0:
             raise Error('FAILED_PRECONDITION', 'the server cannot tell what it has of trace ' + self.trace)
-        else:
-            same = True
-        if not same:
+        if digest is not None and digest != self.content.partition(':')[2]:
             raise Error('ALREADY_EXISTS', 'trace %s has other bytes: push under another name' % self.trace)
+
+    def send(self, source):
+        """Append a capture from its first byte on: of a file, or of anything that gives bytes. What the
+        server has already, from an earlier run, is compared with it and not sent again. To be called
+        once, before any write()."""
+        from .lake import Error
+        pieces = iter(lambda: source.read(_CHUNK), b'') if hasattr(source, 'read') else iter(source)
+        rest = []
+
+        def first():
+            left = self._compared
+            while left > 0:
+                piece = next(pieces, None)
+                if piece is None:
+                    raise Error('ALREADY_EXISTS', 'trace %s has more bytes than this capture: push under another name'
+                                % self.trace)
+                rest[:] = [piece[left:]]
+                yield piece[:left]
+                left -= min(left, len(piece))
+
+        if self._compared > 0:
+            self._check(self._digest_of(first()))
+        for piece in itertools.chain(rest, pieces):
+            if piece and self.complete:
+                raise Error('ALREADY_EXISTS', 'trace %s is complete: push under another name' % self.trace)
+            self.write(piece)
 
     def write(self, data):
         """Append; waits while the window is full."""
