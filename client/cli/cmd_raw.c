@@ -8,6 +8,8 @@
 #include "terminal/remote.h"
 
 #include <errno.h>
+#include <libgen.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -105,14 +107,48 @@ static int write_image(const struct options *o, struct tracelake *lake, const ch
     return status;
 }
 
-/* Print the setup with the images' paths in place of their hashes. */
-static void print_local(const char *setup, const struct tl_setup_images *images, char *const *paths,
-                        FILE *file)
+/* The path of `dir` as seen from the configuration's folder, ended by a slash: that may be handed
+ * on as a whole. Both in one tree below the root, else, and on standard output, it is absolute.
+ * NULL: out of memory. */
+static char *seen_from(const char *config, const char *dir)
 {
+    char *const copy = strdup(config);
+    char *const base = copy ? realpath(dirname(copy), NULL) : NULL;
+    char *out = NULL;
+    size_t n = 0, common = 0, ups = 0;
+    free(copy);
+    while (base && base[n] && base[n] == dir[n]) {
+        common = base[n] == '/' ? n : common;
+        n++;
+    }
+    if (base && (!base[n] || base[n] == '/') && (!dir[n] || dir[n] == '/'))
+        common = n;
+    for (const char *p = base && common ? base + common : ""; *p; p++)
+        ups += *p == '/';
+    if (!base || !common || !strcmp(config, "-"))
+        ups = common = 0;
+    const char *const rest = dir + common + (common && dir[common] == '/');
+    if (asprintf(&out, "%*s%s%s", (int)ups * 3, "", rest, *rest ? "/" : "") < 0)
+        out = NULL;
+    for (size_t i = 0; out && i < ups; i++)
+        memcpy(out + 3 * i, "../", 3);
+    free(base);
+    return out;
+}
+
+/* Print the setup with the images' paths in place of their hashes: those in `dir` with `seen` in
+ * its place. */
+static void print_local(const char *setup, const struct tl_setup_images *images, char *const *paths,
+                        const char *dir, const char *seen, FILE *file)
+{
+    const size_t n = strlen(dir);
     char name[TL_IMAGE_NAME];
-    for (const char *end; (end = tl_setup_next_image(setup, name)); setup = end)
-        fprintf(file, "%.*s%s", (int)((size_t)(end - setup) - strlen(name)), setup,
-                paths[tl_setup_images_find(images, name)]);
+    for (const char *end; (end = tl_setup_next_image(setup, name)); setup = end) {
+        const char *const path = paths[tl_setup_images_find(images, name)];
+        const bool within = !strncmp(path, dir, n) && path[n] == '/';
+        fprintf(file, "%.*s%s%s", (int)((size_t)(end - setup) - strlen(name)), setup,
+                within ? seen : "", within ? path + n + 1 : path);
+    }
     fputs(setup, file);
 }
 
@@ -122,23 +158,24 @@ static int write_local(const struct options *o, struct tracelake *lake, const ch
 {
     struct tl_setup_images images = {0};
     char **paths = NULL;
-    char *dir = NULL;
+    char *dir = NULL, *seen = NULL;
     int status = TL_CLI_DONE;
     if ((mkdir(o->images, 0777) != 0 && errno != EEXIST) || !(dir = realpath(o->images, NULL))) {
         tl_cli_warn(o->images, "%s", strerror(errno));
         status = TL_CLI_BAD;
-    } else if (tl_setup_images_init(&images, setup) < 0 ||
+    } else if (tl_setup_images_init(&images, setup) < 0 || !(seen = seen_from(o->config, dir)) ||
                !(paths = calloc(images.n + 1, sizeof *paths))) {
         status = out_of_memory(o->images);
     }
     for (size_t i = 0; i < images.n && status == TL_CLI_DONE; i++)
         status = write_image(o, lake, images.names[i], dir, &paths[i]);
     if (status == TL_CLI_DONE)
-        print_local(setup, &images, paths, file);
+        print_local(setup, &images, paths, dir, seen, file);
     for (size_t i = 0; paths && i < images.n; i++)
         free(paths[i]);
     free(paths);
     free(dir);
+    free(seen);
     tl_setup_images_fini(&images);
     return status;
 }
@@ -185,13 +222,14 @@ int tl_cmd_raw(int argc, char **argv)
 {
     struct options o = {0};
     const struct tl_option args[] = {
-        {"byte", 0, TL_ARG_RANGE, &o.byte, "A:B",
+        {"byte", 0, TL_ARG_BYTES, &o.byte, "A:B",
          "bytes A to B-1 (A: to the end, :B from the start)"},
         TL_OUTPUT_ARGS(o.out, "FILE", "output file; - is stdout, unless that is a terminal"),
         {"config", 0, TL_ARG_TEXT, &o.config, "FILE",
          "also write the trace's setup, for push --config"},
         {"images", 0, TL_ARG_TEXT, &o.images, "DIR",
-         "… and the program images it names, so that decode needs no server"},
+         "… and the program images it names, so that decode needs no server; named relative to "
+         "FILE"},
         {"json", 0, TL_ARG_FLAG, &o.json, NULL, "print the files written and their sizes as JSON"},
         TL_REMOTE_ARGS(o.remote),
         {0},

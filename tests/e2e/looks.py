@@ -107,6 +107,12 @@ def at_home(lab):
         check(f.read() == lab.run('raw', 'sim', '-o', '-').out, 'the raw bytes differ')
     text = lab.run('get', 'sim', '--text').text()
     check(lab.run('decode', '--config', config, '--text', raw).text() == text, 'the text differs')
+    # A folder with all of it may be handed on.
+    os.mkdir(lab.path('all'))
+    lab.run('raw', 'sim', '-o', lab.path('all/a.bin'), '--config', lab.path('all/a.ini'), '--images', lab.path('all/elf'))
+    os.rename(lab.path('all'), lab.path('moved'))
+    check(lab.run('decode', '--config', lab.path('moved/a.ini'), '--text', lab.path('moved/a.bin')).text() == text,
+          'the moved folder is another capture')
     packets = lab.run('decode', '--config', config, '--packets', raw).text().splitlines()
     check(len(packets) > 100 and packets[0].split()[2] == 'I_ASYNC', packets[:3])
     # With source lines, without a server and from it.
