@@ -62,7 +62,7 @@ static int parse_large(const char *text, uint64_t thousand, uint64_t *out)
     return TL_OK;
 }
 
-int tl_arg_range_parse(const char *text, struct tl_arg_range *out)
+int tl_arg_range_parse(const char *text, uint64_t thousand, struct tl_arg_range *out)
 {
     const char *colon = strchr(text, ':');
     char from[32];
@@ -71,9 +71,9 @@ int tl_arg_range_parse(const char *text, struct tl_arg_range *out)
     memcpy(from, text, (size_t)(colon - text));
     from[colon - text] = 0;
     struct tl_arg_range range = {0, UINT64_MAX, true};
-    if (from[0] && tl_number_parse(from, &range.from) < 0)
+    if (from[0] && parse_large(from, thousand, &range.from) < 0)
         return TL_USAGE;
-    if (colon[1] && tl_number_parse(colon + 1, &range.to) < 0)
+    if (colon[1] && parse_large(colon + 1, thousand, &range.to) < 0)
         return TL_USAGE;
     if (range.from > range.to)
         return TL_USAGE;
@@ -115,7 +115,13 @@ const char *tl_arg_set(const struct tl_arg *arg, const char *text)
     case TL_ARG_COUNT:
         return parse_large(text, 1000, arg->value) < 0 ? "a number such as 500, 100K or 10M" : NULL;
     case TL_ARG_RANGE:
-        return tl_arg_range_parse(text, arg->value) < 0 ? "a range FROM:TO" : NULL;
+        return tl_arg_range_parse(text, 1000, arg->value) < 0
+                   ? "a range FROM:TO such as 1000:2000, 5M:6M or 5M:"
+                   : NULL;
+    case TL_ARG_BYTES:
+        return tl_arg_range_parse(text, 1024, arg->value) < 0
+                   ? "a range FROM:TO such as 0:4096, 1M:2M or 1M:"
+                   : NULL;
     case TL_ARG_TIME:
         return tl_time_parse(text, arg->value) < 0 ? TL_TIME_EXPECTED : NULL;
     case TL_ARG_TIMES:

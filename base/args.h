@@ -20,7 +20,8 @@ enum tl_arg_kind {
     TL_ARG_SIZE,  /* uint64_t: as U64, with optional suffix K, M, G or T (powers of 1024) */
     TL_ARG_COUNT, /* uint64_t: as U64, with optional suffix K, M, G or T (powers of 1000) */
     TL_ARG_LIST,  /* struct tl_arg_list: may be given more than once */
-    TL_ARG_RANGE, /* struct tl_arg_range: A:B, A: or :B */
+    TL_ARG_RANGE, /* struct tl_arg_range: A:B, A: or :B, each as COUNT */
+    TL_ARG_BYTES, /* the same, each as SIZE */
     TL_ARG_TIME,  /* struct tl_time_arg: timearg.h */
     TL_ARG_TIMES, /* struct tl_time_range */
 };
@@ -51,8 +52,9 @@ const struct tl_arg *tl_arg_find(const struct tl_arg *args, const char *name, si
  * what is expected: "a number". */
 TL_MUST_USE const char *tl_arg_set(const struct tl_arg *arg, const char *text);
 
-/* Parse "A:B", "A:" or ":B"; numbers as in tl_number_parse(). Returns TL_USAGE. */
-TL_MUST_USE int tl_arg_range_parse(const char *text, struct tl_arg_range *out);
+/* Parse "A:B", "A:" or ":B"; numbers with an optional suffix K, M, G or T, powers of `thousand`.
+ * Returns TL_USAGE. */
+TL_MUST_USE int tl_arg_range_parse(const char *text, uint64_t thousand, struct tl_arg_range *out);
 /* Parse a 64-bit number, decimal or 0x…, that makes up the whole text. Returns TL_USAGE. */
 TL_MUST_USE int tl_number_parse(const char *text, uint64_t *out);
 /* Parse a 64-bit address of `n` characters: hexadecimal with or without 0x, as in flow text.

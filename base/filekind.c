@@ -76,3 +76,15 @@ const char *tl_file_kind_packed(enum tl_file_kind kind)
     }
     return NULL;
 }
+
+const char *tl_file_kind_no_trace(enum tl_file_kind kind)
+{
+    return kind == TL_FILE_ELF ? "is a program (ELF), no trace: give it as --image"
+                               : tl_file_kind_packed(kind);
+}
+
+const char *tl_file_kind_no_program(enum tl_file_kind kind)
+{
+    return kind == TL_FILE_TEXT ? "is text, no program: give the ELF file or a dump of memory"
+                                : tl_file_kind_packed(kind);
+}

@@ -25,6 +25,9 @@ enum tl_file_kind {
 enum { TL_FILE_KIND_BYTES = 512 }; /* as many first bytes are looked at, if there are so many */
 
 enum tl_file_kind tl_file_kind(struct tl_bytes head);
+/* What a file is that is no trace or no program, as tl_file_kind_packed(); NULL: it may be one. */
+const char *tl_file_kind_no_trace(enum tl_file_kind kind);
+const char *tl_file_kind_no_program(enum tl_file_kind kind);
 /* What it is and what can be done with it, to follow the file's name: "is packed by gzip: unpack it
  * first (gzip -d)". NULL: UNKNOWN, ELF and TEXT. Static storage. */
 const char *tl_file_kind_packed(enum tl_file_kind kind);

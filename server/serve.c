@@ -195,6 +195,8 @@ static void reload(struct server *s)
     int rc = reads ? s->source->read(s->source->context, &o, &fail) : TL_OK;
     if (rc == TL_OK) {
         rc = adopt(s, o, &fail);
+        if (rc < 0 && reads && s->source->explain)
+            s->source->explain(s->source->context, o, &fail);
         const struct tl_serve_options *const gone = rc < 0 ? o : s->fresh;
         if (rc == TL_OK)
             report_reloaded(o);

@@ -59,6 +59,8 @@ struct tl_serve_options {
 struct tl_serve_source {
     void *context;
     int (*read)(void *context, const struct tl_serve_options **out, struct tl_fail *fail);
+    /* Say where in the source the fault is that these options have; may be NULL. */
+    void (*explain)(void *context, const struct tl_serve_options *options, struct tl_fail *fail);
     void (*release)(void *context, const struct tl_serve_options *options);
 };
 

@@ -68,6 +68,37 @@ static int check_exposure(const struct tl_serve_net *net, const struct tl_serve_
     return TL_OK;
 }
 
+/* The index of a listener that has the connections of listener `i`, too; n_listen: none. */
+static size_t covering(const struct tl_serve_net *net, size_t i)
+{
+    for (size_t k = 0; k < net->n_listen; k++) {
+        const char *const a = net->listen[k].address, *const b = net->listen[i].address;
+        /* Of two equal ones the first stays. */
+        if (k != i && tl_address_covers(a, b) && (k < i || !tl_address_covers(b, a)))
+            return k;
+    }
+    return net->n_listen;
+}
+
+/* Leave out listeners that another one covers: the socket would not be there for both. */
+static int merge_listeners(struct tl_serve_net *net, struct tl_fail *fail)
+{
+    for (size_t i = 0; i < net->n_listen;) {
+        const struct tl_listen *const l = &net->listen[i];
+        const size_t k = covering(net, i);
+        if (k == net->n_listen) {
+            i++;
+            continue;
+        }
+        if (net->listen[k].tls != l->tls)
+            return tl_fail_set(fail, TL_USAGE, "--%s %.60s: --%s %.60s has this port already",
+                               l->tls ? "listen-tls" : "listen", l->address,
+                               l->tls ? "listen" : "listen-tls", net->listen[k].address);
+        memmove(&net->listen[i], &net->listen[i + 1], (--net->n_listen - i) * sizeof *net->listen);
+    }
+    return TL_OK;
+}
+
 int tl_serve_listeners(struct tl_serve_net *net, const struct tl_serve_options *o,
                        struct tl_fail *fail)
 {
@@ -79,7 +110,9 @@ int tl_serve_listeners(struct tl_serve_net *net, const struct tl_serve_options *
     int rc = add_listeners(net, none ? &default_plain : &o->listen, false);
     if (rc == TL_OK)
         rc = add_listeners(net, none ? &default_tls : &o->listen_tls, true);
-    return rc == TL_OK ? check_exposure(net, o, fail) : rc;
+    if (rc == TL_OK)
+        rc = check_exposure(net, o, fail);
+    return rc == TL_OK ? merge_listeners(net, fail) : rc;
 }
 
 /* ---- TLS -------------------------------------------------------------------------------- */
@@ -94,7 +127,9 @@ int tl_serve_certificate(struct tl_serve_net *net, const struct tl_serve_options
                          struct tl_fail *fail)
 {
     if (!o->tls_cert != !o->tls_key)
-        return tl_fail_set(fail, TL_USAGE, "--tls-cert and --tls-key belong together");
+        return tl_fail_set(fail, TL_USAGE, "--%s %.100s: --tls-cert and --tls-key belong together",
+                           o->tls_cert ? "tls-cert" : "tls-key",
+                           o->tls_cert ? o->tls_cert : o->tls_key);
     net->cert = o->tls_cert ? strdup(o->tls_cert) : in_data(o, "tls-cert.pem");
     net->key = o->tls_key ? strdup(o->tls_key) : in_data(o, "tls-key.pem");
     return net->cert && net->key ? TL_OK : TL_NOMEM;

@@ -126,7 +126,7 @@ int tl_cmd_call(int argc, char **argv)
     struct tl_time_arg time = {UINT64_MAX, false};
     bool raw = false;
     const struct tl_option args[] = {
-        {"insn", 0, TL_ARG_U64, &insn, "N", "the instruction"},
+        {"insn", 0, TL_ARG_COUNT, &insn, "N", "the instruction"},
         {"time", 0, TL_ARG_TIME, &time, "T", "the instruction at this time, such as 1.5ms"},
         {"depth", 0, TL_ARG_U64, &depth, "N", "0 is the outermost one (default: the innermost)"},
         {"json", 0, TL_ARG_FLAG, &raw, NULL, "as JSON"},

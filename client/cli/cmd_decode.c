@@ -559,7 +559,7 @@ static int parse_options(int argc, char **argv, struct options *o)
         {.help = "speed:"},
         {"threads", 0, TL_ARG_U64, &o->threads, "N",
          "decoding threads (default: one per processor, up to 4)"},
-        {"chunk", 0, TL_ARG_U64, &o->chunk, "BYTES",
+        {"chunk", 0, TL_ARG_SIZE, &o->chunk, "BYTES",
          "passed to the decoder at a time (default 4194304); does not change the output"},
         {0},
     };

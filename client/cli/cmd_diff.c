@@ -25,7 +25,7 @@ static int parse_range(const char *text, struct tl_span *out)
     if (tl_time_range_parse(text, &time) < 0)
         return TL_USAGE;
     if (!time.ns)
-        return tl_arg_range_parse(text, &out->insn);
+        return tl_arg_range_parse(text, 1000, &out->insn);
     out->time = time;
     return TL_OK;
 }
@@ -154,7 +154,7 @@ int tl_cmd_diff(int argc, char **argv)
     const struct tl_option args[] = {
         {"calls", 0, TL_ARG_FLAG, &o.calls, NULL,
          "compare the functions called, not every instruction"},
-        {"limit", 0, TL_ARG_U64, &o.limit, "N",
+        {"limit", 0, TL_ARG_COUNT, &o.limit, "N",
          "maximum number of differences printed (default 100)"},
         {"exit-code", 0, TL_ARG_FLAG, &o.exit_code, NULL, "exit status 1 if they differ"},
         TL_WEIGHT_ARG(o.weight, "insns"),

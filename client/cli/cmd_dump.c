@@ -10,6 +10,7 @@
 #include "terminal/args.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -98,6 +99,12 @@ static int dump_file(const char *path, uint64_t from, uint64_t to, bool json, FI
             status = tl_cli_fail(NULL, &written);
         else
             status = report(path, file, tl_stf_reader_header(d.reader), result, &fail);
+        if (status == TL_CLI_DONE && d.from > 0 && d.index <= d.from && d.to > d.from) {
+            tl_cli_warn(path,
+                        "nothing is there from record %" PRIu64 " on; it has %" PRIu64 " records",
+                        d.from, d.index);
+            status = TL_CLI_BAD;
+        }
     }
     tl_stf_reader_free(d.reader);
     tl_stf_file_close(file);
@@ -153,8 +160,8 @@ int tl_cmd_dump(int argc, char **argv)
     struct tl_image *image = NULL;
     struct tl_fail fail = {.offset = TL_NO_OFFSET};
     const struct tl_option args[] = {
-        {"from", 0, TL_ARG_U64, &from, "N", "records from N on (default: 0)"},
-        {"to", 0, TL_ARG_U64, &to, "M", "records up to M-1 (default: all)"},
+        {"from", 0, TL_ARG_COUNT, &from, "N", "records from N on (default: 0)"},
+        {"to", 0, TL_ARG_COUNT, &to, "M", "records up to M-1 (default: all)"},
         {"format", 0, TL_ARG_TEXT, &form, "champsim|bb|pc|disasm",
          "instructions instead: champsim (64 bytes each), bb (basic-block vectors), pc (one "
          "address per line) or disasm (number, address, encoding, assembly)"},

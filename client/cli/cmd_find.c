@@ -84,6 +84,20 @@ static void say_more(const struct tracelake_found *found, const struct tracelake
         *query->stream ? "" : ":", last->at.insn, found->skip);
 }
 
+/* As grep: nothing found is an answer that scripts see, and people too. */
+static int say_none(const struct tl_remote_name *name, const struct tracelake_query *query)
+{
+    const bool begins = query->from == 0 && query->to == TRACELAKE_END;
+    char where[256];
+    snprintf(where, sizeof where, "%s%s%s", name->trace, *name->stream ? "/" : "", name->stream);
+    tl_cli_warn(where, "nothing matches \"%s\"%s%s", query->text,
+                query->at == TRACELAKE_END ? ""
+                : query->backward          ? " before that place"
+                                           : " after that place",
+                begins ? "" : " in this range");
+    return TL_CLI_BAD;
+}
+
 static int run(struct tracelake *lake, struct tl_remote_name *name, struct tracelake_query *query,
                const struct tl_span *span, bool all, bool json)
 {
@@ -117,8 +131,9 @@ static int run(struct tracelake *lake, struct tl_remote_name *name, struct trace
     }
     if (found->more && found->n && !json)
         say_more(found, query);
+    const bool none = found->n == 0 && !found->more;
     tracelake_found_free(found);
-    return TL_CLI_DONE;
+    return none ? say_none(name, query) : TL_CLI_DONE;
 }
 
 /* --after and --before: "INSN", or "STREAM:INSN" when searching all streams; a trailing "+N" skips
@@ -209,7 +224,7 @@ int tl_cmd_find(int argc, char **argv)
         {"all", 0, TL_ARG_FLAG, &a.all, NULL, "in all streams, by time"},
         {"count", 0, TL_ARG_FLAG, &query.count, NULL, "also count all hits"},
         TL_SPAN_ARGS(span),
-        {"limit", 0, TL_ARG_U64, &query.limit, "N",
+        {"limit", 0, TL_ARG_COUNT, &query.limit, "N",
          "maximum number of hits printed (default 100, 0: the server's limit)"},
         {"json", 0, TL_ARG_FLAG, &json, NULL, "as JSON"},
         TL_NAMES_ARG(remote),

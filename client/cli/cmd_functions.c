@@ -68,7 +68,7 @@ int tl_cmd_functions(int argc, char **argv)
     const struct tl_option args[] = {
         TL_SPAN_ARGS(o.span),
         TL_WEIGHT_ARG(o.weight, "time; insns where there is none"),
-        {"limit", 0, TL_ARG_U64, &o.limit, "N", "number of functions (default 30)"},
+        {"limit", 0, TL_ARG_COUNT, &o.limit, "N", "number of functions (default 30)"},
         {"json", 0, TL_ARG_FLAG, &o.json, NULL, "an object for each, one per line"},
         TL_NAMES_ARG(o.remote),
         TL_REMOTE_ARGS(o.remote),

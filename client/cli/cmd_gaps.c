@@ -47,7 +47,7 @@ int tl_cmd_gaps(int argc, char **argv)
     struct tl_timing_options o = {.limit = 20};
     const struct tl_option args[] = {
         TL_SPAN_ARGS(o.span),
-        {"limit", 0, TL_ARG_U64, &o.limit, "N", "number of gaps (default 20)"},
+        {"limit", 0, TL_ARG_COUNT, &o.limit, "N", "number of gaps (default 20)"},
         {"json", 0, TL_ARG_FLAG, &o.json, NULL, "an object for each, one per line"},
         TL_NAMES_ARG(o.remote),
         TL_REMOTE_ARGS(o.remote),

@@ -224,15 +224,17 @@ static int say_extent(const struct options *o, struct tracelake *lake,
                       const char *where)
 {
     uint64_t first, count;
+    char to[24] = ""; /* the end, if there is one */
     tracelake_fetch_extent(fetch, &first, &count);
     if (!o->range.given)
         return TL_CLI_DONE;
+    if (o->range.to != UINT64_MAX)
+        snprintf(to, sizeof to, "%" PRIu64, o->range.to);
     if (count == 0 && o->unit != TRACELAKE_INSN)
         tl_cli_warn(where,
-                    "no instruction has its trace in %s %" PRIu64 ":%" PRIu64 "; %" PRIu64
+                    "no instruction has its trace in %s %" PRIu64 ":%s; %" PRIu64
                     " instructions precede it",
-                    o->unit == TRACELAKE_BYTE ? "bytes" : "time", o->range.from, o->range.to,
-                    first);
+                    o->unit == TRACELAKE_BYTE ? "bytes" : "time", o->range.from, to, first);
     else if (count == 0)
         tl_cli_warn(where,
                     "nothing is there from %" PRIu64 " on; the stream ends at instruction "
@@ -399,7 +401,7 @@ int tl_cmd_get(int argc, char **argv)
         {"time", 0, TL_ARG_TIMES, &o.time, "A:B",
          "the same by time: 1.5ms:2ms, 59.7ms:+200us (us, ns, s), or without units in the stream's "
          "(ns, or ticks where the clock is not known)"},
-        {"byte", 0, TL_ARG_RANGE, &o.byte, "A:B", "the same by raw byte offset"},
+        {"byte", 0, TL_ARG_BYTES, &o.byte, "A:B", "the same by raw byte offset"},
         TL_OUTPUT_ARGS(o.out, "FILE",
                        "write STF, compressed if the name ends in .zstf; - is stdout"),
         {"format", 0, TL_ARG_TEXT, &o.form,

@@ -2,6 +2,7 @@
 /* `tracelake images`: uploads program images and sources before, during or after a capture, lists
  * and removes them. */
 #include "cli/cli.h"
+#include "push/upload.h"
 #include "terminal/plain.h"
 #include "terminal/progress.h"
 #include "terminal/remote.h"
@@ -177,6 +178,11 @@ int tl_cmd_images(int argc, char **argv)
     for (int i = first; i < argc; i++) {
         struct tracelake_error error;
         struct tracelake_image image;
+        const int fits = tl_cli_check_image(argv[i]);
+        if (fits != TL_ARGS_GO) {
+            status = fits > status ? fits : status;
+            continue;
+        }
         tl_progress_wait(argv[i]);
         const int result = tracelake_put_image_file(lake, argv[i], &image, &error);
         tl_progress_end();

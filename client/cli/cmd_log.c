@@ -162,6 +162,8 @@ int tl_cmd_log(int argc, char **argv)
     if (status == TL_ARGS_GO)
         status = tl_remote_connect(&lake, &o.remote);
     if (status == TL_ARGS_GO)
+        status = tl_span_there(&o.span, lake, &name);
+    if (status == TL_ARGS_GO)
         status = run(&o, lake, &name);
     tracelake_close(lake);
     return status;

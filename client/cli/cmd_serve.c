@@ -18,7 +18,10 @@ struct config {
     bool check, rebuild_catalog;
     struct tl_arg_list listen, listen_tls, raw, source, quota;
     uint64_t threads;
-    char *kept[TL_ARG_LIST_MAX]; /* values from the file */
+    struct kept {
+        char *name, *value;
+        unsigned line;
+    } kept[TL_ARG_LIST_MAX]; /* what is in the file */
     size_t n_kept;
     char restart[256];
 };
@@ -129,6 +132,7 @@ static bool is_live(const struct tl_option *option)
 struct reader {
     struct config *config;
     const struct tl_option *known;
+    unsigned line;
 };
 
 static bool is_list(const struct tl_option *option)
@@ -142,16 +146,16 @@ static int on_entry(void *user, const char *section, bool begins, const char *na
     const struct reader *const r = user;
     struct config *const c = r->config;
     const struct tl_option *const option = tl_option_find(r->known, name);
-    if (*section)
-        return tl_fail_set(fail, TL_BAD, "there are no sections, \"[%.40s]\" is none", section);
     if (!option)
         return tl_fail_set(fail, TL_BAD, "there is no option \"%.40s\"; docs/admin.md lists them",
                            name);
-    char *const copy = c->n_kept < TL_ARG_LIST_MAX ? strdup(value) : NULL;
-    if (!copy)
+    if (c->n_kept == TL_ARG_LIST_MAX)
         return tl_fail_set(fail, TL_BAD, "too many options");
-    c->kept[c->n_kept++] = copy;
-    const char *const wanted = tl_option_set(option, copy);
+    struct kept *const kept = &c->kept[c->n_kept++];
+    *kept = (struct kept){strdup(name), strdup(value), r->line};
+    if (!kept->name || !kept->value)
+        return tl_fail_set(fail, TL_NOMEM, "out of memory");
+    const char *const wanted = tl_option_set(option, kept->value);
     return wanted ? tl_fail_set(fail, TL_BAD, "%.40s = %.80s: must be %s", name, value, wanted)
                   : TL_OK;
 }
@@ -164,12 +168,53 @@ static int read_file(struct config *c, const char *path, const struct tl_option 
     int rc = tl_buf_read_file(&text, path, 1 << 20, fail);
     if (rc == TL_OK) {
         struct tl_fail why = {0};
-        rc = tl_ini_parse((const char *)text.p, text.n, on_entry, &reader, &why);
+        rc = tl_ini_parse((const char *)text.p, text.n, TL_INI_FLAT, on_entry, &reader,
+                          &reader.line, &why);
         if (rc < 0)
             tl_fail_set(fail, (enum tl_err)rc, "%.90s: %.130s", path, why.text);
     }
     tl_buf_fini(&text);
     return rc;
+}
+
+/* Does the message begin with "--NAME "? */
+static bool names(const char *text, const char *name)
+{
+    const size_t n = strlen(name);
+    return !strncmp(text, "--", 2) && !strncmp(text + 2, name, n) && text[2 + n] == ' ';
+}
+
+/* The entry of the file that a message is about, which names the option, or quotes a value long
+ * enough not to be in any message. NULL: it is about none. */
+static const struct kept *subject(const struct config *c, const char *text)
+{
+    const struct kept *found = NULL;
+    size_t most = 3;
+    for (size_t i = 0; i < c->n_kept; i++) {
+        const struct kept *const kept = &c->kept[i];
+        const size_t n = strlen(kept->value);
+        if (!strstr(text, kept->value))
+            continue;
+        if (names(text, kept->name))
+            return kept;
+        if (n > most) {
+            found = kept;
+            most = n;
+        }
+    }
+    return found;
+}
+
+/* Say in which line of the file the fault is, if it is in the file. */
+static void locate(const struct config *c, struct tl_fail *fail)
+{
+    const struct kept *const kept = c->file ? subject(c, fail->text) : NULL;
+    char text[sizeof fail->text];
+    if (!kept)
+        return;
+    memcpy(text, fail->text, sizeof text);
+    tl_fail_set(fail, fail->code, "%.90s: line %u: %s", c->file, kept->line,
+                text + (strncmp(text, "--", 2) ? 0 : 2));
 }
 
 /* ---- reading the options -------------------------------------------------------------------- */
@@ -181,8 +226,10 @@ static struct tl_serve_list list_of(const struct tl_arg_list *list)
 
 static void config_free(struct config *c)
 {
-    for (size_t i = 0; c && i < c->n_kept; i++)
-        free(c->kept[i]);
+    for (size_t i = 0; c && i < c->n_kept; i++) {
+        free(c->kept[i].name);
+        free(c->kept[i].value);
+    }
     free(c);
 }
 
@@ -203,7 +250,7 @@ static int config_read(struct config **out, int argc, char **argv, struct tl_fai
         status = tl_cli_usage("serve", "\"%s\" is no option", argv[first]);
     if (status == TL_ARGS_GO && c->file) { /* the command line has precedence; lists are extended */
         const char *const file = c->file;
-        *c = (struct config){0};
+        *c = (struct config){.file = file};
         if (read_file(c, file, table + ONLY_HERE, fail) < 0)
             status = TL_CLI_BAD;
         else
@@ -275,23 +322,35 @@ static int read_again(void *context, const struct tl_serve_options **out, struct
     return TL_OK;
 }
 
+static struct config *config_of(const struct tl_serve_options *options)
+{
+    return (struct config *)((const char *)options - offsetof(struct config, out));
+}
+
 static void release(void *context, const struct tl_serve_options *options)
 {
-    config_free((struct config *)((const char *)options - offsetof(struct config, out)));
+    config_free(config_of(options));
+}
+
+static void explain(void *context, const struct tl_serve_options *options, struct tl_fail *fail)
+{
+    locate(config_of(options), fail);
 }
 
 /* ---- the command ---------------------------------------------------------------------------- */
 
 static int run(struct config *c, struct again *again, struct tl_fail *fail)
 {
-    const struct tl_serve_source source = {again, read_again, release};
+    const struct tl_serve_source source = {again, read_again, explain, release};
     if (!c->out.data)
         return tl_cli_usage("serve", "give the data folder: --data DIR");
     const int rc = c->check ? tl_serve_check(&c->out, fail) : tl_serve(&c->out, &source, fail);
     if (rc < 0 && !fail->text[0])
         tl_fail_set(fail, (enum tl_err)rc, "%s", tl_err_name(rc));
-    if (rc < 0)
+    if (rc < 0) {
+        locate(c, fail);
         return tl_cli_fail(NULL, fail);
+    }
     if (c->check)
         puts("the configuration is fine");
     return TL_CLI_DONE;

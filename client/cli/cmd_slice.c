@@ -148,11 +148,11 @@ int tl_cmd_slice(int argc, char **argv)
     const struct tl_option args[] = {
         {"insn", 0, TL_ARG_RANGE, &range, "A:B",
          "instructions A to B-1, from 0 (A: to the end, :B from the start)"},
-        {"from", 0, TL_ARG_U64, &from, "A", NULL}, /* as --insn */
-        {"to", 0, TL_ARG_U64, &to, "B", NULL},
+        {"from", 0, TL_ARG_COUNT, &from, "A", NULL}, /* as --insn */
+        {"to", 0, TL_ARG_COUNT, &to, "B", NULL},
         TL_OUTPUT_ARGS(out, "FILE",
                        "compressed in chunks if the name ends in .zstf, otherwise plain"),
-        {"chunk", 0, TL_ARG_U64, &markers, "N", "instructions per chunk (default 100000)"},
+        {"chunk", 0, TL_ARG_COUNT, &markers, "N", "instructions per chunk (default 100000)"},
         {"level", 0, TL_ARG_U64, &level, "N", "zstd level, 1 to 19 (default 1)"},
         {"reserve-end", 0, TL_ARG_FLAG, &reserve_end, NULL,
          "end a plain file with record 255, as STF 1.3 requires"},

@@ -148,7 +148,9 @@ static int run(struct tracelake *lake, const struct options *o, struct tl_remote
     const bool tree = o->tree || o->callers;
     int status = tl_remote_one_stream(lake, name);
     struct tracelake_range range = tl_span_range(&o->span, name);
-    if (status == TL_ARGS_GO && !tree)
+    if (status == TL_ARGS_GO && tree)
+        status = tl_span_there(&o->span, lake, name);
+    else if (status == TL_ARGS_GO)
         status = tl_span_insns(&o->span, lake, name, &range.from, &range.to);
     if (status != TL_ARGS_GO)
         return status;

@@ -197,7 +197,7 @@ int tl_cmd_tail(int argc, char **argv)
 {
     struct options o = {.from = UINT64_MAX};
     const struct tl_option args[] = {
-        {"from", 0, TL_ARG_U64, &o.from, "N",
+        {"from", 0, TL_ARG_COUNT, &o.from, "N",
          "start at instruction N (default: at the current end)"},
         TL_ANNOTATE_ARGS(o.annotate),
         TL_NAMES_ARG(o.remote),

@@ -45,13 +45,14 @@ static int build(struct tl_codeof *of, const char *command, const struct tl_code
 {
     if (n < 1)
         return tl_cli_usage(command, "name a TRACE[/STREAM]");
-    if (tl_span_check(command, &options->span) != TL_ARGS_GO)
-        return TL_CLI_USAGE;
+    int status = tl_span_check(command, &options->span);
+    if (status != TL_ARGS_GO)
+        return status;
     of->names = calloc((size_t)n, sizeof *of->names);
     of->also = calloc((size_t)n, sizeof *of->also);
     if (!of->names || !of->also)
         return tl_cli_warn(command, "out of memory"), TL_CLI_BAD;
-    int status = read_contexts(of, command, options->contexts);
+    status = read_contexts(of, command, options->contexts);
     for (int i = 0; i < n && status == TL_ARGS_GO; i++) {
         status = tl_remote_name(command, names[i], &of->names[i]);
         if (i > 0)
@@ -79,6 +80,8 @@ int tl_codeof_run(const char *command, const struct tl_codeof_options *options,
     int status = build(&of, command, options, names, n);
     if (status == TL_ARGS_GO)
         status = tl_remote_connect(&lake, remote);
+    for (int i = 0; i < n && status == TL_ARGS_GO; i++)
+        status = tl_span_there(&options->span, lake, &of.names[i]);
     if (status == TL_ARGS_GO)
         status = tl_outfile_open(&out, path);
     if (status == TL_ARGS_GO)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The `tracelake` executable: finds the command, prints help. */
 #include "base/cpu.h"
+#include "base/nearest.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
 #include "terminal/args.h"
@@ -13,16 +14,29 @@
 #include <stdlib.h>
 #include <string.h>
 
+static int reject(const char *name)
+{
+    size_t n;
+    const struct tl_command *const commands = tl_commands(&n);
+    const char *near = NULL;
+    unsigned most = tl_name_too_far(name);
+    for (size_t i = 0; i < n; i++) {
+        const unsigned far = tl_name_distance(name, commands[i].name);
+        near = far < most ? commands[i].name : near;
+        most = far < most ? far : most;
+    }
+    fprintf(stderr, "tracelake: unknown command '%s'%s%s%s; see 'tracelake --help'\n", name,
+            near ? "; there is '" : "", near ? near : "", near ? "'" : "");
+    return TL_CLI_USAGE;
+}
+
 /* A command prints its own help, by its table of options. */
 static int help_with(const char *name)
 {
     const struct tl_command *const command = tl_command_find(name);
     char option[] = "--help";
     char *argv[] = {(char *)(uintptr_t)name, option, NULL};
-    if (command)
-        return command->run(2, argv);
-    fprintf(stderr, "tracelake: unknown command '%s'; see 'tracelake --help'\n", name);
-    return TL_CLI_USAGE;
+    return command ? command->run(2, argv) : reject(name);
 }
 
 static int usage(FILE *out)
@@ -72,10 +86,8 @@ int main(int argc, char **argv)
     if (strcmp(argv[1], "complete") == 0)
         return tl_cmd_complete(argc - 1, argv + 1);
     const struct tl_command *command = tl_command_find(argv[1]);
-    if (!command) {
-        fprintf(stderr, "tracelake: unknown command '%s'; see 'tracelake --help'\n", argv[1]);
-        return TL_CLI_USAGE;
-    }
+    if (!command)
+        return reject(argv[1]);
     if (tl_cpu_unknown() != NULL)
         return no_such_level(tl_cpu_unknown());
     int status = command->run(argc - 1, argv + 1);

@@ -49,6 +49,8 @@ int tl_timing_run(const char *command, int argc, char **argv, const struct tl_op
     if (status != TL_ARGS_GO)
         return status;
     status = tl_remote_one_stream(lake, &name);
+    if (status == TL_ARGS_GO)
+        status = tl_span_there(&o->span, lake, &name);
     if (status == TL_ARGS_GO) {
         struct tracelake_range range = tl_span_range(&o->span, &name);
         tl_progress_wait(name.trace);

@@ -23,7 +23,7 @@ struct tl_where {
         {"from-pc", 0, TL_ARG_TEXT, &(w).from_pc, "ADDR", "… an address (hexadecimal) is executed"}, \
         {"from-event",    0,      TL_ARG_TEXT,                                                       \
          &(w).from_event, "KIND", "… an event occurs, see 'find --event'"},                          \
-        {"occurrence", 0, TL_ARG_U64, &(w).occurrence, "N", "… the N-th time (default 1)"},          \
+        {"occurrence", 0, TL_ARG_COUNT, &(w).occurrence, "N", "… the N-th time (default 1)"},        \
         {"to-symbol",    0,   TL_ARG_TEXT,                                                           \
          &(w).to_symbol, "F", "where it ends, the next time: as --from-symbol"},                     \
         {"to-pc", 0, TL_ARG_TEXT, &(w).to_pc, "ADDR", "… as --from-pc"},                             \

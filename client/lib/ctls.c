@@ -197,10 +197,15 @@ static int refuse(const struct tl_ctls *tls, struct tracelake_error *error)
     const bool verifies = SSL_get_verify_mode(tls->ssl) & SSL_VERIFY_PEER;
     const long verify = verifies ? SSL_get_verify_result(tls->ssl) : X509_V_OK;
     const unsigned long code = ERR_peek_error();
+    const int why = ERR_GET_REASON(code);
+    if (verify == X509_V_OK && (why == SSL_R_WRONG_VERSION_NUMBER || why == SSL_R_HTTP_REQUEST))
+        return tl_client_fail(error, TRACELAKE_UNREACHABLE,
+                              "%s does not speak TLS at this port: write http:// instead of "
+                              "https://, or give the port of its TLS listener",
+                              tls->host);
     if (verify == X509_V_OK) {
         const char *reason = ERR_reason_error_string(code);
-        return tl_client_fail(error, TRACELAKE_UNREACHABLE,
-                              "TLS with %s failed: %s; is it the TLS port?", tls->host,
+        return tl_client_fail(error, TRACELAKE_UNREACHABLE, "TLS with %s failed: %s", tls->host,
                               reason ? reason : "connection closed");
     }
     return tl_client_fail(error, TRACELAKE_DENIED,

@@ -66,13 +66,14 @@ int tl_client_refused(struct tracelake_error *error, int status, const char *mes
     return s->code;
 }
 
-int tl_client_lost(struct tracelake_error *error, const char *server)
+int tl_client_lost(struct tracelake_error *error, const char *server, bool tls)
 {
     enum { UNAVAILABLE = 14 };
-    const int result = tl_client_fail(error, TRACELAKE_UNREACHABLE,
-                                      "%s ended the connection before it said anything; it may be "
-                                      "ending: try again, or see its journal",
-                                      server);
+    const int result =
+        tl_client_fail(error, TRACELAKE_UNREACHABLE,
+                       "%s ended the connection before it said anything; %sit may be "
+                       "ending: try again, or see its journal",
+                       server, tls ? "" : "if that is its TLS port, write https://; else ");
     if (error)
         error->grpc_status = UNAVAILABLE;
     return result;

@@ -15,9 +15,10 @@ int tl_client_fail(struct tracelake_error *error, int code, const char *format, 
 int tl_client_refused(struct tracelake_error *error, int status, const char *message,
                       const char *method);
 
-/* Fill `error`: `server` has ended a connection before its first word, so that it has done nothing.
- * The gRPC status is UNAVAILABLE, as if it had said so. Returns TRACELAKE_UNREACHABLE. */
-int tl_client_lost(struct tracelake_error *error, const char *server);
+/* Fill `error`: `server` has ended a connection, by TLS or not, before its first word, so that it
+ * has done nothing. The gRPC status is UNAVAILABLE, as if it had said so. Returns
+ * TRACELAKE_UNREACHABLE. */
+int tl_client_lost(struct tracelake_error *error, const char *server, bool tls);
 
 /* Fill `error` from an internal failure. */
 int tl_client_fail_from(struct tracelake_error *error, int code, const struct tl_fail *fail);

@@ -266,7 +266,7 @@ static int greet(struct tl_mux *mux, const struct tl_url *url, int ms,
                                   "tracelake server?",
                                   url->authority);
         if (result == TRACELAKE_UNREACHABLE && !mux->foreign)
-            return tl_client_lost(error, url->authority);
+            return tl_client_lost(error, url->authority, url->tls);
         if (result < 0)
             return result;
     }

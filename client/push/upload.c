@@ -5,11 +5,36 @@
  */
 #include "push/upload.h"
 
+#include "base/filekind.h"
 #include "terminal/progress.h"
 #include "terminal/remote.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Refuse a file that is no program, before it has a name on the server. What cannot be read is
+ * reported by the upload. */
+static int check_image(const struct tl_setup_image *image)
+{
+    uint8_t bytes[TL_FILE_KIND_BYTES];
+    struct tl_fail fail = {.offset = TL_NO_OFFSET};
+    FILE *const file = fopen(image->file, "re");
+    if (!file)
+        return TL_ARGS_GO;
+    const size_t n = fread(bytes, 1, sizeof bytes, file);
+    const bool failed = ferror(file);
+    fclose(file);
+    if (failed || tl_setup_check_image(image, (struct tl_bytes){bytes, n}, &fail) == TL_OK)
+        return TL_ARGS_GO;
+    return tl_cli_fail(NULL, &fail);
+}
+
+int tl_cli_check_image(const char *path)
+{
+    const struct tl_setup_image image = {.file = (char *)(uintptr_t)path};
+    return check_image(&image);
+}
 
 static int upload_image(struct tracelake *lake, struct tl_setup *setup, size_t i, unsigned most)
 {
@@ -19,6 +44,9 @@ static int upload_image(struct tracelake *lake, struct tl_setup *setup, size_t i
     unsigned tries = 0;
     int result;
     const struct tl_buf *const made = tl_setup_made(setup, path);
+    const int status = made ? TL_ARGS_GO : check_image(&setup->images[i]);
+    if (status != TL_ARGS_GO)
+        return status;
     tl_progress_wait(path);
     do
         result = made ? tracelake_put_image(lake, path, made->p, made->n, &stored, &error)

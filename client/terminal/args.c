@@ -5,6 +5,7 @@
  */
 #include "terminal/args.h"
 
+#include "base/nearest.h"
 #include "terminal/say.h"
 
 #include <stdio.h>
@@ -59,7 +60,8 @@ static void print_options(const struct tl_option *options)
     static const char *const kinds[] = {
         [TL_ARG_FLAG] = "flag",   [TL_ARG_TEXT] = "text",   [TL_ARG_U64] = "number",
         [TL_ARG_SIZE] = "size",   [TL_ARG_COUNT] = "count", [TL_ARG_LIST] = "list",
-        [TL_ARG_RANGE] = "range", [TL_ARG_TIME] = "time",   [TL_ARG_TIMES] = "times",
+        [TL_ARG_RANGE] = "range", [TL_ARG_BYTES] = "range", [TL_ARG_TIME] = "time",
+        [TL_ARG_TIMES] = "times",
     };
     for (; !tl_option_ends(options); options++)
         if (options->name)
@@ -89,10 +91,27 @@ static void list_beginnings(const struct tl_option *options, const char *name, c
                                      options->name);
 }
 
+/* The option that a misspelt name is most like; NULL: it is like none. */
+static const char *nearest(const struct tl_option *options, const char *name)
+{
+    const char *near = NULL;
+    unsigned most = tl_name_too_far(name);
+    for (; *name && !tl_option_ends(options); options++) {
+        const unsigned far =
+            options->name && options->help ? tl_name_distance(name, options->name) : most;
+        near = far < most ? options->name : near;
+        most = far < most ? far : most;
+    }
+    return near;
+}
+
 static int reject_name(const struct parser *p, const char *name)
 {
     char like[400];
     list_beginnings(p->options, name, like, sizeof like);
+    const char *const near = *like ? NULL : nearest(p->options, name);
+    if (near)
+        return tl_cli_usage(p->command, "unknown option --%s; there is --%s", name, near);
     if (!*like)
         return tl_cli_usage(p->command, "unknown option --%s", name);
     return tl_cli_usage(p->command, "unknown option --%s: options are not abbreviated; there is %s",

@@ -21,12 +21,14 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The token is the first line of its file. */
-static int read_token(const char *path, char *out, size_t cap)
+/* The token is the first line of its file. A file that is not there may be a token: its name is not
+ * printed. */
+static int read_token(const char *path, const char *from, char *out, size_t cap)
 {
     FILE *file = fopen(path, "re");
     if (!file) {
-        tl_cli_warn(path, "%s", strerror(errno));
+        tl_cli_warn(from, "it names the file that contains the token, which cannot be read: %s",
+                    strerror(errno));
         return TL_CLI_USAGE;
     }
     const bool got = fgets(out, (int)cap, file);
@@ -78,7 +80,8 @@ int tl_remote_try(struct tracelake **out, const struct tl_remote *remote,
     options.mangled = remote->mangled;
     tl_spelling_set_mangled(remote->mangled); /* for names from files given here */
     if (token) {
-        const int status = read_token(token, secret, sizeof secret);
+        const int status =
+            read_token(token, remote->token ? "--token" : "TRACELAKE_TOKEN", secret, sizeof secret);
         if (status != TL_ARGS_GO)
             return status;
         options.token = secret;

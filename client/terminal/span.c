@@ -5,12 +5,17 @@
  */
 #include "terminal/span.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 int tl_span_check(const char *command, const struct tl_span *span)
 {
-    return span->insn.given && span->time.given ? tl_cli_usage(command, "say one of --insn, --time")
-                                                : TL_ARGS_GO;
+    if (span->insn.given && span->time.given)
+        return tl_cli_usage(command, "say one of --insn, --time");
+    return span->insn.given && span->insn.from == span->insn.to
+               ? tl_cli_empty_range(command, span->insn.from)
+               : TL_ARGS_GO;
 }
 
 int tl_weight_of(const char *command, const char *text, enum tracelake_weight *weight)
@@ -36,6 +41,62 @@ struct tracelake_range tl_span_range(const struct tl_span *span, const struct tl
     return range;
 }
 
+/* Does the range begin behind the stream's end? Not if its unit is not the stream's, or nothing is
+ * known yet. */
+static bool is_behind(const struct tracelake_range *range, const struct tracelake_stream *stream)
+{
+    if (range->unit == TRACELAKE_INSN)
+        return stream->insns > 0 && range->from >= stream->insns;
+    return stream->has_time && stream->time_unit_ns == (range->unit == TRACELAKE_NS) &&
+           range->from > stream->time_last;
+}
+
+static void say_behind(const struct tracelake_range *range, const struct tracelake_stream *stream)
+{
+    char where[256];
+    const char *const unit = range->unit == TRACELAKE_NS ? " ns" : "";
+    snprintf(where, sizeof where, "%s/%s", range->trace, stream->name);
+    if (range->unit == TRACELAKE_INSN)
+        tl_cli_warn(where, "nothing is there from instruction %" PRIu64 " on; it ends at %" PRIu64,
+                    range->from, stream->insns);
+    else
+        tl_cli_warn(where, "nothing is there from time %" PRIu64 "%s on; it ends at %" PRIu64 "%s",
+                    range->from, unit, stream->time_last, unit);
+}
+
+/* Count the streams that the range names of whose end it is behind, or not. */
+static size_t count(const struct tracelake_range *range, const struct tracelake_trace *trace,
+                    bool behind, bool report)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < trace->n_streams; i++) {
+        const struct tracelake_stream *const stream = &trace->streams[i];
+        if ((*range->stream && strcmp(range->stream, stream->name) != 0) ||
+            is_behind(range, stream) != behind)
+            continue;
+        n++;
+        if (report)
+            say_behind(range, stream);
+    }
+    return n;
+}
+
+int tl_span_there(const struct tl_span *span, struct tracelake *lake,
+                  const struct tl_remote_name *name)
+{
+    const struct tracelake_range range = tl_span_range(span, name);
+    struct tracelake_trace *trace;
+    struct tracelake_error error;
+    if (range.from == 0)
+        return TL_ARGS_GO;
+    if (tracelake_get_trace(lake, name->trace, &trace, &error) < 0)
+        return tl_remote_fail_query(name->trace, &error);
+    const bool none =
+        count(&range, trace, false, false) == 0 && count(&range, trace, true, true) > 0;
+    tracelake_trace_free(trace);
+    return none ? TL_CLI_BAD : TL_ARGS_GO;
+}
+
 static int locate(struct tracelake *lake, const struct tl_remote_name *name, bool ns, uint64_t time,
                   uint64_t *insn)
 {
@@ -54,9 +115,10 @@ int tl_span_insns(const struct tl_span *span, struct tracelake *lake,
     const struct tracelake_range range = tl_span_range(span, name);
     *from = range.from;
     *to = range.to;
-    if (range.unit == TRACELAKE_INSN)
-        return TL_ARGS_GO;
-    int status = locate(lake, name, span->time.ns, range.from, from);
+    int status = tl_span_there(span, lake, name);
+    if (status != TL_ARGS_GO || range.unit == TRACELAKE_INSN)
+        return status;
+    status = locate(lake, name, span->time.ns, range.from, from);
     if (status == TL_ARGS_GO && range.to != TRACELAKE_END)
         status = locate(lake, name, span->time.ns, range.to, to);
     return status;

@@ -28,12 +28,17 @@ struct tl_span {
     }
 int tl_weight_of(const char *command, const char *text, enum tracelake_weight *weight);
 
-/* TL_ARGS_GO, or the exit status if both are given, which is reported. */
+/* TL_ARGS_GO, or the exit status if both are given or nothing is in the range, which is reported.
+ */
 int tl_span_check(const char *command, const struct tl_span *span);
 /* The range of a stream, for functions that take any unit. It borrows `name`. */
 struct tracelake_range tl_span_range(const struct tl_span *span, const struct tl_remote_name *name);
-/* Convert it to instructions [from, to), asking the server if it is in time. TL_ARGS_GO, or the
- * exit status of a reported error. */
+/* TL_ARGS_GO, or the exit status if it begins behind the end of the named stream, or of all streams
+ * if none is named, which is reported. */
+int tl_span_there(const struct tl_span *span, struct tracelake *lake,
+                  const struct tl_remote_name *name);
+/* Check that, and convert it to instructions [from, to), asking the server if it is in time.
+ * TL_ARGS_GO, or the exit status of a reported error. */
 int tl_span_insns(const struct tl_span *span, struct tracelake *lake,
                   const struct tl_remote_name *name, uint64_t *from, uint64_t *to);
 /* The same for a single time. */

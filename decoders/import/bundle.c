@@ -7,6 +7,7 @@
 #include "import/bundle.h"
 
 #include "base/args.h"
+#include "base/filekind.h"
 #include "frame/tpiu.h"
 #include "import/esp_dump.h"
 #include "import/perf.h"
@@ -16,6 +17,7 @@
 #include "perf/reader.h"
 #include "setup/machines.h"
 #include "setup/registers.h"
+#include "stf/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -127,6 +129,29 @@ static int sniff(const struct tl_bundle_capture *capture, const char **format, s
     else if (n > 0 && tl_spike_is((char *)bytes, (size_t)n))
         *format = SPIKE;
     return n < 0 ? tl_fail_set(fail, TL_IO, "cannot be read: %s", strerror(errno)) : TL_OK;
+}
+
+/*
+ * Is a file given as raw trace one that is never trace as it is? Packed captures would give only
+ * losses, of which nobody guesses the reason. Standard input is taken for what it is said to be.
+ */
+static int check_kind(const struct tl_bundle_capture *capture, struct tl_fail *fail)
+{
+    uint8_t bytes[TL_FILE_KIND_BYTES];
+    struct stat st;
+    const enum tl_container container = capture->setup.container;
+    if (container == TL_CONTAINER_PERF || container == TL_CONTAINER_STF || capture->pieces[0].fd ||
+        capture->pieces[0].bytes || stat(capture->pieces[0].path, &st) < 0 || !S_ISREG(st.st_mode))
+        return TL_OK;
+    const ssize_t n = first_bytes(capture, bytes, sizeof bytes);
+    const struct tl_bytes head = {bytes, n > 0 ? (size_t)n : 0};
+    const char *const what = head.n >= 4 && tl_stf_sniff(head) == TL_STF_ZSTF
+                                 ? "is STF: use --format stf"
+                                 : tl_file_kind_no_trace(tl_file_kind(head));
+    return what ? tl_fail_set(fail, TL_BAD,
+                              "%s; to take its bytes as they are: --format %.40s - <FILE", what,
+                              capture->setup.format)
+                : TL_OK;
 }
 
 /* Do frames that are said to lie back to back have synchronisation words between them? */
@@ -261,6 +286,11 @@ static int fill_capture(struct tl_bundle *out, const struct tl_bundle_request *r
         (out->copy > 0 || strcmp(input, "-") != 0)) {
         *where = request->input;
         rc = import_perf(capture, request, &out->limited, fail);
+        *where = rc < 0 ? *where : NULL;
+    }
+    if (rc == TL_OK && !is_spike(format)) {
+        *where = request->input;
+        rc = check_kind(capture, fail);
         *where = rc < 0 ? *where : NULL;
     }
     for (size_t i = 0; rc == TL_OK && i < request->n_images; i++)

@@ -173,7 +173,7 @@ static int parse_file(struct reading *r, const char *name, tl_ini_entry *entry,
     r->file = name;
     if (rc == TL_OK) {
         clean(r, &text);
-        rc = tl_ini_parse((const char *)text.p, text.n, entry, r, fail);
+        rc = tl_ini_parse((const char *)text.p, text.n, TL_INI_LOOSE, entry, r, NULL, fail);
         if (rc < 0 && fail) {
             char what[sizeof fail->text];
             memcpy(what, fail->text, sizeof what);

@@ -56,38 +56,55 @@ static int name_line(unsigned line, int rc, struct tl_fail *fail)
     return rc;
 }
 
-static int parse_lines(char *text, tl_ini_entry *entry, void *context, struct tl_fail *fail)
+/* Begin a section; `end`: its bracket, already removed. */
+static int take_header(const char *name, const char *end, enum tl_ini_form form, unsigned line,
+                       struct tl_fail *fail)
+{
+    const char *const more = end + 1 + strspn(end + 1, blanks);
+    if (form == TL_INI_FLAT)
+        return tl_fail_set(fail, TL_BAD, "line %u: there are no sections, \"[%.40s]\" is none",
+                           line, name);
+    return form == TL_INI_STRICT && *more && *more != '#'
+               ? tl_fail_set(fail, TL_BAD, "line %u: \"%.40s\" behind [%.40s]", line, more, name)
+               : TL_OK;
+}
+
+static int parse_lines(char *text, enum tl_ini_form form, tl_ini_entry *entry, void *context,
+                       unsigned *number, struct tl_fail *fail)
 {
     const char *section = "";
     bool begins = false;
-    unsigned number = 0;
+    *number = 0;
     for (char *next = text; next;) {
         char *line = strsep(&next, "\n");
-        number++;
+        ++*number;
         line = trim(line);
         drop_comment(line);
         if (!*line)
             continue;
         char *const end = separator(line);
         if (!end)
-            return tl_fail_set(fail, TL_BAD, "line %u is neither [section] nor key=value", number);
+            return tl_fail_set(fail, TL_BAD, "line %u is neither [section] nor key=value", *number);
         *end = '\0';
         if (*line == '[') {
             section = trim(line + 1);
             begins = true;
+            if (take_header(section, end, form, *number, fail) < 0)
+                return TL_BAD;
             continue;
         }
         const int rc = entry(context, section, begins, trim(line), trim(end + 1), fail);
         if (rc < 0)
-            return name_line(number, rc, fail);
+            return name_line(*number, rc, fail);
         begins = false;
     }
     return TL_OK;
 }
 
-int tl_ini_parse(const char *text, size_t n, tl_ini_entry *entry, void *context,
-                 struct tl_fail *fail)
+int tl_ini_parse(const char *text, size_t n, enum tl_ini_form form, tl_ini_entry *entry,
+                 void *context, unsigned *line, struct tl_fail *fail)
 {
+    unsigned number;
     static const char mark[] = "\xef\xbb\xbf"; /* UTF-8, as some editors say so */
     if (n >= 3 && !memcmp(text, mark, 3)) {
         text += 3;
@@ -99,7 +116,7 @@ int tl_ini_parse(const char *text, size_t n, tl_ini_entry *entry, void *context,
     for (size_t i = 0; i < n; i++)
         copy[i] = text[i] ? text[i] : ' ';
     copy[n] = '\0';
-    const int rc = parse_lines(copy, entry, context, fail);
+    const int rc = parse_lines(copy, form, entry, context, line ? line : &number, fail);
     free(copy);
     return rc;
 }

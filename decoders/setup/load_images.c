@@ -2,6 +2,7 @@
 /* Builds the program image from the images named in a setup. */
 #include "setup/setup.h"
 
+#include "base/filekind.h"
 #include "debug/variable_types.h"
 #include "image/elf_places.h"
 #include "image/variables.h"
@@ -50,6 +51,15 @@ static int map_elf(struct tl_image *image, const struct tl_setup_image *m, struc
     tl_types_sort(tl_image_types(image));
     return rc == TL_NOMEM ? tl_fail_set(fail, TL_NOMEM, "%.120s: out of memory for types", m->file)
                           : rc;
+}
+
+int tl_setup_check_image(const struct tl_setup_image *m, struct tl_bytes head, struct tl_fail *fail)
+{
+    if (m->address || m->offset || m->anchor)
+        return TL_OK;
+    const char *const what =
+        head.n ? tl_file_kind_no_program(tl_file_kind(head)) : "is empty (0 bytes)";
+    return what ? tl_fail_set(fail, TL_BAD, "%.120s: %s", m->file, what) : TL_OK;
 }
 
 /* Map an image. If it is a complete ELF file, it is mapped according to its headers. */
@@ -128,6 +138,8 @@ int tl_setup_load_images(const struct tl_setup *setup, struct tl_image *image,
         rc = made      ? TL_OK
              : resolve ? resolve(context, m->file, &bytes, fail)
                        : read_file(&file, m->file, &bytes, fail);
+        if (rc == TL_OK && !made && !resolve)
+            rc = tl_setup_check_image(m, bytes, fail);
         if (rc == TL_OK)
             rc = map_image(image, m, bytes, fail);
         else if (rc == TL_NOTFOUND && m->path)

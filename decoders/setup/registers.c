@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Compares names by edit distance with those of the format's list, whose patterns stand for
+ * Compares names with those of the format's list by edit distance, whose patterns stand for
  * numbered registers. A misspelt register is silently the same as one that is absent, with its
  * default, so that the decode is wrong without a sign.
  */
 #include "setup/registers.h"
 
+#include "base/nearest.h"
 #include "setup/format.h"
 
 #include <ctype.h>
@@ -52,33 +53,6 @@ static bool is_listed(const char *list, const char *name)
     return false;
 }
 
-static unsigned min(unsigned a, unsigned b)
-{
-    return a < b ? a : b;
-}
-
-/* Edit distance of two names, in which neighbours that change places count as one edit. */
-static unsigned distance(const char *a, const char *b)
-{
-    unsigned rows[3][NAME_ROOM + 1];
-    const size_t n = strlen(b);
-    unsigned *before = rows[0], *last = rows[1], *row = rows[2];
-    for (unsigned j = 0; j <= n; j++)
-        row[j] = j;
-    for (unsigned i = 1; a[i - 1]; i++) {
-        unsigned *const free = before;
-        before = last, last = row, row = free;
-        row[0] = i;
-        for (unsigned j = 1; j <= n; j++) {
-            const bool same = toupper((unsigned char)a[i - 1]) == toupper((unsigned char)b[j - 1]);
-            row[j] = min(last[j - 1] + !same, min(last[j], row[j - 1]) + 1);
-            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-                row[j] = min(row[j], before[j - 2] + 1);
-        }
-    }
-    return row[n];
-}
-
 /* A pattern with the number of the similar name, or 0. */
 static void fill(const char *pattern, const char *name, char out[static NAME_ROOM])
 {
@@ -92,14 +66,14 @@ static void fill(const char *pattern, const char *name, char out[static NAME_ROO
         snprintf(out, NAME_ROOM, "%s", pattern);
 }
 
-/* Write the most similar listed name to `out` if it differs by a third at most. */
+/* Write the most similar listed name to `out` if it is nearer than `most`. */
 static unsigned nearest(const char *list, const char *name, unsigned most,
                         char out[static NAME_ROOM])
 {
     char word[NAME_ROOM], filled[NAME_ROOM];
     while (next_word(&list, word)) {
         fill(word, name, filled);
-        const unsigned far = distance(name, filled);
+        const unsigned far = tl_name_distance(name, filled);
         if (far < most && !strchr(word, '*')) {
             most = far;
             memcpy(out, filled, sizeof filled);
@@ -144,7 +118,7 @@ void tl_setup_check_registers(const struct tl_setup *setup,
             char text[160], near[NAME_ROOM] = "";
             if (is_listed(list, name))
                 continue;
-            const unsigned far = nearest(list, name, (unsigned)strlen(name) / 3 + 1, near);
+            const unsigned far = nearest(list, name, tl_name_too_far(name), near);
             (void)nearest(keys, name, far, near);
             snprintf(text, sizeof text, "[source %s]: unknown register %s is ignored%s%s%s",
                      source->name, name, near[0] ? "; did you mean " : "", near,

@@ -144,7 +144,9 @@ bool tl_setup_want_all(struct tl_setup *setup);
  * `fail`. */
 TL_MUST_USE int tl_setup_parse(struct tl_setup *setup, const char *text, size_t n,
                                struct tl_fail *fail);
-/* Read a `--config` file. Relative image paths are resolved relative to that file. */
+/* Read a `--config` file, more strictly: sections whose names are followed by words, and sources of
+ * formatter frames without a protocol, are refused. Relative image paths are resolved relative to
+ * that file. */
 TL_MUST_USE int tl_setup_read(struct tl_setup *setup, const char *path, struct tl_fail *fail);
 
 /* Write the setup as INI text for tl_setup_parse(). */
@@ -183,6 +185,11 @@ const char *tl_setup_context_name(const struct tl_setup *setup, bool is_vmid, ui
 TL_MUST_USE int tl_setup_add_made(struct tl_setup *setup, const char *file, struct tl_buf *bytes);
 /* Contents of a file added with tl_setup_add_made(); NULL if there is none. */
 const struct tl_buf *tl_setup_made(const struct tl_setup *setup, const char *file);
+
+/* Is a file that was given as a whole, without an address, one that is no program by its first
+ * bytes, such as a packed one? TL_BAD: `fail` says what it is. */
+TL_MUST_USE int tl_setup_check_image(const struct tl_setup_image *image, struct tl_bytes head,
+                                     struct tl_fail *fail);
 
 /*
  * Map every image of the setup into `image` (not frozen here): raw files at their address, ELF

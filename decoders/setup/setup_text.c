@@ -273,6 +273,8 @@ struct reading {
     size_t source;    /* index of the source being read, SIZE_MAX: none */
     size_t image;
     size_t context; /* index of the context being read, SIZE_MAX: none */
+    size_t before;  /* sources that were there before the text */
+    bool said_none; /* a source is said to have no protocol */
 };
 
 /* SHIFT,MULT,ZERO */
@@ -399,6 +401,7 @@ static int take_source_key(struct reading *r, const char *key, const char *value
         if (protocol < 0)
             return bad_value(fail, key, value);
         source->protocol = (uint8_t)protocol;
+        r->said_none |= protocol == TL_PROTO_NONE;
         return TL_OK;
     }
     if (!strcasecmp(key, "id")) {
@@ -541,12 +544,33 @@ static int take_entry(void *context, const char *section, bool begins, const cha
                        section);
 }
 
-static int parse(struct tl_setup *setup, const char *text, size_t n, const char *base,
+/* Formatter frames do not tell what their sources are. "none" must be said. */
+static int check_protocols(const struct tl_setup *setup, const struct reading *r,
+                           struct tl_fail *fail)
+{
+    for (size_t i = r->before; i < setup->n_sources; i++)
+        if (setup->container == TL_CONTAINER_TPIU && setup->sources[i].protocol == TL_PROTO_NONE &&
+            !r->said_none)
+            return tl_fail_set(fail, TL_BAD,
+                               "[source %s] has no protocol=, such as etm4, ete, ptm, itm or stm",
+                               setup->sources[i].name);
+    return TL_OK;
+}
+
+/* `written`: a person has written it, who is helped by being told of what means nothing. */
+static int parse(struct tl_setup *setup, const char *text, size_t n, const char *base, bool written,
                  struct tl_fail *fail)
 {
-    struct reading r = {
-        .setup = setup, .base = base, .source = SIZE_MAX, .image = SIZE_MAX, .context = SIZE_MAX};
-    const int rc = tl_ini_parse(text, n, take_entry, &r, fail);
+    struct reading r = {.setup = setup,
+                        .base = base,
+                        .before = setup->n_sources,
+                        .source = SIZE_MAX,
+                        .image = SIZE_MAX,
+                        .context = SIZE_MAX};
+    const int rc =
+        tl_ini_parse(text, n, written ? TL_INI_STRICT : TL_INI_LOOSE, take_entry, &r, NULL, fail);
+    if (rc == TL_OK && written && check_protocols(setup, &r, fail) < 0)
+        return TL_BAD;
     for (size_t i = 0; rc == TL_OK && i < setup->n_images; i++)
         if (!setup->images[i].file[0])
             return tl_fail_set(fail, TL_BAD, "an [image] section has no file=");
@@ -555,7 +579,7 @@ static int parse(struct tl_setup *setup, const char *text, size_t n, const char 
 
 int tl_setup_parse(struct tl_setup *setup, const char *text, size_t n, struct tl_fail *fail)
 {
-    return parse(setup, text, n, NULL, fail);
+    return parse(setup, text, n, NULL, false, fail);
 }
 
 int tl_setup_read(struct tl_setup *setup, const char *path, struct tl_fail *fail)
@@ -566,7 +590,7 @@ int tl_setup_read(struct tl_setup *setup, const char *path, struct tl_fail *fail
         const char *const slash = strrchr(path, '/');
         char *const base = slash ? strndup(path, (size_t)(slash - path)) : NULL;
         rc = slash && !base ? tl_fail_set(fail, TL_NOMEM, "out of memory")
-                            : parse(setup, (const char *)text.p, text.n, base, fail);
+                            : parse(setup, (const char *)text.p, text.n, base, true, fail);
         free(base);
     }
     tl_buf_fini(&text);

@@ -64,9 +64,8 @@ int tl_raw_open(struct tl_lake *lake, const char *id, uint64_t from, uint64_t to
     if (removed)
         r = tl_fail_set(fail, TL_DENIED, "the raw bytes of %s were removed by retention", id);
     else if (from > durable || to < from)
-        r = tl_fail_set(fail, TL_USAGE, "%s has %llu bytes: none from %llu to %llu", id,
-                        (unsigned long long)durable, (unsigned long long)from,
-                        (unsigned long long)to);
+        r = tl_fail_set(fail, TL_USAGE, "%s has %llu bytes: none from %llu on", id,
+                        (unsigned long long)durable, (unsigned long long)from);
     else if (!(range = calloc(1, sizeof(*range))) ||
              take_reader(lake, trace->id, &range->reader) < 0)
         r = tl_fail_set(fail, TL_NOMEM, "no memory");

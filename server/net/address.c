@@ -116,6 +116,32 @@ int tl_address_is_loopback(const char *address, struct tl_fail *fail)
     return rc < 0 ? rc : tl_address_loopback(&parsed);
 }
 
+static uint16_t port_of(const struct tl_address *address)
+{
+    return address->at.ss_family == AF_INET6
+               ? ((const struct sockaddr_in6 *)&address->at)->sin6_port
+               : ((const struct sockaddr_in *)&address->at)->sin_port;
+}
+
+/* An IPv6 socket of any address has those of IPv4, too. */
+static bool is_any(const struct tl_address *address, int family)
+{
+    if (address->at.ss_family == AF_INET6)
+        return IN6_IS_ADDR_UNSPECIFIED(&((const struct sockaddr_in6 *)&address->at)->sin6_addr);
+    return family == AF_INET &&
+           ((const struct sockaddr_in *)&address->at)->sin_addr.s_addr == INADDR_ANY;
+}
+
+bool tl_address_covers(const char *wide, const char *narrow)
+{
+    struct tl_address a, b;
+    if (tl_address_parse(&a, wide, true, NULL) < 0 ||
+        tl_address_parse(&b, narrow, true, NULL) < 0 || port_of(&a) != port_of(&b) ||
+        port_of(&a) == 0)
+        return false;
+    return is_any(&a, b.at.ss_family) || (a.n == b.n && !memcmp(&a.at, &b.at, a.n));
+}
+
 int tl_address_listen(struct tl_address *address, struct tl_fail *fail)
 {
     char text[80];

@@ -139,5 +139,8 @@ TL_MUST_USE int tl_net_metrics(const struct tl_net *net, struct tl_buf *out);
 
 /* Is the host part of ADDR:PORT a loopback address or "localhost"? TL_USAGE: not ADDR:PORT. */
 TL_MUST_USE int tl_address_is_loopback(const char *address, struct tl_fail *fail);
+/* Does who listens on `wide` have the connections to `narrow`, too? As for equal addresses, and for
+ * one that is any address. Port 0 is another one each time. */
+bool tl_address_covers(const char *wide, const char *narrow);
 
 #endif

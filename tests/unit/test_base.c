@@ -172,26 +172,25 @@ static void arguments_by_a_table(void **state)
     const char *text = NULL;
     uint64_t number = 1, size = 0;
     static struct tl_arg_list list;
-    struct tl_arg_range range = {0};
+    struct tl_arg_range range = {0}, bytes = {0};
     const struct tl_arg args[] = {
-        {"flag", TL_ARG_FLAG, &flag},
-        {"text", TL_ARG_TEXT, &text},
-        {"n", TL_ARG_U64, &number},
-        {"size", TL_ARG_SIZE, &size},
-        {"list", TL_ARG_LIST, &list},
-        {"range", TL_ARG_RANGE, &range},
-        {0},
+        {"flag", TL_ARG_FLAG, &flag},    {"text", TL_ARG_TEXT, &text},
+        {"n", TL_ARG_U64, &number},      {"size", TL_ARG_SIZE, &size},
+        {"list", TL_ARG_LIST, &list},    {"range", TL_ARG_RANGE, &range},
+        {"bytes", TL_ARG_BYTES, &bytes}, {0},
     };
     static const struct {
         const char *name, *text;
         bool good;
-    } sets[] = {{"flag", "maybe", false}, {"flag", "yes", true},
-                {"text", "", true},       {"n", "0x20", true},
-                {"n", "32K", false},      {"size", "3G", true},
-                {"size", "2T", true},     {"size", "3P", false},
-                {"size", "K", false},     {"size", "17179869184G", false},
-                {"list", "a", true},      {"list", "b", true},
-                {"range", "7:", true},    {"range", "7", false},
+    } sets[] = {{"flag", "maybe", false},  {"flag", "yes", true},
+                {"text", "", true},        {"n", "0x20", true},
+                {"n", "32K", false},       {"size", "3G", true},
+                {"size", "2T", true},      {"size", "3P", false},
+                {"size", "K", false},      {"size", "17179869184G", false},
+                {"list", "a", true},       {"list", "b", true},
+                {"range", "1K:2M", true},  {"bytes", "1K:2M", true},
+                {"range", "1k:2k", false}, {"range", "7:K", false},
+                {"range", "7K:", true},    {"range", "7", false},
                 {"range", "9:8", false}};
     (void)state;
     assert_null(tl_arg_find(args, "fla", 3));
@@ -204,7 +203,8 @@ static void arguments_by_a_table(void **state)
     assert_true(flag && number == 32 && size == UINT64_C(2) << 40 && list.n == 2 && range.given);
     assert_string_equal(text, "");
     assert_string_equal(list.v[1], "b");
-    assert_true(range.from == 7 && range.to == UINT64_MAX);
+    assert_true(range.from == 7000 && range.to == UINT64_MAX);
+    assert_true(bytes.from == 1 << 10 && bytes.to == 2 << 20);
 }
 
 static void times_have_units(void **state)

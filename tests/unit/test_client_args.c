@@ -122,6 +122,9 @@ static void mistakes(void **state)
         {"--ran 1:2", "unknown option --ran;"}, /* not shown, thus not offered */
         {"--Text a", "unknown option --Text;"},
         {"--texts a", "unknown option --texts;"},
+        {"--txet a", "unknown option --txet; there is --text"},
+        {"--nubmer=5", "unknown option --nubmer; there is --number"},
+        {"--colour a", "unknown option --colour;"},
         {"--=5", "unknown option --;"},
         {"-x", "unknown option -x"},
         {"-qx", "unknown option -x"},

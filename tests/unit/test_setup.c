@@ -290,14 +290,27 @@ static void ini_text(void **state)
     struct tl_buf out = {0};
     struct tl_fail fail = {0};
     (void)state;
-    assert_int_equal(tl_ini_parse(text, sizeof text - 1, note_entry, &out, &fail), TL_OK);
+    assert_int_equal(
+        tl_ini_parse(text, sizeof text - 1, TL_INI_STRICT, note_entry, &out, NULL, &fail), TL_OK);
     assert_int_equal(out.n, sizeof expected - 1);
     assert_memory_equal(out.p, expected, out.n);
-    static const char *const bad[] = {"a=1\n[section\n", "a=1\nnothing\nb=2", "a=1\n] ["};
+    static const char *const bad[] = {"a=1\n[section\n", "a=1\nnothing\nb=2", "a=1\n] [",
+                                      "a=1\n[section] more"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        assert_int_equal(tl_ini_parse(bad[i], strlen(bad[i]), note_entry, &out, &fail), TL_BAD);
+        assert_int_equal(
+            tl_ini_parse(bad[i], strlen(bad[i]), TL_INI_STRICT, note_entry, &out, NULL, &fail),
+            TL_BAD);
         assert_non_null(strstr(fail.text, "line 2"));
     }
+    unsigned line = 0;
+    tl_buf_reset(&out);
+    assert_int_equal(tl_ini_parse("# 1\na=1\n", 8, TL_INI_FLAT, note_entry, &out, &line, &fail),
+                     TL_OK);
+    assert_memory_equal(out.p, "|next|a|1\n", 10);
+    assert_int_equal(line, 3);
+    assert_int_equal(tl_ini_parse("a=1\n[x]", 7, TL_INI_FLAT, note_entry, &out, &line, &fail),
+                     TL_BAD);
+    assert_string_equal(fail.text, "line 2: there are no sections, \"[x]\" is none");
     tl_buf_fini(&out);
 }
 
