@@ -117,7 +117,8 @@ static const struct tl_command commands[] = {
      "TEXT is a function (finds calls; part of its name is enough), function+0xOFFSET, an address "
      "or range, an event, a mnemonic; or with its kind: call:…, pc:…, event:…, op:…, opcode:…, "
      "process:… (where a process of this name starts running), data:ADDR[:ADDR] (accesses to "
-     "memory, of a trace with data trace), text:WORD (as --text)"},
+     "memory, of a trace with data trace), text:WORD (as --text). Exit status 1 if nothing is "
+     "found."},
 #endif
 #ifdef TL_HAVE_LOG
     {"log", tl_cmd_log, "what programs printed, line by line",
