@@ -45,8 +45,8 @@ async function allDrawn(page, base, id) {
       return Object.fromEntries(heads.map((head, i) => {
         const h = Math.min(head.offsetHeight - 2, canvas.height - head.offsetTop - 2);
         const row = (map.height - 8) / heads.length;
-        // The window of the view frames the overview.
-        return [head.dataset.id.split("/").at(-1), h < 4 ? [-1, -1] : [others(canvas, head.offsetTop + 1, h), others(map, Math.round(2 + i * row + row / 2), 1) - 2]];
+        // By time what hardly ran is low. The window of the view frames the overview.
+        return [head.dataset.id.split("/").at(-1), h < 4 ? [-1, -1] : [others(canvas, head.offsetTop + 1, h), others(map, Math.round(2 + (i + 1) * row) - 2, 1) - 2]];
       }));
     }, grounds);
     for (const s of told.streams) {

@@ -33,6 +33,7 @@ export function paintOverview(
   const view = overview(session);
   const lanes = Math.max(1, session.trace.streams.length);
   const room = target.height - (MARKS + 3) * dpr;
+  const least = 2 * Math.max(1, Math.round(dpr));
   const scale = target.width / (view.to - view.from);
   const targets = new Map<readonly Slice[], Uint32Array>();
   const places = new Map(session.order.map((lane, i) => [lane, i]));
@@ -48,10 +49,10 @@ export function paintOverview(
     for (let b = 0; b < TILE_BUCKETS; b++) {
       const at = stripe.first + b * stripe.bucket;
       if (at >= end) break;
-      // Whatever exists is at least one pixel, also at the end.
-      const x0 = Math.min(target.width - 1, Math.max(0, Math.round((at - view.from) * scale)));
+      // Whatever exists is seen, also at both ends, where the frame of the view's window is.
+      const x0 = Math.min(target.width - least, Math.max(0, Math.round((at - view.from) * scale)));
       const x1 = Math.min(target.width,
-        Math.max(x0 + 1, Math.round((Math.min(at + stripe.bucket, end) - view.from) * scale)));
+        Math.max(x0 + least, Math.round((Math.min(at + stripe.bucket, end) - view.from) * scale)));
       if (x1 <= 0) continue;
       const lost = columns.lost[b]! > 0 || ((columns.flags[b]! & FLAG_LOST) !== 0 && !isOff(columns.flags[b]!));
       const missing = colours.named[lossOf(columns.flags[b]!)].rgba;
