@@ -36,6 +36,12 @@ struct tl_lake_options {
      * are read.
      */
     bool virtual_shards;
+    /* New traces get the label index=behind, or index=auto: raw bytes are followed first, and
+     * indexed behind that (decoding/outline_job.h). */
+    bool index_behind, index_auto;
+    /* Raw bytes that the index must be behind for that, 0: 256 KiB, and if it is made behind only
+     * where it lags, 0: 16 MiB. */
+    uint64_t outline_bytes, lag_bytes;
     /* Minimum distance in raw bytes of the marks from which virtual shards are regenerated, 0: 4
      * KiB. */
     uint64_t mark_bytes;
@@ -98,6 +104,10 @@ struct tl_stream_row {
     uint64_t stored_bytes; /* size of its shards */
     bool has_time;
     bool time_unit_ns; /* false: ticks of the source's clock */
+    /* What is decoded ahead of the index (label index=behind): the end of its positions, and its
+     * last timestamp, in the unit of time_last. It can be found and read, but is not counted in
+     * anything else. 0: nothing is. */
+    uint64_t outlined_insns, outlined_time;
     struct tl_stream_clock clock;
 };
 

@@ -33,6 +33,19 @@ static inline enum tl_shards tl_shards_named(const char *text)
                                      : TL_SHARDS_AS_LAKE;
 }
 
+/* When the index of a new trace is made, its label `index` (lake.h): while it is decoded, behind
+ * that, or behind once it lags. */
+enum tl_index { TL_INDEX_AS_LAKE /* the default */, TL_INDEX_NOW, TL_INDEX_BEHIND, TL_INDEX_AUTO };
+
+/* Parse the name; TL_INDEX_AS_LAKE: unknown name. */
+static inline enum tl_index tl_index_named(const char *text)
+{
+    return !strcmp(text, "behind") ? TL_INDEX_BEHIND
+           : !strcmp(text, "auto") ? TL_INDEX_AUTO
+           : !strcmp(text, "now")  ? TL_INDEX_NOW
+                                   : TL_INDEX_AS_LAKE;
+}
+
 struct tl_ingest_request {
     const char *rig;
     const char *trace; /* wanted id, or "" / NULL to generate one from rig and date */
@@ -42,6 +55,7 @@ struct tl_ingest_request {
                        broke */
     const char *client; /* for the journal: origin of the push; NULL: not known */
     enum tl_shards shards;
+    enum tl_index index;
     bool piece; /* one of many requests: a journal entry is written only when everything is there */
 };
 

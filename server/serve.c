@@ -100,6 +100,8 @@ static int open_lake(struct server *s, struct tl_fail *fail)
         .decode_memory = o->decode_memory,
         .rebuild_catalog = o->rebuild_catalog,
         .virtual_shards = o->shards && !strcmp(o->shards, "virtual"),
+        .index_behind = tl_index_named(o->index ? o->index : "") == TL_INDEX_BEHIND,
+        .index_auto = tl_index_named(o->index ? o->index : "") == TL_INDEX_AUTO,
     };
     const int known = tl_serve_store(o, fail);
     if (known < 0)
@@ -298,6 +300,7 @@ static int open_osd(struct server *s, struct tl_fail *fail)
                                                     .rig = spec.rig,
                                                     .setup = spec.setup,
                                                     .shards = spec.shards,
+                                                    .index = spec.index,
                                                     .start = spec.start,
                                                     .reset = spec.reset};
         rc = tl_osd_host_new(&s->osd, s->lake, &options, log_line, fail);

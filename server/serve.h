@@ -35,6 +35,7 @@ struct tl_serve_options {
     const char *retain_decoded;
     const char *retain_stf; /* "7d", "none": age at which shards become virtual; NULL: unchanged */
     const char *shards;     /* default for new traces: "stored", "virtual"; NULL: stored */
+    const char *index;      /* the same: "now", "behind", "auto"; NULL: now */
     bool rebuild_catalog;   /* set the catalog aside and rebuild it from the stored objects */
     const char *log_format; /* "text", "json"; NULL: text */
     const char *log_level;  /* "error" … "debug"; NULL: info */

@@ -218,6 +218,8 @@ int tl_serve_retention(const struct tl_serve_options *o, struct tl_fail *fail)
     if (rc == TL_OK && o->shards && strcmp(o->shards, "stored") != 0 &&
         strcmp(o->shards, "virtual") != 0)
         rc = tl_fail_set(fail, TL_USAGE, "--shards %.40s: stored or virtual", o->shards);
+    if (rc == TL_OK && o->index && tl_index_named(o->index) == TL_INDEX_AS_LAKE)
+        rc = tl_fail_set(fail, TL_USAGE, "--index %.40s: now, behind or auto", o->index);
     if (rc == TL_OK)
         rc = tl_serve_lifetime("--retain-raw", o->retain_raw, &age_s, &bytes, fail);
     return rc < 0 ? rc

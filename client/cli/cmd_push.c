@@ -133,6 +133,9 @@ static int check_arguments(const struct options *o, int n, char **inputs)
     if (o->sender.shards && strcmp(o->sender.shards, "stored") != 0 &&
         strcmp(o->sender.shards, "virtual") != 0)
         return tl_cli_usage("push", "--shards is stored or virtual");
+    if (o->sender.index && strcmp(o->sender.index, "now") != 0 &&
+        strcmp(o->sender.index, "behind") != 0 && strcmp(o->sender.index, "auto") != 0)
+        return tl_cli_usage("push", "--index is now, behind or auto");
     if (o->sender.quiet && o->sender.json)
         return tl_cli_usage("push", "--quiet prints nothing, --json what became of the capture");
     if (o->spool && o->sender.no_resume)
@@ -154,6 +157,8 @@ int tl_cmd_push(int argc, char **argv)
          "ID of the trace (default: assigned by the server)"},
         {"shards", 0, TL_ARG_TEXT, &o.sender.shards, "stored|virtual",
          "what a new trace's shards are, see 'serve' (default: as set there)"},
+        {"index", 0, TL_ARG_TEXT, &o.sender.index, "now|behind|auto",
+         "when a new trace is indexed, see 'serve' (default: as set there)"},
         {"resume", 0, TL_ARG_FLAG, &resume, NULL, NULL}, /* the default behaviour */
         {"no-resume", 0, TL_ARG_FLAG, &o.sender.no_resume, NULL, "fail if the trace exists"},
         {"rate", 0, TL_ARG_SIZE, &o.sender.rate, "BYTES", "limit in bytes per second (K, M, G)"},

@@ -60,10 +60,10 @@ static void make_table(struct config *c, struct tl_option table[static MAX_KEYS]
          "listen beyond this machine without TLS or tokens, accept any host name"},
         {.help = "trace that is not pushed:"},
         {"raw", 0, TL_ARG_LIST, &c->raw,
-         "ADDR:PORT,format=FMT,rig=NAME[,config=F][,shards=stored|virtual]",
+         "ADDR:PORT,format=FMT,rig=NAME[,config=F][,shards=stored|virtual][,index=now|behind|auto]",
          "receive raw trace bytes over TCP; may be repeated"},
         {"source", 0, TL_ARG_LIST, &c->source,
-         "tcp://HOST:PORT,format=FMT,rig=NAME[,config=F][,shards=…]",
+         "tcp://HOST:PORT,format=FMT,rig=NAME[,config=F][,shards=…][,index=…]",
          "fetch raw trace bytes over TCP; may be repeated"},
         {"osd-host-controller", 0, TL_ARG_TEXT, &o->osd_controller,
          "ADDR[:PORT][,rig=NAME][,config=F][,start=KINDS][,reset=yes]",
@@ -88,6 +88,10 @@ static void make_table(struct config *c, struct tl_option table[static MAX_KEYS]
         {"shards", 0, TL_ARG_TEXT, &o->shards, "stored|virtual",
          "for new traces: stored (default), or virtual: only index and tiles are stored, "
          "instructions are decoded from the raw bytes when read"},
+        {"index", 0, TL_ARG_TEXT, &o->index, "now|behind|auto",
+         "for new traces: indexed while they are decoded (default), behind it, for rigs that send "
+         "faster: instructions can be read at once, tiles and statistics follow; or behind it once "
+         "the index lags"},
         {"threads", 0, TL_ARG_U64, &c->threads, "N",
          "decoding threads (default: one per processor)"},
         {"decode-memory", 0, TL_ARG_SIZE, &o->decode_memory, "SIZE",

@@ -59,7 +59,7 @@ static int wait_for_stream(struct tracelake *lake, struct tl_remote_name *name, 
         others += trace->n_streams > 0;
         int status = TL_ARGS_GO;
         if (stream)
-            *at = stream->insns;
+            *at = stream->insns > stream->outlined_insns ? stream->insns : stream->outlined_insns;
         else if (!more_may_come || others > OTHERS_LOOKS)
             status = say_streams(trace, name->stream);
         tracelake_trace_free(trace);

@@ -172,6 +172,7 @@ struct tracelake_push_options {
     void (*notice)(void *context, const char *text);
     void *context;
     const char *shards; /* for a new trace, "stored" or "virtual"; NULL: the server's default */
+    const char *index;  /* for a new trace, "now", "behind" or "auto"; NULL: the same */
 };
 
 /*
@@ -383,6 +384,10 @@ struct tracelake_stream {
     bool has_time;
     bool time_unit_ns; /* false: ticks of the source's clock */
     struct tracelake_stream_clock clock;
+    /* What is decoded ahead of the index (tracelake_push_options.index): the end of its positions,
+     * and its last timestamp. 0: nothing is. */
+    uint64_t outlined_insns;
+    uint64_t outlined_time;
 };
 
 struct tracelake_label {

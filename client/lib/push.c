@@ -245,8 +245,9 @@ static int take_options(struct tracelake_push *push, const struct tracelake_push
     push->setup = strdup(options->setup);
     push->trace = strdup(options->trace ? options->trace : "");
     push->shards = strdup(options->shards ? options->shards : "");
+    push->index = strdup(options->index ? options->index : "");
     push->ring = new_ring(push->cap);
-    if (!push->shards || !push->rig || !push->setup || !push->trace || !push->ring)
+    if (!push->shards || !push->index || !push->rig || !push->setup || !push->trace || !push->ring)
         return tl_client_fail(error, TRACELAKE_NOMEM, "out of memory");
     return TRACELAKE_OK;
 }
@@ -403,6 +404,7 @@ void tracelake_push_close(struct tracelake_push *push)
     free(push->setup);
     free(push->trace);
     free(push->shards);
+    free(push->index);
     free(push->ring);
     free(push);
 }

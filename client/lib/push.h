@@ -24,7 +24,7 @@ struct tl_push_fault {
 struct tracelake_push {
     struct tracelake *lake;
     struct tl_ask *ask; /* NULL: not connected */
-    char *rig, *setup, *trace, *shards;
+    char *rig, *setup, *trace, *shards, *index;
     size_t chunk;
     int retry_ms; /* -1: forever, 0: never */
     void (*notice)(void *context, const char *text);

@@ -41,6 +41,7 @@ static int send_open(struct tracelake_push *push, bool resume, struct tracelake_
     open.resume = resume;
     open.epoch = push->epoch;
     open.shards = push->shards;
+    open.index = push->index;
     request.step_case = TRACELAKE__V1__PUSH_REQUEST__STEP_OPEN;
     request.open = &open;
     return tl_ask_send(push->ask, &request.base, error);

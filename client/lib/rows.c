@@ -45,6 +45,8 @@ static int copy_stream(struct tracelake_stream *out, const Tracelake__V1__Stream
     out->insns = from->insns;
     out->sealed_insns = from->sealed_insns;
     out->shards = from->shards;
+    out->outlined_insns = from->outlined_insns;
+    out->outlined_time = from->outlined_time;
     out->time_first = from->time_first;
     out->time_last = from->time_last;
     out->events = from->events;

@@ -106,6 +106,7 @@ static int open_push(struct job *job, const char *setup)
         .trace = job->trace[0] ? job->trace : NULL,
         .setup = setup,
         .shards = sender->shards,
+        .index = sender->index,
         .resume = !sender->no_resume,
         .chunk_bytes = (size_t)sender->chunk,
         .retry_ms = sender->retry_s == 0        ? -2

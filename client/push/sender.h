@@ -18,6 +18,7 @@ struct tl_sender {
     uint64_t chunk;     /* bytes per message, 0: the library's default */
     uint64_t retry_s;   /* seconds to keep reconnecting, 0: do not reconnect */
     const char *shards; /* "stored", "virtual", NULL: the server's default */
+    const char *index;  /* "now", "behind", "auto", NULL: the same */
     bool continues;     /* as in struct tl_feed_options */
     bool no_resume;
     bool no_wait;

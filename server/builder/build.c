@@ -63,16 +63,18 @@ static int begin_shard(struct tl_build *b, uint64_t number, uint64_t position)
     if (!shard)
         return TL_NOMEM;
     shard->remade = b->options.part != NULL;
-    shard->replayed = number < b->options.sealed || shard->remade;
+    shard->outlined = b->options.outline && number >= b->options.sealed;
+    shard->replayed = number < b->options.sealed || shard->remade || shard->outlined;
     shard->bare = b->options.index_only;
     shard->counter.unreported = shard->replayed;
-    /* Also for a remade one, since its logs depend on it. */
-    shard->by_insn = b->insn_stats && (!shard->replayed || shard->remade);
+    /* Also for one that is not counted, if logs are made of it, since these depend on it. */
+    shard->by_insn = b->insn_stats && (!shard->replayed || shard->remade || shard->outlined);
     b->index.insn_stats = shard->by_insn ? b->insn_stats : NULL;
     shard->coder.counting = !shard->replayed && !shard->by_insn;
     (void)tl_code_counter_program(&shard->coder, b->index.image, &b->index.now, 0);
-    shard->ran = shard->remade ? NULL : b->ran;
-    if (!shard->remade)
+    const bool timed = !shard->remade && !b->options.outline;
+    shard->ran = timed ? b->ran : NULL;
+    if (timed)
         tl_call_counter_begin(&shard->caller, &b->index.calls, &b->times, position, 0);
     if (shard->by_insn)
         tl_insn_stats_begin(b->insn_stats, &b->index.now);
@@ -267,7 +269,7 @@ static int seal(struct tl_build *b, struct tl_shard_builder *shard, uint64_t nex
     end_code(b, shard, next);
     int r = packer_for(b, &packer);
     if (r >= 0)
-        r = shard->replayed && !shard->remade
+        r = shard->replayed && !shard->remade && !shard->outlined
                 ? check_replayed(b, &shard->view->index.row)
                 : tl_shard_builder_complete(shard, packer, &view, &log, &ended);
     if (r >= 0)
@@ -306,7 +308,7 @@ static int take_frame(struct tl_build *b, struct tl_shard_builder *shard)
         if (!wanted)
             return TL_OK;
         const int r = tl_shard_builder_frame(shard, NULL, 0, marker, pc);
-        if (r >= 0 && !shard->replayed)
+        if (r >= 0 && (!shard->replayed || shard->outlined))
             note_end(b, shard, markers);
         return r;
     }
@@ -565,7 +567,7 @@ int tl_build_view(struct tl_build *b, struct tl_view **out)
 {
     struct tl_shard_builder *const shard = written(b);
     *out = NULL;
-    if (shard->replayed || tl_shard_builder_is_empty(shard))
+    if ((shard->replayed && !shard->outlined) || tl_shard_builder_is_empty(shard))
         return TL_OK;
     struct tl_bytes stf = {0};
     if (tl_stf_flow_markers(b->flow) > b->frame_marker)
@@ -583,7 +585,7 @@ void tl_build_totals(const struct tl_build *b, struct tl_build_totals *out)
         add_totals(out, &shard_of(b)->view->index.row);
     out->offset = b->index.now.offset;
     out->position = shard->view->index.row.first + readable(b, shard);
-    if (shard->replayed && !shard->remade)
+    if (shard->replayed && !shard->remade && !shard->outlined)
         out->position = b->options.sealed_position;
 }
 

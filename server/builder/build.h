@@ -32,6 +32,9 @@ struct tl_build_options {
     /* Borrowed; NULL: STF is packed immediately, item logs when they are stored. */
     struct tl_packing *packing;
     bool index_only; /* build only the index of shards: neither logs nor records */
+    /* With index_only: build only the outline of shards (shard_builder.h), several times as fast.
+     */
+    bool outline;
     /*
      * Called from tl_build_items() and tl_build_finish() when a shard is complete. The callee owns
      * the view. A result < 0 ends building.

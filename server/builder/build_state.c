@@ -55,9 +55,15 @@ static void builder_state(struct tl_build *b, struct tl_shard_builder **shard, s
     if (!renew(shard, s))
         return;
     tl_shard_builder_state(*shard, b->packer, s);
-    tl_state_check(s, shard_fits(b, *shard) && (*shard)->bare == b->options.index_only);
-    if (tl_state_loads(s) && s->rc >= 0 && (*shard)->view->index.row.number < b->options.sealed)
+    const bool outline = b->options.outline;
+    tl_state_check(s,
+                   shard_fits(b, *shard) && (outline || (*shard)->bare == b->options.index_only));
+    if (!tl_state_loads(s) || s->rc < 0)
+        return;
+    if ((*shard)->view->index.row.number < b->options.sealed)
         tl_shard_builder_replay(*shard);
+    else if (outline)
+        tl_shard_builder_outline(*shard);
 }
 
 /* The shard that waits for the writer, if there is one, and the next one. */
@@ -77,7 +83,7 @@ static void builders_state(struct tl_build *b, struct tl_state *s)
     if (s->rc < 0)
         return;
     const struct tl_shard_row *row = &b->index.shard->view->index.row;
-    b->index.insn_stats = b->index.shard->replayed ? NULL : b->insn_stats;
+    b->index.insn_stats = b->index.shard->by_insn ? b->insn_stats : NULL;
     tl_state_check(s, b->cut == CUT_SHARD ? row->number == number && row->first == end
                                           : row->number <= number);
 }
@@ -124,7 +130,7 @@ static void check_place(struct tl_build *b, struct tl_state *s)
 static void follow_calls(struct tl_build *b, struct tl_state *s)
 {
     struct tl_call_counter *const caller = &b->index.shard->caller;
-    if (!tl_state_loads(s) || b->index.shard->remade)
+    if (!tl_state_loads(s) || b->index.shard->remade || b->options.outline)
         return;
     caller->partial = true;
     tl_call_counter_begin(caller, &b->index.calls, &b->times,
@@ -144,7 +150,7 @@ void tl_build_state(struct tl_build *b, struct tl_state *s)
     tl_time_buckets_state(b->ran, s);
     if (s->rc < 0)
         return;
-    b->index.shard->ran = b->ran;
+    b->index.shard->ran = b->options.outline ? NULL : b->ran;
     follow_calls(b, s);
     insn_stats_state(b, s);
     if (tl_state_loads(s)) /* a replayed shard's frame is not made, whatever was saved */

@@ -57,7 +57,7 @@ static void open_chunk(struct tl_shard_builder *shard, uint32_t stf, const struc
 /* Are the contents of its logs known? */
 static bool has_log(const struct tl_shard_builder *shard)
 {
-    return !shard->replayed || shard->remade;
+    return !shard->replayed || shard->remade || shard->outlined;
 }
 
 int tl_shard_builder_begin(struct tl_shard_builder *shard, const struct tl_callstack *calls)
@@ -192,6 +192,10 @@ static int close_chunk(struct tl_shard_builder *shard, struct tl_packer *packer,
     shard->any_closed = true;
     *ended = *c;
     *log = NULL;
+    if (shard->outlined) {
+        c->n_code = UINT32_MAX;
+        return add_chunk(shard->view, c, NULL);
+    }
     if (shard->replayed) {
         const bool wanted = shard->log_wanted && !shard->partial;
         shard->partial = false;
@@ -223,7 +227,7 @@ int tl_shard_builder_next_chunk(struct tl_shard_builder *shard, uint32_t stf,
 int tl_shard_builder_frame(struct tl_shard_builder *shard, struct tl_blob *stf, size_t plain,
                            uint64_t marker, uint64_t pc)
 {
-    if (shard->replayed) {
+    if (shard->replayed && !shard->outlined) {
         shard->view->index.n_frames = 1; /* only whether there is one matters */
         return TL_OK;
     }
@@ -465,9 +469,12 @@ int tl_shard_builder_complete(struct tl_shard_builder *shard, struct tl_packer *
     *log = NULL;
     ended->kinds = UINT32_MAX;
     const int r = needed ? close_chunk(shard, packer, log, ended) : TL_OK;
-    if (r < 0 || shard->replayed)
+    if (r < 0 || (shard->replayed && !shard->outlined))
         return r;
-    tl_shard_builder_report(shard);
+    if (shard->outlined)
+        index->buckets.n = 0; /* of places only */
+    else
+        tl_shard_builder_report(shard);
     /* Items after the last frame's last marker belong to no frame: assign the last one. */
     for (size_t i = index->n_chunks; i-- > 0 && index->chunks[i].stf >= index->n_frames;)
         index->chunks[i].stf = (uint32_t)index->n_frames - 1;
@@ -564,8 +571,10 @@ int tl_shard_builder_snapshot(struct tl_shard_builder *shard, struct tl_bytes st
 {
     struct tl_view *view = tl_view_new();
     int r = view ? copy_closed(shard->view, view) : TL_NOMEM;
-    if (r >= 0)
+    if (r >= 0 && !shard->outlined)
         r = settle(shard, view, false); /* taking a snapshot must make no difference */
+    if (shard->outlined && view)
+        view->index.buckets.n = 0;
     if (r >= 0 && shard->ran && shard->caller.times)
         tl_call_times_report(shard->caller.times);
     if (r >= 0 && shard->ran)

@@ -20,8 +20,11 @@
  *
  * A replayed shard is already in the store, but decoding began before its end, so its items come
  * again: it is followed to its end without packing or keeping anything. A remade shard is replayed
- * to regenerate the logs of its chunks for the caller. Of a bare shard only the index is built. Not
- * thread-safe: the owner, build.h, holds a lock around every call.
+ * to regenerate the logs of its chunks for the caller. Of a bare shard only the index is built; of
+ * an outlined one, which is bare and followed like a replayed one, only the part of the index that
+ * says where it is and how to make it: the row, chunks without their code, and frames. Nothing is
+ * counted: it has neither buckets nor statistics. Not thread-safe: the owner, build.h, holds a lock
+ * around every call.
  */
 #ifndef TL_BUILDER_SHARD_BUILDER_H
 #define TL_BUILDER_SHARD_BUILDER_H
@@ -56,6 +59,7 @@ struct tl_shard_builder {
     bool replayed; /* see above */
     bool remade;   /* see above; implies `replayed` */
     bool bare;     /* see above */
+    bool outlined; /* see above; implies `replayed` and `bare` */
     bool partial; /* remade: the contents of the open chunk's log are unknown, but not its length */
     bool log_wanted;  /* remade: for the open chunk */
     bool any_closed;  /* a chunk has ended */
@@ -102,6 +106,8 @@ void tl_shard_builder_mark(struct tl_shard_builder *shard, struct tl_state *stat
 /* Turn a loaded shard that is already in the store into a replayed one, keeping only what
  * determines where it ends. */
 void tl_shard_builder_replay(struct tl_shard_builder *shard);
+/* Turn a loaded shard into an outlined one. */
+void tl_shard_builder_outline(struct tl_shard_builder *shard);
 
 /* ---- counting, for indexer.h ---------------------------------------------------------------- */
 

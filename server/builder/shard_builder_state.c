@@ -246,14 +246,36 @@ void tl_shard_builder_mark(struct tl_shard_builder *shard, struct tl_state *s)
     shard->bucket.position = row->first + row->n;
 }
 
+/* Drop what its chunks and frames contain. */
+static void drop_contents(struct tl_view *view)
+{
+    for (size_t i = 0; view->items && i < view->index.n_chunks; i++) {
+        tl_blob_put(view->items[i]);
+        view->items[i] = NULL;
+    }
+    for (size_t i = 0; view->frames && i < view->index.n_frames; i++) {
+        tl_blob_put(view->frames[i]);
+        view->frames[i] = NULL;
+    }
+}
+
+void tl_shard_builder_outline(struct tl_shard_builder *shard)
+{
+    struct tl_shard_index *const index = &shard->view->index;
+    drop_contents(shard->view);
+    for (size_t i = 0; i < index->n_chunks; i++) {
+        index->chunks[i].code = 0;
+        index->chunks[i].n_code = UINT32_MAX;
+    }
+    index->n_code = 0;
+    shard->outlined = shard->bare = shard->replayed = shard->counter.unreported = true;
+}
+
 void tl_shard_builder_replay(struct tl_shard_builder *shard)
 {
     struct tl_view *const view = shard->view;
     struct tl_shard_index *const index = &view->index;
-    for (size_t i = 0; view->items && i < index->n_chunks; i++)
-        tl_blob_put(view->items[i]);
-    for (size_t i = 0; view->frames && i < index->n_frames; i++)
-        tl_blob_put(view->frames[i]);
+    drop_contents(view);
     free(view->frames);
     view->frames = NULL;
     view->cap_frames = 0;

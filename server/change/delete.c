@@ -8,6 +8,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+/* Stop its decode job, or let it go on. */
+static void abandon_locked(struct tl_trace *trace, bool abandoned)
+{
+    if (trace->making)
+        atomic_store(&trace->making->abandoned, abandoned);
+    if (trace->outline)
+        atomic_store(&trace->outline->abandoned, abandoned);
+}
+
 /* No session may hold it, and none can start once `deleted` is set. */
 static int mark_deleted(struct tl_trace *trace, bool only_empty, struct tl_fail *fail)
 {
@@ -21,8 +30,8 @@ static int mark_deleted(struct tl_trace *trace, bool only_empty, struct tl_fail 
         r = tl_fail_set(fail, TL_NOTFOUND, "trace %s has been deleted", trace->id);
     else
         trace->deleted = true;
-    if (r >= 0 && trace->making)
-        atomic_store(&trace->making->abandoned, true);
+    if (r >= 0)
+        abandon_locked(trace, true);
     pthread_mutex_unlock(&trace->lock);
     return r;
 }
@@ -82,8 +91,7 @@ static void take_back(struct tl_trace *trace)
     pthread_mutex_lock(&trace->lock);
     trace->deleted = false;
     trace->mirror_stale = true;
-    if (trace->making)
-        atomic_store(&trace->making->abandoned, false);
+    abandon_locked(trace, false);
     pthread_mutex_unlock(&trace->lock);
     tl_lake_queue(trace->lake, trace, 0);
     tl_repack_wake(trace->lake);

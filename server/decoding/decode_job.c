@@ -83,6 +83,7 @@ static int on_stream(void *context, const struct tl_decode_stream *stream)
         .axis = tl_lane_axis(lane),
         .packing = gen->lake->packing,
         .index_only = gen->is_virtual,
+        .outline = gen->is_outline,
         .seal = on_seal,
         .context = lane,
         .sealed = lane->rows.n,
@@ -155,6 +156,8 @@ static int start(struct tl_gen *gen, struct tl_fail *fail)
     if (r < 0)
         return r;
     gen->is_virtual = gen->wants_virtual && tl_can_mark(gen->decode);
+    if (gen->is_outline && !gen->is_virtual)
+        return tl_fail_set(fail, TL_UNSUPPORTED, "its decoder cannot take marks");
     if (gen->is_virtual)
         tl_mark_begin(gen);
     atomic_store(&gen->ours, true);
@@ -432,11 +435,11 @@ static int decode_some(struct tl_gen *gen, uint64_t end, bool last, struct tl_fa
     /* First store shards that could not be stored last time. */
     if (r >= 0)
         r = tl_store_shards_all(gen, fail);
-    const uint64_t begin = atomic_load(&gen->decoded);
+    const uint64_t begin = atomic_load(&gen->decoded), most = gen->most > 0 ? gen->most : JOB_BYTES;
     if (r >= 0 && begin < end && end - begin >= SHARED_BYTES)
         r = tl_decode_set_crew(gen->decode, gen->lake->crew);
     while (r >= 0 && atomic_load(&gen->decoded) < end &&
-           atomic_load(&gen->decoded) - begin < JOB_BYTES) {
+           atomic_load(&gen->decoded) - begin < most) {
         tl_buf_reset(&bytes);
         r = tl_spool_read(gen->reader, atomic_load(&gen->decoded), end, &bytes, fail);
         if (r >= 0) {

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #define PENDING_BYTES ((size_t)2 << 20) /* of a complete shard until it is stored, roughly */
+#define OUTLINE_BYTES ((size_t)8 << 10) /* of its outline */
 
 /* The cgroup's limit; UINT64_MAX: none. */
 static uint64_t cgroup_limit(void)
@@ -42,11 +43,12 @@ uint64_t tl_decode_memory_default(void)
 
 static size_t measure(struct tl_gen *gen)
 {
+    const size_t pending = gen->is_outline ? OUTLINE_BYTES : PENDING_BYTES;
     size_t n = gen->decode ? tl_decode_bytes(gen->decode) : 0;
     for (size_t i = 0; i < gen->n_by_stream; i++) {
         struct tl_lane *const lane = gen->by_stream[i];
         pthread_mutex_lock(&lane->lock);
-        n += lane->n_pending * PENDING_BYTES + (lane->build ? tl_build_bytes(lane->build) : 0);
+        n += lane->n_pending * pending + (lane->build ? tl_build_bytes(lane->build) : 0);
         pthread_mutex_unlock(&lane->lock);
     }
     return n;

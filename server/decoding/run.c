@@ -8,6 +8,7 @@
 #include "base/journal.h"
 #include "decoding/decode_job.h"
 #include "decoding/edge_job.h"
+#include "decoding/outline_job.h"
 #include "decoding/resume.h"
 #include "decoding/suspect.h"
 #include "lake/jobs.h"
@@ -277,21 +278,30 @@ int64_t tl_trace_run_job(struct tl_trace *trace)
     if (!gen && elsewhere)
         return tl_edge_run(trace);
     if (!gen || failed) {
+        tl_outline_end(trace);
         tl_gen_put(gen);
         return -1;
+    }
+    if (tl_outline_run(trace, gen, end, last)) {
+        tl_gen_put(gen);
+        tl_trace_changed(trace);
+        return 0;
     }
     struct tl_fail fail = {0};
     /* Decoding stops later than ingest, and before there is no space for the catalog. */
     struct tl_lake *lake = trace->lake;
+    const uint64_t most = atomic_load(&lake->index_end), upto = end < most ? end : most;
     const uint64_t left = lake->backend->ops->free_bytes(lake->backend);
     const bool full = left < atomic_load(&lake->min_free) / 2;
     if (full)
         atomic_fetch_add(&lake->decode_waits, 1);
     const int r = full ? tl_fail_set(&fail, TL_NOSPACE, "only %llu MiB are free",
                                      (unsigned long long)(left >> 20))
-                       : decode(trace, gen, end, last, &fail);
+                       : decode(trace, gen, upto, last && upto == end, &fail);
     tl_jobs_leave(lake, trace); /* what is left to do is the medium's */
-    const int64_t delay = after_job(trace, gen, r, last, &fail);
+    const int64_t delay = after_job(trace, gen, r, last && upto == end, &fail);
+    if (!is_making(trace, gen))
+        tl_outline_end(trace);
     tl_gen_put(gen);
     tl_trace_changed(trace);
     return delay;

@@ -295,6 +295,8 @@ int tl_store_shards_within(struct tl_gen *gen)
     struct tl_fail fail = {0};
     bool waited = false;
     int r;
+    if (gen->is_outline) /* its memory is limited between pieces */
+        return TL_OK;
     if (gen->is_edge)
         return backlog(gen) > EDGE_SHARDS ? TL_LIMIT : TL_OK;
     do {

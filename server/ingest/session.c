@@ -92,9 +92,17 @@ static int create(struct tl_lake *lake, const struct tl_ingest_request *request,
     }
     const bool virtual = request->shards == TL_SHARDS_VIRTUAL ||
                          (request->shards == TL_SHARDS_AS_LAKE && lake->options.virtual_shards);
+    const enum tl_index index = request->index != TL_INDEX_AS_LAKE ? request->index
+                                : lake->options.index_behind       ? TL_INDEX_BEHIND
+                                : lake->options.index_auto         ? TL_INDEX_AUTO
+                                                                   : TL_INDEX_NOW;
+    char labels[64];
+    snprintf(labels, sizeof labels, "%s%s", virtual ? TL_LABEL_SHARDS "=virtual\n" : "",
+             index == TL_INDEX_BEHIND ? TL_LABEL_INDEX "=behind\n"
+             : index == TL_INDEX_AUTO ? TL_LABEL_INDEX "=auto\n"
+                                      : "");
     return tl_lake_add_trace(lake, id, request->rig && *request->rig ? request->rig : "rig",
-                             request->setup ? request->setup : "",
-                             virtual ? TL_LABEL_SHARDS "=virtual\n" : "", out, fail);
+                             request->setup ? request->setup : "", labels, out, fail);
 }
 
 /* Create a trace with a free id. Another push of the rig may take that first. */

@@ -25,11 +25,20 @@ static void add_tail(struct tl_cut *cut, struct tl_view *view)
     cut->rows[cut->n_rows++] = view->index.row;
 }
 
-int tl_cut_of_lane(struct tl_cut *out, struct tl_gen *gen, struct tl_lane *lane)
+static void find_end(struct tl_cut *cut)
+{
+    if (cut->n_rows > 0) {
+        const struct tl_shard_row *const last = &cut->rows[cut->n_rows - 1];
+        cut->end = last->first + last->n;
+    }
+}
+
+/* As tl_cut_of_lane(), with room for `more` views. */
+static int cut_lane(struct tl_cut *out, struct tl_gen *gen, struct tl_lane *lane, size_t more)
 {
     *out = (struct tl_cut){.gen = tl_gen_get(gen), .lane = lane};
     pthread_mutex_lock(&lane->lock);
-    int r = copy_rows(out, lane, lane->n_pending + 1);
+    int r = copy_rows(out, lane, lane->n_pending + 1 + more);
     for (size_t i = 0; i < lane->n_pending && r >= 0; i++)
         add_tail(out, tl_view_get(lane->pending[i]));
     if (r >= 0 && lane->build) {
@@ -46,15 +55,68 @@ int tl_cut_of_lane(struct tl_cut *out, struct tl_gen *gen, struct tl_lane *lane)
         tl_cut_close(out);
         return r;
     }
-    if (out->n_rows > 0) {
-        const struct tl_shard_row *last = &out->rows[out->n_rows - 1];
-        out->end = last->first + last->n;
-    }
+    find_end(out);
     return TL_OK;
 }
 
-int tl_cut_open(struct tl_cut *out, struct tl_lake *lake, const char *id, const char *stream,
-                struct tl_fail *fail)
+int tl_cut_of_lane(struct tl_cut *out, struct tl_gen *gen, struct tl_lane *lane)
+{
+    return cut_lane(out, gen, lane, 0);
+}
+
+/* ---- outlines ------------------------------------------------------------------------------- */
+
+/* Does `a` tell more of the stream than `b`? There may be items, but no positions. */
+static bool is_ahead(const struct tl_cut *a, const struct tl_cut *b)
+{
+    if (a->n_rows == 0 || b->n_rows == 0)
+        return a->n_rows > 0;
+    const struct tl_shard_row *const x = &a->rows[a->n_rows - 1], *const y =
+                                                                      &b->rows[b->n_rows - 1];
+    return x->number != y->number ? x->number > y->number
+           : x->n != y->n         ? x->n > y->n
+                                  : x->byte_last > y->byte_last;
+}
+
+/* Append those of the outline's shards that continue the snapshot; the last one of the index, which
+ * grows, gives way to its outline. */
+static void append_outlines(struct tl_cut *cut, const struct tl_cut *outlines)
+{
+    const size_t n = outlines->n_rows - outlines->n_stored;
+    if (cut->n_rows > cut->n_stored && cut->tail[cut->n_rows - cut->n_stored - 1]->open)
+        tl_view_put(cut->tail[--cut->n_rows - cut->n_stored]);
+    for (size_t i = 0; i < n; i++)
+        if (outlines->tail[i]->index.row.number == cut->n_rows)
+            add_tail(cut, tl_view_get(outlines->tail[i]));
+    cut->outline = tl_gen_get(outlines->gen);
+    find_end(cut);
+}
+
+/* A snapshot of the index's lane and, as far as it goes on behind that, of its outline. */
+static int cut_outlined(struct tl_cut *out, struct tl_gen *gen, struct tl_lane *lane,
+                        struct tl_gen *outline, struct tl_lane *outlined)
+{
+    struct tl_cut outlines;
+    /* First: shards that the outline lets go of meanwhile are then in the index. */
+    int r = tl_cut_of_lane(&outlines, outline, outlined);
+    if (r < 0)
+        return r;
+    if (!lane) { /* nothing of it is in the store */
+        *out = outlines;
+        out->outline = tl_gen_get(outline);
+        return TL_OK;
+    }
+    r = cut_lane(out, gen, lane, outlines.n_rows - outlines.n_stored);
+    if (r >= 0 && is_ahead(&outlines, out))
+        append_outlines(out, &outlines);
+    tl_cut_close(&outlines);
+    return r;
+}
+
+/* ---- by name -------------------------------------------------------------------------------- */
+
+static int open_cut(struct tl_cut *out, struct tl_lake *lake, const char *id, const char *stream,
+                    bool outlined, struct tl_fail *fail)
 {
     *out = (struct tl_cut){0};
     struct tl_trace *trace = tl_lake_find_content(lake, id);
@@ -62,13 +124,30 @@ int tl_cut_open(struct tl_cut *out, struct tl_lake *lake, const char *id, const 
         return tl_no_content(lake, fail, id);
     tl_edge_read(trace);
     struct tl_gen *gen = lake->rooms->settled(trace);
+    struct tl_gen *const outline = outlined ? tl_trace_outline(trace) : NULL;
     tl_trace_put(trace);
-    struct tl_lane *lane = tl_gen_lane(gen, stream);
+    struct tl_lane *const lane = tl_gen_lane(gen, stream);
+    struct tl_lane *const ahead =
+        outline && outline->number == gen->number ? tl_gen_lane(outline, stream) : NULL;
     const int r =
-        lane ? tl_cut_of_lane(out, gen, lane)
-             : tl_fail_set(fail, TL_NOTFOUND, "trace %.64s has no stream %.32s", id, stream);
+        ahead  ? cut_outlined(out, gen, lane, outline, ahead)
+        : lane ? tl_cut_of_lane(out, gen, lane)
+               : tl_fail_set(fail, TL_NOTFOUND, "trace %.64s has no stream %.32s", id, stream);
+    tl_gen_put(outline);
     tl_gen_put(gen);
     return r == TL_NOMEM ? tl_fail_set(fail, r, "no memory") : r;
+}
+
+int tl_cut_open(struct tl_cut *out, struct tl_lake *lake, const char *id, const char *stream,
+                struct tl_fail *fail)
+{
+    return open_cut(out, lake, id, stream, false, fail);
+}
+
+int tl_cut_open_outlined(struct tl_cut *out, struct tl_lake *lake, const char *id,
+                         const char *stream, struct tl_fail *fail)
+{
+    return open_cut(out, lake, id, stream, true, fail);
 }
 
 /* Does the stream have instructions, or samples of them? */
@@ -133,6 +212,7 @@ void tl_cut_close(struct tl_cut *cut)
         tl_view_put(cut->tail[i]);
     free(cut->tail);
     tl_rows_copy_fini(&cut->copy);
+    tl_gen_put(cut->outline);
     tl_gen_put(cut->gen);
     *cut = (struct tl_cut){0};
 }

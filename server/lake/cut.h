@@ -18,15 +18,21 @@ struct tl_cut {
     struct tl_shard_row *rows; /* all shards, in order; those in memory are last */
     struct tl_rows_copy copy;  /* the memory of `rows` */
     size_t n_rows;
-    size_t n_stored;       /* number of shards in the store */
-    struct tl_view **tail; /* views of rows[n_stored…], which are in memory */
-    uint64_t end;          /* after the last position */
-    bool open;             /* the lane may still grow */
+    size_t n_stored;        /* number of shards in the store */
+    struct tl_view **tail;  /* views of rows[n_stored…], which are in memory */
+    uint64_t end;           /* after the last position */
+    bool open;              /* the lane may still grow */
+    struct tl_gen *outline; /* if the last ones are outlines: their owner; they are only good for
+                               walks (tl_cut_open_outlined) */
 };
 
 /* Open a snapshot. TL_NOTFOUND: no such trace or stream. */
 TL_MUST_USE int tl_cut_open(struct tl_cut *out, struct tl_lake *lake, const char *trace,
                             const char *stream, struct tl_fail *fail);
+/* The same, with what is decoded ahead of the index. The shards there can be walked, but have no
+ * buckets, code, statistics or times (builder/shard_builder.h). */
+TL_MUST_USE int tl_cut_open_outlined(struct tl_cut *out, struct tl_lake *lake, const char *trace,
+                                     const char *stream, struct tl_fail *fail);
 TL_MUST_USE int tl_cut_of_lane(struct tl_cut *out, struct tl_gen *gen, struct tl_lane *lane);
 void tl_cut_close(struct tl_cut *cut);
 /*

@@ -157,7 +157,11 @@ struct tl_gen {
     pthread_t sealer;
     bool sealing;
     atomic_bool seal_over;
-    bool is_edge;       /* another server also decodes it, and stores it: lake/edge.c */
+    /* It is decoded and stored by another job, too, and nothing of this decoding is: by another
+     * server (lake/edge.c), or, if this is its outline, behind it (decoding/outline_job.h). */
+    bool is_edge, is_outline;
+    bool no_outline;    /* there can be none */
+    size_t most;        /* number of raw bytes that a job may decode; 0: the default */
     bool wants_virtual; /* the trace had the label for it when decoding began */
     bool is_virtual;    /* only the index of shards is stored, and marks (virtual/remake.h) */
     size_t seal_lanes;  /* number of lanes whose shards it stores */

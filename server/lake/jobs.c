@@ -44,11 +44,14 @@ struct tl_turn {
 
 /* ---- queue ---------------------------------------------------------------------------------- */
 
-/* Is somebody tracing at this moment, here or, if it is followed, at another server? */
+/* Is somebody tracing at this moment, here or, if it is followed, at another server? What is only
+ * to be indexed behind the outline of it is not urgent. */
 static bool is_live(struct tl_trace *trace)
 {
     pthread_mutex_lock(&trace->lock);
-    const bool live = !trace->complete && (trace->session || trace->edge);
+    const bool outlined =
+        trace->outline && atomic_load(&trace->outline->decoded) >= trace->raw_bytes;
+    const bool live = !trace->complete && (trace->session || trace->edge) && !outlined;
     pthread_mutex_unlock(&trace->lock);
     return live;
 }

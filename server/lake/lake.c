@@ -9,6 +9,8 @@
 #define MARK_BYTES       (4u << 10)
 #define SUMMARY_BUCKETS  32768
 #define CHECKPOINT_BYTES ((uint64_t)64 << 20)
+#define OUTLINE_BYTES    (UINT64_C(256) << 10)
+#define LAG_BYTES        (UINT64_C(16) << 20)
 #define MIN_FREE         (UINT64_C(256) << 20)
 
 /* ---- watchers ------------------------------------------------------------------------------- */
@@ -58,6 +60,10 @@ static void set_defaults(struct tl_lake_options *o)
         o->summary_buckets = SUMMARY_BUCKETS;
     if (o->shard_insns == 0)
         o->shard_insns = SHARD_INSNS;
+    if (o->outline_bytes == 0)
+        o->outline_bytes = OUTLINE_BYTES;
+    if (o->lag_bytes == 0)
+        o->lag_bytes = LAG_BYTES;
     if (o->min_free_bytes == 0)
         o->min_free_bytes = MIN_FREE;
     if (o->segment_bytes == 0)
@@ -115,6 +121,7 @@ struct tl_lake *tl_lake_new(struct tl_backend *backend, const struct tl_lake_opt
     set_defaults(&lake->options);
     lake->segment_bytes = lake->options.segment_bytes;
     atomic_init(&lake->min_free, lake->options.min_free_bytes);
+    atomic_init(&lake->index_end, UINT64_MAX);
     lake->last_job = &lake->jobs;
     lake->last_turn = &lake->turns;
     init_locks(lake);

@@ -25,6 +25,7 @@
 #define TL_READERS         16
 #define TL_REMAKERS        4 /* decoders that regenerated shards, kept in case they can continue */
 #define TL_LABEL_SHARDS    "shards" /* label that determines how shards of a trace are stored */
+#define TL_LABEL_INDEX     "index"  /* label that determines when their index is made */
 #define TL_WATCHERS        64
 #define TL_TRACES_RESIDENT 1024 /* limit of the table, in addition to active traces */
 #define TL_TRACE_BUCKETS   1024
@@ -65,6 +66,7 @@ struct tl_lake {
     struct tl_packing *packing;
     struct tl_lake_options options;
     atomic_ullong min_free;       /* the option, which can be changed */
+    atomic_ullong index_end;      /* raw byte of each trace at which its index waits; for tests */
     struct tl_contents *contents; /* private to the housekeeper's thread: the hash in progress */
     struct tl_chore look;         /* start.c */
     struct tl_chore house;        /* upkeep/housekeeper.c */

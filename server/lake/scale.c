@@ -571,7 +571,7 @@ int tl_lake_locate(struct tl_lake *lake, const char *trace, const char *stream,
 {
     struct tl_cut cut;
     uint64_t first, end;
-    int r = tl_cut_open(&cut, lake, trace, stream, fail);
+    int r = tl_cut_open_outlined(&cut, lake, trace, stream, fail);
     if (r < 0)
         return r;
     r = tl_cut_resolve(&cut, unit, at, UINT64_MAX, &first, &end, fail);

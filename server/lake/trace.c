@@ -21,6 +21,7 @@ void tl_trace_put(struct tl_trace *trace)
     tl_gen_put(trace->serving);
     tl_gen_put(trace->making);
     tl_gen_put(trace->edge);
+    tl_gen_put(trace->outline);
     if (trace->lease)
         trace->lake->backend->ops->lease_release(trace->lease);
     free(trace->setup);
@@ -41,6 +42,14 @@ struct tl_gen *tl_trace_serving(struct tl_trace *trace)
 {
     pthread_mutex_lock(&trace->lock);
     struct tl_gen *gen = tl_gen_get(trace->serving);
+    pthread_mutex_unlock(&trace->lock);
+    return gen;
+}
+
+struct tl_gen *tl_trace_outline(struct tl_trace *trace)
+{
+    pthread_mutex_lock(&trace->lock);
+    struct tl_gen *const gen = trace->outline ? tl_gen_get(trace->outline) : NULL;
     pthread_mutex_unlock(&trace->lock);
     return gen;
 }
@@ -187,10 +196,23 @@ bool tl_label_is(const char *labels, const char *line)
     return false;
 }
 
-bool tl_trace_is_virtual(struct tl_trace *trace)
+static bool has_label(struct tl_trace *trace, const char *line)
 {
     pthread_mutex_lock(&trace->lock);
-    const bool is = tl_label_is(trace->labels, TL_LABEL_SHARDS "=virtual");
+    const bool has = tl_label_is(trace->labels, line);
     pthread_mutex_unlock(&trace->lock);
-    return is;
+    return has;
+}
+
+bool tl_trace_is_virtual(struct tl_trace *trace)
+{
+    return has_label(trace, TL_LABEL_SHARDS "=virtual");
+}
+
+uint64_t tl_trace_index_lag(struct tl_trace *trace)
+{
+    const struct tl_lake_options *const o = &trace->lake->options;
+    return has_label(trace, TL_LABEL_INDEX "=behind") ? o->outline_bytes
+           : has_label(trace, TL_LABEL_INDEX "=auto") ? o->lag_bytes
+                                                      : UINT64_MAX;
 }

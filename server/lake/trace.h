@@ -64,6 +64,7 @@ struct tl_trace {
     struct tl_gen *serving;
     /* Same as `serving` unless it is being decoded again; NULL: nothing to decode. */
     struct tl_gen *making;
+    struct tl_gen *outline; /* decoded ahead of `serving`: decoding/outline_job.h; NULL: none */
     /* Of the live edge owned by another server (lake/edge.c); times are monotonic: */
     struct tl_gen *edge;      /* the local decoding of it; NULL: none */
     int64_t edge_read_ns;     /* time of the last read: here or, if the trace is ours, elsewhere */
@@ -87,6 +88,8 @@ void tl_trace_put(struct tl_trace *trace);
 bool tl_trace_is_fresh_locked(const struct tl_trace *trace);
 /* The serving generation; release with tl_gen_put(). */
 struct tl_gen *tl_trace_serving(struct tl_trace *trace);
+/* What is decoded ahead of it, or NULL; likewise. */
+struct tl_gen *tl_trace_outline(struct tl_trace *trace);
 /* Update the trace from a catalog row, except for its generation. */
 TL_MUST_USE int tl_trace_take_row(struct tl_trace *trace, const struct tl_catalog_trace *row,
                                   struct tl_fail *fail);
@@ -115,6 +118,9 @@ bool tl_repack_due_locked(const struct tl_trace *trace);
 bool tl_label_is(const char *labels, const char *line);
 /* Will shards decoded from now on be virtual? */
 bool tl_trace_is_virtual(struct tl_trace *trace);
+/* By how many raw bytes the trace's index must lag to be made behind its decoding; UINT64_MAX: it
+ * never is. */
+uint64_t tl_trace_index_lag(struct tl_trace *trace);
 /* Decode it again, as tl_lake_redecode(); for whoever may change it, without its lock held. */
 TL_MUST_USE int tl_trace_redecode(struct tl_trace *trace, const char *setup, struct tl_fail *fail);
 

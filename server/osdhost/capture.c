@@ -111,6 +111,7 @@ static int open_trace(struct tl_osd_capture *c, struct tl_fail *fail)
                                               .setup = c->described ? c->described : c->setup,
                                               .resume = c->trace[0] != 0,
                                               .shards = c->shards,
+                                              .index = c->index,
                                               .client = c->from};
     uint64_t at = 0;
     atomic_store(&c->durable, 0);

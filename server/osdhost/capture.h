@@ -35,6 +35,7 @@ struct tl_osd_capture {
     void (*log)(void *context, const char *line);
     char rig[64];
     enum tl_shards shards;
+    enum tl_index index;
     bool at_once; /* `setup` is complete: open the trace with the first byte */
 
     char trace[64]; /* "" until it is open */

@@ -137,6 +137,7 @@ bool tl_osd_dial_run(const struct tl_osd_dial *dial)
     tl_osd_capture_init(&t.capture, dial->lake, dial->rig, dial->setup, &t, on_log);
     t.capture.from = dial->address;
     t.capture.shards = dial->shards;
+    t.capture.index = dial->index;
     t.piece = malloc(PIECE);
     if (!t.piece || tl_osd_bringup_begin(&t.glip.bringup, t.now) < 0)
         on_log(&t, tl_err_name(TL_NOMEM));

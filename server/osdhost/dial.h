@@ -14,6 +14,7 @@ struct tl_osd_dial {
     const char *rig;
     const char *setup; /* INI text of format di */
     enum tl_shards shards;
+    enum tl_index index;
     unsigned start;     /* TL_OSD_START_… */
     bool reset;         /* hold the cores in reset during activation */
     unsigned answer_ms; /* time limit of a register access, 0: the default */

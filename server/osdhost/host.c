@@ -42,6 +42,7 @@ struct tl_osd_host {
     void (*log)(const char *line);
     char rig[64];
     enum tl_shards shards;
+    enum tl_index index;
     char *setup;
     char url[96];
     struct tl_osd_ctl *ctl;
@@ -100,6 +101,7 @@ static void on_opened(void *context, struct tl_osd_link *link)
     tl_osd_capture_init(capture, host->lake, rig, host->setup, host, on_log);
     capture->from = host->url;
     capture->shards = host->shards;
+    capture->index = host->index;
 }
 
 static void on_enumerated(void *context, struct tl_osd_link *link)
@@ -388,6 +390,7 @@ int tl_osd_host_new(struct tl_osd_host **out, struct tl_lake *lake,
         tl_libzmq.msg_init(&host->frames[i]);
     snprintf(host->rig, sizeof host->rig, "%s", options->rig);
     host->shards = options->shards;
+    host->index = options->index;
     host->setup = strdup(options->setup);
     host->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     rc = host->setup && host->stop_fd >= 0 ? TL_OK : TL_NOMEM;

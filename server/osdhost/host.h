@@ -20,6 +20,7 @@ struct tl_osd_host_options {
     const char *rig;     /* for subnet 0; "RIG-N" for subnet N. Copied, like `setup` */
     const char *setup;   /* INI text of format di */
     enum tl_shards shards;
+    enum tl_index index;
     unsigned start;     /* TL_OSD_START_… */
     bool reset;         /* hold the cores in reset during activation */
     unsigned answer_ms; /* 0: the default */

@@ -244,7 +244,7 @@ int tl_lake_insns(struct tl_lake *lake, const char *trace, const char *stream, u
     struct tl_cut cut;
     if (count > ROWS_MAX)
         return tl_fail_set(fail, TL_USAGE, "at most %u rows at once", ROWS_MAX);
-    int r = tl_cut_open(&cut, lake, trace, stream, fail);
+    int r = tl_cut_open_outlined(&cut, lake, trace, stream, fail);
     if (r < 0)
         return r;
     struct rows rows = {

@@ -93,6 +93,58 @@ static void fill_stream(struct tl_lane *lane, struct tl_stream_row *row)
     fill_clock(lane, row, &clock);
 }
 
+/* A lane's position and last timestamp. */
+static void find_edge(struct tl_lane *lane, uint64_t *position, uint64_t *time)
+{
+    struct tl_build_totals totals = {0};
+    pthread_mutex_lock(&lane->lock);
+    if (lane->build)
+        tl_build_totals(lane->build, &totals);
+    pthread_mutex_unlock(&lane->lock);
+    *position = totals.position;
+    *time = totals.anchors > 0 && tl_lane_is_timed(lane)
+                ? tl_lane_time(lane, totals.anchor_last.time)
+                : 0;
+}
+
+static void note_outline(struct tl_lane *lane, struct tl_stream_row *row)
+{
+    uint64_t position, time;
+    find_edge(lane, &position, &time);
+    if (position <= row->insns)
+        return;
+    row->outlined_insns = position;
+    row->outlined_time = larger(time, row->time_last);
+    if (row->has_time || time == 0)
+        return;
+    row->has_time = true; /* nothing with a time is indexed yet */
+    row->time_unit_ns = tl_lane_is_in_ns(lane);
+}
+
+/* Tell what the outline has ahead of the index; its other streams have nothing indexed yet. */
+static int fill_outline(struct tl_gen *outline, struct tl_trace_row *row)
+{
+    struct tl_lane *lane;
+    size_t cap = row->n_streams + 1;
+    for (size_t i = 0; (lane = tl_gen_lane_at(outline, i)); i++) {
+        size_t k = 0;
+        while (k < row->n_streams && strcmp(row->streams[k].name, lane->name) != 0)
+            k++;
+        if (k == row->n_streams) {
+            if (tl_grow(&row->streams, &cap, k + 1, sizeof *row->streams) < 0)
+                return TL_NOMEM;
+            struct tl_stream_row *const added = &row->streams[row->n_streams++];
+            *added = (struct tl_stream_row){0};
+            snprintf(added->name, sizeof added->name, "%s", lane->name);
+            snprintf(added->protocol, sizeof added->protocol, "%s",
+                     tl_format_of(lane->protocol)->name);
+            fill_source(&lane->gen->setup, added);
+        }
+        note_outline(lane, &row->streams[k]);
+    }
+    return TL_OK;
+}
+
 static int fill_streams(struct tl_gen *gen, struct tl_trace_row *row)
 {
     pthread_mutex_lock(&gen->lock);
@@ -131,7 +183,11 @@ static int fill_row(struct tl_trace *trace, struct tl_trace_row *row)
     row->labels = strdup(trace->labels ? trace->labels : "");
     row->notes = trace->notes;
     pthread_mutex_unlock(&trace->lock);
-    const int r = row->labels ? fill_streams(gen, row) : TL_NOMEM;
+    struct tl_gen *const outline = tl_trace_outline(trace);
+    int r = row->labels ? fill_streams(gen, row) : TL_NOMEM;
+    if (r >= 0 && outline && outline->number == row->generation)
+        r = fill_outline(outline, row);
+    tl_gen_put(outline);
     tl_gen_put(gen);
     return r;
 }

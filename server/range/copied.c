@@ -58,7 +58,7 @@ static int write_head(struct tl_range_copy *copy, uint64_t from, uint64_t to, bo
     tl_range_flow_begin(&flow, copy->cut, from, to, tail);
     while (r == TL_OK)
         r = tl_range_flow_feed(&flow, 1, fail);
-    if (r == TL_AGAIN) {
+    if (r == TL_AGAIN && flow.flow) { /* otherwise the shard's error */
         const struct tl_bytes bytes = tl_stf_flow_bytes(flow.flow);
         r = tl_buf_add(&copy->head, bytes.p, bytes.n);
         *position = flow.position;

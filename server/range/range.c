@@ -48,7 +48,7 @@ int tl_range_open(struct tl_lake *lake, const struct tl_range_request *request,
         return tl_fail_set(fail, TL_NOMEM, "no memory");
     range->format = request->format;
     uint64_t end;
-    int r = tl_cut_open(&range->cut, lake, request->trace, request->stream, fail);
+    int r = tl_cut_open_outlined(&range->cut, lake, request->trace, request->stream, fail);
     if (r < 0) {
         free(range);
         return r;

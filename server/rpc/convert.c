@@ -115,6 +115,8 @@ static Tracelake__V1__Stream *convert_stream(const struct tl_stream_row *row)
     s->insns = row->insns;
     s->sealed_insns = row->sealed_insns;
     s->shards = row->shards;
+    s->outlined_insns = row->outlined_insns;
+    s->outlined_time = row->outlined_time;
     s->time_first = row->time_first;
     s->time_last = row->time_last;
     s->has_time = row->has_time;

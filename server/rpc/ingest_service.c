@@ -57,12 +57,15 @@ static int step_open(struct push *push, const Tracelake__V1__Open *open)
                                               .resume = open->resume,
                                               .epoch = open->epoch,
                                               .shards = tl_shards_named(open->shards),
+                                              .index = tl_index_named(open->index),
                                               .client = tl_call_client(push->call)};
     uint64_t durable = 0;
     if (push->ingest)
         return tl_fail_set(fail, TL_USAGE, "a push has one `open`, this is the second");
     if (*open->shards && request.shards == TL_SHARDS_AS_LAKE)
         return tl_fail_set(fail, TL_USAGE, "shards: stored or virtual");
+    if (*open->index && request.index == TL_INDEX_AS_LAKE)
+        return tl_fail_set(fail, TL_USAGE, "index: now, behind or auto");
     if (!tl_name_ok(open->rig))
         return tl_fail_set(fail, TL_USAGE, "rig: 1 to 63 of A-Z a-z 0-9 . _ -");
     if (*open->trace && !tl_name_ok(open->trace))

@@ -183,7 +183,9 @@ static int catch_up(void *context)
     const struct tl_trace_row *const row = &list.rows[0];
     const struct tl_stream_row *const stream = find_stream(row, f->request->stream);
     const bool over = row->state == TL_TRACE_SEALED || row->state == TL_TRACE_FAILED;
-    const uint64_t to = stream ? stream->insns : 0;
+    const uint64_t indexed = stream ? stream->insns : 0,
+                   outlined = stream ? stream->outlined_insns : 0,
+                   to = indexed > outlined ? indexed : outlined;
     if (!stream && over)
         rc = tl_fail_set(tl_call_fail(f->call), TL_NOTFOUND, "trace %.63s has no stream \"%.31s\"",
                          trace, f->request->stream);

@@ -121,6 +121,7 @@ static bool read_capture(const struct feed *feed, int fd)
     tl_osd_capture_init(&c, feed->raw->lake, feed->spec.rig, feed->spec.setup, feed->raw, log_line);
     c.from = feed->from;
     c.shards = feed->spec.shards;
+    c.index = feed->spec.index;
     c.at_once = true;
     /* Received data is stored as soon as there is space; any other failure ends it. */
     while (!stopping(feed->raw) &&
@@ -155,6 +156,7 @@ static bool read_device(const struct feed *feed, int fd, bool *little_endian, bo
         .rig = spec->rig,
         .setup = spec->setup,
         .shards = spec->shards,
+        .index = spec->index,
         .start = spec->start,
         .reset = spec->reset,
         .log = feed->raw->log,

@@ -12,15 +12,16 @@
 struct tl_raw;
 
 /*
- * Parsed form of "ADDR:PORT,format=FMT,rig=NAME[,config=F][,shards=stored|virtual]". FMT may have
- * options after commas; DI also "start=ctm+stm+uart+cdm" (or yes, no), "reset=yes", "order=little"
- * and "control=no", for devices that we connect to.
+ * Parsed form of "ADDR:PORT,format=FMT,rig=NAME[,config=F][,shards=KIND][,index=WHEN]". FMT may
+ * have options after commas; DI also "start=ctm+stm+uart+cdm" (or yes, no), "reset=yes",
+ * "order=little" and "control=no", for devices that we connect to.
  */
 struct tl_raw_spec {
     char address[128]; /* ADDR:PORT */
     char rig[64];
     char *setup; /* as INI text, images named by content */
     enum tl_shards shards;
+    enum tl_index index;
     bool is_di;
     unsigned start;  /* DI: kinds of modules to start, TL_OSD_START_… */
     bool reset;      /* DI: hold the cores in reset meanwhile */

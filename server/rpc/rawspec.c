@@ -80,7 +80,7 @@ struct parts {
     char format[128];
     const char *rig;
     const char *config;
-    const char *shards;
+    const char *shards, *index;
     const char *start; /* the following are only for DI */
     const char *reset;
     const char *order;
@@ -101,11 +101,15 @@ static bool append(char *to, size_t size, const char *text)
 /* Unknown parts belong to the format: "format=tpiu,sync=fsync,rig=a". */
 static int take_part(struct parts *parts, const char *part, struct tl_fail *fail)
 {
-    const struct tl_arg ours[] = {
-        {"rig", TL_ARG_TEXT, &parts->rig},         {"config", TL_ARG_TEXT, &parts->config},
-        {"shards", TL_ARG_TEXT, &parts->shards},   {"start", TL_ARG_TEXT, &parts->start},
-        {"reset", TL_ARG_TEXT, &parts->reset},     {"order", TL_ARG_TEXT, &parts->order},
-        {"control", TL_ARG_TEXT, &parts->control}, {0}};
+    const struct tl_arg ours[] = {{"rig", TL_ARG_TEXT, &parts->rig},
+                                  {"config", TL_ARG_TEXT, &parts->config},
+                                  {"shards", TL_ARG_TEXT, &parts->shards},
+                                  {"start", TL_ARG_TEXT, &parts->start},
+                                  {"reset", TL_ARG_TEXT, &parts->reset},
+                                  {"order", TL_ARG_TEXT, &parts->order},
+                                  {"control", TL_ARG_TEXT, &parts->control},
+                                  {"index", TL_ARG_TEXT, &parts->index},
+                                  {0}};
     const size_t n = strcspn(part, "=");
     const struct tl_arg *const arg = part[n] ? tl_arg_find(ours, part, n) : NULL;
     if (arg && !tl_arg_set(arg, part + n + 1))
@@ -164,6 +168,14 @@ static int take_shards(struct tl_raw_spec *out, const char *text, struct tl_fail
                : tl_fail_set(fail, TL_USAGE, "shards=%.60s: stored or virtual", text);
 }
 
+static int take_index(struct tl_raw_spec *out, const char *text, struct tl_fail *fail)
+{
+    out->index = tl_index_named(text ? text : "");
+    return !text || out->index != TL_INDEX_AS_LAKE
+               ? TL_OK
+               : tl_fail_set(fail, TL_USAGE, "index=%.60s: now, behind or auto", text);
+}
+
 static bool is_no(const char *text)
 {
     return !text || !strcmp(text, "no") || !strcmp(text, "0");
@@ -213,6 +225,8 @@ static int parse(struct tl_raw_spec *out, struct tl_lake *lake, const char *text
     }
     if (rc == TL_OK)
         rc = take_shards(out, parts->shards, fail);
+    if (rc == TL_OK)
+        rc = take_index(out, parts->index, fail);
     if (rc == TL_OK)
         rc = take_osd(out, parts, fail);
     free(copy);

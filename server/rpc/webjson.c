@@ -79,6 +79,10 @@ static void write_stream(struct tl_jsonout *j, const struct tl_stream_row *row)
     tl_webjson_u64(j, "insns", row->insns);
     tl_webjson_u64(j, "sealed_insns", row->sealed_insns);
     tl_webjson_u64(j, "shards", row->shards);
+    if (row->outlined_insns > 0) {
+        tl_webjson_u64(j, "outlined_insns", row->outlined_insns);
+        tl_webjson_u64(j, "outlined_time", row->outlined_time);
+    }
     tl_webjson_u64(j, "time_first", row->time_first);
     tl_webjson_u64(j, "time_last", row->time_last);
     tl_webjson_bool(j, "has_time", row->has_time);

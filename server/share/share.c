@@ -274,10 +274,13 @@ static void give_back(struct tl_trace *trace, bool lost)
     trace->lake->rooms->evict(trace);
     tl_lake_end_job(lake, trace);
     pthread_mutex_lock(&trace->lock);
-    struct tl_gen *const making = trace->making;
+    struct tl_gen *const making = trace->making, *const outline = trace->outline;
     struct tl_lease *const lease = trace->lease;
-    trace->making = NULL;
+    trace->making = trace->outline = NULL;
     pthread_mutex_unlock(&trace->lock);
+    if (outline)
+        tl_gen_stop(outline);
+    tl_gen_put(outline);
     if (making && !lost)
         tl_gen_leave(making);
     if (!lost)

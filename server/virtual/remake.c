@@ -477,16 +477,19 @@ static int step(struct tl_remaker *m, uint64_t end, size_t most, struct tl_fail 
     return r < 0 ? r : tl_decode_flush(m->decode);
 }
 
-/* End of the available raw bytes; for a growing shard more than its decoder has processed. */
+/* End of the available raw bytes; for a generation that is being made more than its decoder has
+ * processed, also for a complete shard: one that an earlier run stored after its last checkpoint.
+ */
 static uint64_t raw_end(const struct job *job)
 {
-    struct tl_trace *const trace =
-        job->base->open ? tl_lake_resident(job->gen->lake, job->gen->trace) : NULL;
+    struct tl_trace *const trace = tl_lake_resident(job->gen->lake, job->gen->trace);
     uint64_t end = atomic_load(&job->gen->decoded);
     if (!trace)
         return end;
     pthread_mutex_lock(&trace->lock);
-    end = trace->raw_bytes > end ? trace->raw_bytes : end;
+    const bool grows = job->base->open || trace->making == job->gen || trace->outline == job->gen;
+    if (grows && trace->raw_bytes > end)
+        end = trace->raw_bytes;
     pthread_mutex_unlock(&trace->lock);
     tl_trace_put(trace);
     return end;

@@ -3,14 +3,15 @@
 """Cores that are traced live into virtual shards, as fast as the server keeps up, with a client that follows: the
 sustained rate, and the server's memory during that. ./dev bench live calls this.
 
-usage: live.py --build DIR [--seconds N] [--cores N] [--shard-insns N] [--data DIR] [--json FILE]
+usage: live.py --build DIR [--seconds N] [--cores N] [--shard-insns N] [--index WHEN] [--data DIR] [--json FILE]
 
 Each core's trace is a recording from tests/bench/inputs.h (atoms, return stack), pushed again and again as one
 capture, never more than AHEAD bytes ahead of decoding. The following client does what the page does: it reads events
 of all traces and, four times a second, each trace's row, its newest tile, and one of the whole trace. A core at 1 GHz
 executes some 10^9 instructions per second: on a machine that keeps up, --seconds 600 takes as much as ten minutes of
 that; otherwise the report says which part of it was achieved. --shard-insns 65536 creates sixteen times as many
-shards of the same trace, which shows sooner what the server keeps for each.
+shards of the same trace, which shows sooner what the server keeps for each. With --index behind, instructions are
+those that can be read, and the report has which part of them is indexed.
 """
 import argparse, json, os, shutil, subprocess, sys, tempfile, threading, time, urllib.error, urllib.request
 
@@ -27,9 +28,9 @@ TICKS = os.sysconf('SC_CLK_TCK')
 
 
 class Live:
-    def __init__(self, build, cores, data, shard_insns):
+    def __init__(self, build, cores, data, shard_insns, index):
         self.build, self.cores = os.path.abspath(build), cores
-        self.options = ['--shard-insns', str(shard_insns)] if shard_insns else []
+        self.options = ['--index', index] + (['--shard-insns', str(shard_insns)] if shard_insns else [])
         self.dir = tempfile.mkdtemp(prefix='tracelake-live-', dir=data)
         self.server, self.pushes, self.fed, self.rows = None, [], [0] * cores, [None] * cores
         self.looks, self.events, self.over = 0, 0, threading.Event()
@@ -61,13 +62,26 @@ class Live:
 
     # ---- the rigs ----
 
+    @staticmethod
+    def decoded(row):
+        """Raw bytes, to where instructions can be read: all parts of the recording have about as many."""
+        indexed, insns = (int(row['decoded_bytes']), Live.indexed(row)) if row else (0, 0)
+        return indexed * Live.readable(row) // insns if insns else indexed
+
+    @staticmethod
+    def indexed(row):
+        return sum(int(s['insns']) for s in row['streams'])
+
+    @staticmethod
+    def readable(row):
+        return sum(max(int(s['insns']), int(s.get('outlined_insns', 0))) for s in row['streams'])
+
     def feed(self, core, trace):
         """Push the recording again and again until the end, not too far ahead."""
         pipe = self.pushes[core].stdin
         try:
             while not self.over.is_set():
-                row = self.rows[core]
-                if self.fed[core] - (int(row['decoded_bytes']) if row else 0) > AHEAD:
+                if self.fed[core] - self.decoded(self.rows[core]) > AHEAD:
                     self.over.wait(0.01)
                     continue
                 at = self.fed[core] % len(trace)
@@ -139,8 +153,8 @@ class Live:
                     pass  # removed in the meantime
         return n
 
-    def insns(self):
-        return sum(int(s['insns']) for row in self.rows if row for s in row['streams'])
+    def insns(self, count=None):
+        return sum((count or self.readable)(row) for row in self.rows if row)
 
     def measure(self, seconds):
         """Points of the curve, a tenth of the time apart: seconds, memory(), instructions,
@@ -177,6 +191,7 @@ def report(points, live):
         'M instructions a second of processor time': insns / max(last[3] - first[3], 1e-9) / 1e6,
         'part of %d cores of 1 GHz' % live.cores: insns / (last[0] - first[0]) / GHZ / live.cores,
         'KiB more heap in use for each 1000 M instructions': (last[1][0] - first[1][0]) * 1024 / max(insns / 1e9, 1e-9),
+        'part of them that is indexed': live.insns(live.indexed) / max(live.insns(), 1),
         'bits on disk an instruction': (last[4] - first[4]) * 8 / max(insns, 1),
         'looks of who followed, events that he got': '%d, %d' % (live.looks, live.events),
     }
@@ -191,10 +206,11 @@ def main():
     ap.add_argument('--seconds', type=float, default=30)
     ap.add_argument('--cores', type=int, default=2)
     ap.add_argument('--shard-insns', type=int, help='instructions of a shard')
+    ap.add_argument('--index', default='now', help='now, behind or auto')
     ap.add_argument('--data', help='a folder for the server\'s own, instead of /tmp')
     ap.add_argument('--json')
     args = ap.parse_args()
-    live = Live(args.build, args.cores, args.data, args.shard_insns)
+    live = Live(args.build, args.cores, args.data, args.shard_insns, args.index)
     try:
         points = live.measure(args.seconds)
         figures = report(points, live)

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * An outline is a generation of its own, with the number of the one being made, whose builders only
+ * outline shards. Complete ones stay in memory, some KiB each, until the index has stored the same;
+ * beyond a number of them the outline waits for the index.
+ */
+#include "decoding/outline_job.h"
+
+#include "base/journal.h"
+#include "decoding/decode_job.h"
+#include "decoding/marks.h"
+#include "decoding/suspect.h"
+#include "lake/lakeint.h"
+
+#include <stdlib.h>
+
+#define SHARDS_AHEAD                                                                               \
+    (4u << 10)             /* complete shards in memory, at most, but for those of one piece       \
+                            */
+#define PIECE (512u << 10) /* raw bytes decoded at a time; then others have their turn */
+
+/* ---- its life ------------------------------------------------------------------------------- */
+
+static struct tl_gen *begin_outline(struct tl_trace *trace, const struct tl_gen *making)
+{
+    struct tl_gen *gen = NULL;
+    pthread_mutex_lock(&trace->lock);
+    char *const setup = trace->making == making ? strdup(trace->setup) : NULL;
+    pthread_mutex_unlock(&trace->lock);
+    int r =
+        setup ? tl_gen_new(&gen, trace->lake, trace->id, making->number, setup, NULL) : TL_NOTFOUND;
+    free(setup);
+    if (r >= 0) {
+        gen->is_edge = gen->is_outline = gen->wants_virtual = true;
+        gen->most = PIECE;
+        r = tl_gen_load(gen, NULL);
+    }
+    if (r < 0) {
+        tl_gen_put(gen);
+        return NULL;
+    }
+    pthread_mutex_lock(&trace->lock);
+    trace->outline = tl_gen_get(gen);
+    pthread_mutex_unlock(&trace->lock);
+    return gen;
+}
+
+void tl_outline_end(struct tl_trace *trace)
+{
+    pthread_mutex_lock(&trace->lock);
+    struct tl_gen *const gen = trace->outline;
+    trace->outline = NULL;
+    pthread_mutex_unlock(&trace->lock);
+    if (!gen)
+        return;
+    tl_gen_stop(gen);
+    tl_mark_drop(gen);
+    struct tl_gen *const serving = tl_trace_serving(trace);
+    char marks[192];
+    const bool kept = serving->is_virtual || tl_trace_is_virtual(trace);
+    if (serving->number != gen->number || !kept)
+        tl_lake_discard(trace->lake, tl_mark_key(marks, gen, NULL));
+    tl_gen_put(serving);
+    tl_gen_put(gen);
+}
+
+/* May it have one? Its first decoding may; while it is decoded anew, another is served. */
+static bool may_have(struct tl_trace *trace, struct tl_gen *making)
+{
+    struct tl_gen *const serving = tl_trace_serving(trace);
+    const bool first = serving == making;
+    tl_gen_put(serving);
+    return first && making->broken >= 0 && !making->no_outline &&
+           tl_suspect_check(making, NULL) >= 0;
+}
+
+static void report_begun(const struct tl_trace *trace, uint64_t lag)
+{
+    struct tl_journal_line line;
+    tl_journal_begin(&line, TL_JOURNAL_INFO, "indexing behind decoding");
+    tl_journal_text(&line, "trace", trace->id);
+    tl_journal_text(&line, "rig", trace->rig);
+    tl_journal_number(&line, "lag_bytes", lag);
+    tl_journal_end(&line);
+}
+
+/* ---- its shards ----------------------------------------------------------------------------- */
+
+/* Let go of the lane's first shards, up to this number, which the index has stored. */
+static size_t let_go(struct tl_lane *lane, uint64_t stored)
+{
+    pthread_mutex_lock(&lane->lock);
+    size_t n = 0;
+    while (n < lane->n_pending && lane->pending[n]->index.row.number < stored)
+        tl_view_put(lane->pending[n++]);
+    lane->n_pending -= n;
+    memmove(lane->pending, lane->pending + n, lane->n_pending * sizeof *lane->pending);
+    const size_t left = lane->n_pending;
+    pthread_mutex_unlock(&lane->lock);
+    return left;
+}
+
+/* Returns the number of shards that it is ahead of the index. */
+static size_t let_go_of_indexed(struct tl_gen *gen, struct tl_gen *making)
+{
+    struct tl_lane *lane;
+    size_t left = 0;
+    for (size_t i = 0; (lane = tl_gen_lane_at(gen, i)); i++) {
+        struct tl_lane *const index = tl_gen_lane(making, lane->name);
+        uint64_t stored = 0;
+        if (index) {
+            pthread_mutex_lock(&index->lock);
+            stored = index->rows.n;
+            pthread_mutex_unlock(&index->lock);
+        }
+        left += let_go(lane, stored);
+    }
+    return left;
+}
+
+/* ---- the job -------------------------------------------------------------------------------- */
+
+static bool run(struct tl_trace *trace, struct tl_gen *making, struct tl_gen *gen, uint64_t end,
+                bool last)
+{
+    struct tl_fail fail = {0};
+    const size_t ahead = let_go_of_indexed(gen, making);
+    if (gen->finished || ahead >= SHARDS_AHEAD || (atomic_load(&gen->decoded) == end && !last))
+        return false;
+    const int r = tl_gen_decode(gen, trace, end, last, &fail);
+    if (r == TL_OK || r == TL_EOF || r == TL_CANCELLED)
+        return r == TL_OK;
+    /* Whatever it is, the index has it, too, and says so. */
+    making->no_outline = r != TL_IO && r != TL_NOSPACE;
+    tl_outline_end(trace);
+    return false;
+}
+
+bool tl_outline_run(struct tl_trace *trace, struct tl_gen *making, uint64_t end, bool last)
+{
+    struct tl_gen *gen = tl_trace_outline(trace);
+    const uint64_t begins = tl_trace_index_lag(trace), indexed = atomic_load(&making->decoded),
+                   lag = end - indexed;
+    /* One that was begun because of a lag ends with it. */
+    const bool over =
+        gen && (gen->number != making->number || (indexed == atomic_load(&gen->decoded) &&
+                                                  begins == trace->lake->options.lag_bytes));
+    if (begins == UINT64_MAX || over || !may_have(trace, making)) {
+        tl_gen_put(gen);
+        tl_outline_end(trace);
+        return false;
+    }
+    if (!gen && lag >= begins && (gen = begin_outline(trace, making)))
+        report_begun(trace, lag);
+    making->most = gen ? PIECE : 0;
+    const bool more = gen && run(trace, making, gen, end, last);
+    tl_gen_put(gen);
+    return more;
+}

@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Index behind the decoding: while the index waits at some raw byte, everything after it can be
+ * found and read, as in a lake that has indexed all of it; and once the index goes on, everything
+ * stored is the same, wherever the server ended meanwhile.
+ */
+#include "lake/cut.h"
+#include "virtual_pair.h"
+
+#include "decoding/marks.h"
+#include "unit/seed.h"
+
+/* `virtual` is the side that indexes behind; its shards may be stored ones. */
+static void open_behind(bool is_virtual, uint64_t index_end)
+{
+    struct tl_fail fail = {0};
+    const struct tl_lake_options options = {.shard_insns = SHARD,
+                                            .decode_threads = 2,
+                                            .min_free_bytes = 1,
+                                            .checkpoint_bytes = 8192,
+                                            .virtual_shards = is_virtual,
+                                            .index_behind = true,
+                                            .outline_bytes = 1,
+                                            .segment_bytes = 4096,
+                                            .mark_bytes = 1024};
+    if (tl_lake_open_on(&virtual.lake, virtual.backend, &options, &fail) < 0)
+        fail_msg("%s", fail.text);
+    atomic_store(&virtual.lake->index_end, index_end);
+}
+
+static void begin_behind(const struct sim_options *o, bool is_virtual)
+{
+    begin(o);
+    tl_lake_close(virtual.lake);
+    open_behind(is_virtual, 0);
+}
+
+static bool has_arrived(struct tl_trace *trace, uint64_t bytes)
+{
+    pthread_mutex_lock(&trace->lock);
+    const bool has = trace->raw_bytes == bytes && (bytes < capture.bytes.n || trace->complete);
+    pthread_mutex_unlock(&trace->lock);
+    return has;
+}
+
+static bool is_idle(struct tl_lake *lake, struct tl_trace *trace)
+{
+    pthread_mutex_lock(&lake->lock);
+    const bool idle = !trace->queued && !trace->running;
+    pthread_mutex_unlock(&lake->lock);
+    return idle;
+}
+
+/* Wait until the outline is complete, and the index waits. */
+static void wait_outlined(uint64_t bytes)
+{
+    struct tl_trace *const trace = tl_lake_find_trace(virtual.lake, "t");
+    int64_t since = 0;
+    while (!has_arrived(trace, bytes))
+        keep_waiting(&since, "bytes");
+    tl_lake_queue(virtual.lake, trace, 0);
+    while (!is_idle(virtual.lake, trace))
+        keep_waiting(&since, "outline");
+    tl_trace_put(trace);
+}
+
+/* Let the index go on up to this raw byte. */
+static void index_to(uint64_t end)
+{
+    struct tl_trace *const trace = tl_lake_find_trace(virtual.lake, "t");
+    atomic_store(&virtual.lake->index_end, end);
+    tl_lake_queue(virtual.lake, trace, 0);
+    tl_trace_put(trace);
+}
+
+static uint64_t next(uint64_t *random)
+{
+    *random = *random * 6364136223846793005u + 1442695040888963407u;
+    return *random >> 33;
+}
+
+static void ranges_are_equal(uint64_t random)
+{
+    static const enum tl_range_format formats[] = {TL_FORMAT_TEXT, TL_FORMAT_ZSTF, TL_FORMAT_STF};
+    struct tl_trace_list list;
+    assert_int_equal(tl_lake_trace(stored.lake, "t", &list), TL_OK);
+    for (unsigned round = 0; round < 24; round++) {
+        const struct tl_stream_row *s =
+            &list.rows[0].streams[next(&random) % list.rows[0].n_streams];
+        struct tl_range_request request = {
+            .trace = "t", .stream = s->name, .format = formats[round % 3]};
+        request.from = next(&random) % (s->insns + 1);
+        request.to = request.from + next(&random) % (3 * SHARD);
+        struct tl_buf a = {0}, b = {0};
+        fetch(stored.lake, &request, &a);
+        fetch(virtual.lake, &request, &b);
+        if (a.n != b.n || memcmp(a.p, b.p, a.n) != 0)
+            fail_msg("%s %llu to %llu as %u: %zu and %zu bytes differ", s->name,
+                     (unsigned long long)request.from, (unsigned long long)request.to, round % 3,
+                     a.n, b.n);
+        tl_buf_fini(&a);
+        tl_buf_fini(&b);
+    }
+    tl_trace_list_free(&list);
+}
+
+static void places_are_equal(uint64_t random)
+{
+    static const enum tl_range_unit units[] = {TL_UNIT_INSN, TL_UNIT_TIME, TL_UNIT_BYTE};
+    struct tl_trace_list list;
+    struct tl_fail fail = {0};
+    assert_int_equal(tl_lake_trace(stored.lake, "t", &list), TL_OK);
+    for (unsigned round = 0; round < 60; round++) {
+        const struct tl_stream_row *s =
+            &list.rows[0].streams[next(&random) % list.rows[0].n_streams];
+        const enum tl_range_unit unit = units[round % 3];
+        const uint64_t span = s->time_last - s->time_first,
+                       at = unit == TL_UNIT_INSN   ? next(&random) % (s->insns + 1)
+                            : unit == TL_UNIT_BYTE ? next(&random) % capture.bytes.n
+                                                   : s->time_first + next(&random) % (span + 1);
+        struct tl_position a, b;
+        memset(&a, 0, sizeof a);
+        memset(&b, 0, sizeof b);
+        const int x = tl_lake_locate(stored.lake, "t", s->name, unit, at, &a, &fail),
+                  y = tl_lake_locate(virtual.lake, "t", s->name, unit, at, &b, &fail);
+        if (x != y || (x >= 0 && memcmp(&a, &b, sizeof a) != 0))
+            fail_msg("%s: %u at %llu: %d, %d", s->name, (unsigned)unit, (unsigned long long)at, x,
+                     y);
+    }
+    tl_trace_list_free(&list);
+}
+
+static void texts_are_equal(void)
+{
+    struct tl_trace_list list;
+    struct tl_buf text = {0};
+    assert_int_equal(tl_lake_trace(stored.lake, "t", &list), TL_OK);
+    for (size_t i = 0; i < list.rows[0].n_streams; i++) {
+        const struct tl_range_request request = {.trace = "t",
+                                                 .stream = list.rows[0].streams[i].name,
+                                                 .to = UINT64_MAX,
+                                                 .format = TL_FORMAT_TEXT};
+        fetch(virtual.lake, &request, &text);
+    }
+    tl_trace_list_free(&list);
+    assert_texts_equal(&capture.text, &text);
+    tl_buf_fini(&text);
+}
+
+/* ---- what is stored ------------------------------------------------------------------------- */
+
+struct names {
+    bool shards; /* only these */
+    struct tl_buf text;
+    size_t n;
+};
+
+/* Marks depend on how the bytes arrived, and whether counts of calls are stored on where a server
+ * continued. */
+static int add_name(void *context, const char *key, uint64_t size)
+{
+    struct names *const names = context;
+    if (strstr(key, "/" TL_MARKS "/") ||
+        (names->shards && !strstr(key, ".zstf") && !strstr(key, ".idx")))
+        return TL_OK;
+    names->n++;
+    return tl_buf_add(&names->text, key, strlen(key) + 1);
+}
+
+/* A key without its generation: a name whose first push broke off begins with another one. */
+static const char *within(const char *key)
+{
+    return strchr(key + strlen("t/t/"), '/');
+}
+
+static void object_is_equal(const char *a, const char *b)
+{
+    struct tl_buf x = {0}, y = {0};
+    assert_string_equal(within(a), within(b));
+    assert_int_equal(tl_backend_get_all(stored.backend, a, &x, NULL), TL_OK);
+    assert_int_equal(tl_backend_get_all(virtual.backend, b, &y, NULL), TL_OK);
+    if (x.n != y.n || memcmp(x.p, y.p, x.n) != 0)
+        fail_msg("%s: %zu and %zu bytes differ", a, x.n, y.n);
+    tl_buf_fini(&x);
+    tl_buf_fini(&y);
+}
+
+/* Compare all objects of the trace with those of a lake that indexed at once. */
+static void stores_are_equal(bool shards)
+{
+    struct names a = {.shards = shards}, b = a;
+    assert_int_equal(stored.backend->ops->list(stored.backend, "t/t", add_name, &a, NULL), TL_OK);
+    assert_int_equal(virtual.backend->ops->list(virtual.backend, "t/t", add_name, &b, NULL), TL_OK);
+    assert_int_equal(a.n, b.n);
+    const char *key = (char *)a.text.p, *other = (char *)b.text.p;
+    for (size_t i = 0; i < a.n; i++) {
+        object_is_equal(key, other);
+        key += strlen(key) + 1;
+        other += strlen(other) + 1;
+    }
+    tl_buf_fini(&a.text);
+    tl_buf_fini(&b.text);
+}
+
+/* ---- tests ---------------------------------------------------------------------------------- */
+
+static const struct sim_options runs[] = {
+    {.seed = 5, .insns = INSNS, .cores = 2, .image = true, .events = true},
+    {.seed = 6, .insns = INSNS, .cores = 2, .image = true, .itm_from = 9000, .rare = 9},
+    {.seed = 7, .insns = INSNS / 2, .cores = 1, .image = false, .events = true},
+    {.seed = 8, .insns = INSNS / 2, .cores = 1, .image = true, .events = true, .cycles = true},
+};
+enum { RUNS = sizeof runs / sizeof *runs };
+
+/* Make `stored` the lake to compare the store with. */
+static void index_at_once(bool is_virtual)
+{
+    tl_lake_close(stored.lake);
+    open_side(&stored, is_virtual);
+    push_all(stored.lake, "t", &capture, 3000);
+    assert_int_equal(wait_done(stored.lake, "t"), TL_TRACE_SEALED);
+}
+
+static void all_can_be_read_before_it_is_indexed(void **state)
+{
+    uint64_t random = test_seed();
+    for (size_t i = 0; i < 2 * RUNS; i++) {
+        begin_behind(&runs[i / 2], i % 2);
+        index_at_once(i % 2);
+        atomic_store(&virtual.lake->index_end, next(&random) % capture.bytes.n);
+        push_all(virtual.lake, "t", &capture, 3000);
+        for (unsigned part = 0; part < 3; part++) {
+            wait_outlined(capture.bytes.n);
+            texts_are_equal();
+            ranges_are_equal(random);
+            places_are_equal(random);
+            index_to(capture.bytes.n * part / 3);
+        }
+        index_to(UINT64_MAX);
+        assert_int_equal(wait_done(virtual.lake, "t"), TL_TRACE_SEALED);
+        texts_are_equal();
+        stores_are_equal(false);
+        end();
+    }
+}
+
+/* Stopped or cut from power wherever the index, and the outline, happen to be. */
+static void ends_of_the_server_change_nothing(void **state)
+{
+    uint64_t random = test_seed();
+    for (unsigned i = 0; i < 4; i++) {
+        const bool is_virtual = i % 2;
+        begin_behind(&runs[i / 2 * 3], is_virtual);
+        index_at_once(is_virtual);
+        for (unsigned part = 1; part <= 6; part++) {
+            if (part % 2)
+                tl_backend_memory_refuse(virtual.backend, 5 * part + next(&random) % 7, 1, TL_OK);
+            atomic_store(&virtual.lake->index_end, next(&random) % (capture.bytes.n * part / 6));
+            push_part(capture.bytes.n * part / 6, &(bool){true});
+            tl_lake_close(virtual.lake);
+            tl_backend_memory_boot(virtual.backend, random + part);
+            open_behind(is_virtual, 0);
+        }
+        push_all(virtual.lake, "t", &capture, 3000);
+        wait_outlined(capture.bytes.n);
+        ranges_are_equal(random);
+        texts_are_equal();
+        index_to(UINT64_MAX);
+        assert_int_equal(wait_done(virtual.lake, "t"), TL_TRACE_SEALED);
+        texts_are_equal();
+        stores_are_equal(true);
+        end();
+    }
+}
+
+/* Streams of perf.data, most of whose records come long after their trace. */
+static void compare_perf(void *context)
+{
+    uint64_t *const random = context;
+    assert_int_equal(tl_buf_add(&capture.setup, "", 1), TL_OK);
+    tl_lake_close(virtual.lake);
+    open_behind(next(random) % 2, next(random) % (capture.bytes.n + 1));
+    push_all(stored.lake, "t", &capture, 500);
+    assert_int_equal(wait_done(stored.lake, "t"), TL_TRACE_SEALED);
+    push_all(virtual.lake, "t", &capture, 500);
+    lake_text(stored.lake, "t", &capture.text);
+    wait_outlined(capture.bytes.n);
+    struct tl_trace_list list;
+    assert_int_equal(tl_lake_trace(stored.lake, "t", &list), TL_OK);
+    if (list.rows[0].generation == 1) /* not decoded again with code that it has itself */
+        texts_are_equal();
+    tl_trace_list_free(&list);
+    index_to(UINT64_MAX);
+    assert_int_equal(wait_done(virtual.lake, "t"), TL_TRACE_SEALED);
+    texts_are_equal();
+}
+
+static void perf_data_can_be_read_before_it_is_indexed(void **state)
+{
+    uint64_t random = test_seed();
+    each_perf_file(compare_perf, &random);
+}
+
+/* Where the index is made behind only if it lags, that begins and ends by itself. */
+static void a_lag_begins_and_ends_it(void **state)
+{
+    static const struct {
+        unsigned index, to; /* percent of the capture */
+        bool outlined;
+    } steps[] = {{100, 20, false}, {20, 60, true}, {100, 60, false}, {60, 80, false}};
+    begin_behind(&runs[0], false);
+    index_at_once(false);
+    virtual.lake->options.index_behind = false;
+    virtual.lake->options.index_auto = true;
+    virtual.lake->options.lag_bytes = capture.bytes.n / 4;
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+        const uint64_t to = capture.bytes.n * steps[i].to / 100 / 2000 * 2000;
+        bool up = true;
+        atomic_store(&virtual.lake->index_end, capture.bytes.n * steps[i].index / 100);
+        push_part(to, &up);
+        assert_true(up);
+        wait_outlined(to);
+        wait_outlined(to); /* it ends with the job after the one that has caught up */
+        struct tl_trace *const trace = tl_lake_find_trace(virtual.lake, "t");
+        struct tl_gen *const outline = tl_trace_outline(trace);
+        assert_int_equal(outline != NULL, steps[i].outlined);
+        tl_gen_put(outline);
+        tl_trace_put(trace);
+    }
+    index_to(UINT64_MAX);
+    push_all(virtual.lake, "t", &capture, 3000);
+    assert_int_equal(wait_done(virtual.lake, "t"), TL_TRACE_SEALED);
+    texts_are_equal();
+    stores_are_equal(false);
+    end();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(all_can_be_read_before_it_is_indexed),
+        cmocka_unit_test(ends_of_the_server_change_nothing),
+        cmocka_unit_test(perf_data_can_be_read_before_it_is_indexed),
+        cmocka_unit_test(a_lag_begins_and_ends_it),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
