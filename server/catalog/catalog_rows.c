@@ -5,6 +5,7 @@
 #include "catalog/catalog_sql.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 /* The callback of an enumeration, and its context. */
 struct call {
