@@ -38,9 +38,10 @@ static void add(char *out, const char *name, uint64_t value)
     snprintf(out + n, TL_VIEW_ADDRESS - n, "&%s=%" PRIu64, name, value);
 }
 
+/* Instructions [from, to), which the page shows by time where there are times. */
 static void add_range(struct tl_view_place *out, const char *stream, uint64_t from, uint64_t to)
 {
-    strcat(out->address, "?lane=");
+    strcat(out->address, "?axis=usual&lane=");
     add_encoded(out->address, sizeof out->address - 160, stream);
     add(out->address, "from", from);
     add(out->address, "to", to);

@@ -54,6 +54,13 @@ export async function timeChecks(suite, { server, trace, cortex, late }) {
     await bare(page, base, `#/trace/${trace}?from=1000&to=9000&at=5000`);
     assert.equal(await axisOf(page), "Instructions");
     assert.equal(await told(page, "Instruction"), "5,000");
+    // What is told by instructions may be shown on the usual axis.
+    await bare(page, base, `#/trace/${trace}?axis=usual&lane=cs.10&from=1000&to=9000&at=5000`);
+    await page.waitForFunction(() => location.hash.includes("axis=time"));
+    const path = `traces/${trace}/streams/cs.10`;
+    const [from, at, to] = await Promise.all([1000, 5000, 9000].map(async (n) => (await json(page, base, `${path}/locate?unit=insn&at=${n}`)).time));
+    const there = await place(page);
+    assert.deepEqual([there.from, there.at, there.to], [from, at, to]);
     // A lane that executes has no times: it would be empty.
     await bare(page, base, `#/trace/${cortex}`);
     assert.equal(await axisOf(page), "Instructions");
@@ -266,5 +273,31 @@ export async function timeChecks(suite, { server, trace, cortex, late }) {
     assert.equal(await page.locator(".viewfield .trouble").count(), 0);
     await type("all");
     await page.waitForFunction(() => !/from=/.test(location.hash));
+  });
+
+  await suite.check("time: statistics of a range of time are by time, with as many digits as their bounds allow", {}, async (page) => {
+    const path = `traces/${trace}/streams/cs.10`;
+    const { time: from } = await json(page, base, `${path}/locate?unit=insn&at=1000000`);
+    const to = from + 50000;
+    const truth = await json(page, base, `${path}/functions?unit=time&from=${from}&to=${to}&limit=50`);
+    await open(page, base, `#/trace/${trace}?axis=time&lane=cs.10&select=${from}-${to}&panel=stats`);
+    await page.waitForFunction(() => /by own time/.test(document.querySelector("table.hot caption")?.textContent ?? ""));
+    const rows = await page.locator("table.hot tbody tr").evaluateAll((all) => all.map((r) => [...r.children].map((c) => c.textContent.trim())));
+    assert.deepEqual(rows.map(([name]) => name), truth.functions.map((f) => f.name || f.pc));
+    rows.slice(0, 10).forEach(([, , time, share], i) => {
+      const { value, least, most } = truth.functions[i].self_time;
+      assert.ok(Math.abs(parseFloat(share.replace("< ", "")) - (100 * value) / truth.about.ran) < 0.11, `${share} of ${value}`);
+      if (most - least > value / 100) assert.match(time, /^~ \d{1,3}(\.\d)? /);
+      const [, number, unit] = /([\d.]+) (ns|µs|ms|s)$/.exec(time);
+      const told = Number(number) * { ns: 1, µs: 1e3, ms: 1e6, s: 1e9 }[unit];
+      assert.ok(Math.abs(told - value) <= value / 2, `${time} for ${value}`);
+    });
+    assert.equal(await told(page, "Length"), "50.0 µs");
+    await inBothThemes(page, "statistics-time");
+    await page.focus("#timeline");
+    await page.keyboard.press("KeyT");
+    await page.waitForFunction(() => location.hash.includes("axis=insn"));
+    await page.getByRole("button", { name: "Measure the selection" }).click();
+    await page.waitForFunction(() => document.querySelector("table.hot caption")?.textContent === "Hottest functions");
   });
 }

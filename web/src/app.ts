@@ -140,7 +140,7 @@ export class App {
     const text = (at: number, step = 1): string => exact(epoch, at, step);
     const step = span(s.view) / 2000;
     return {
-      trace: s.trace.id, axis: s.view.axis, from: bare ? undefined : text(s.view.from, step),
+      trace: s.trace.id, axis: s.view.axis, usual: false, from: bare ? undefined : text(s.view.from, step),
       to: bare ? undefined : text(s.view.to, step), lane: s.lane !== s.first ? s.stream?.name : undefined,
       at: s.cursor === undefined ? undefined : text(s.cursor),
       select: s.selection && [text(s.selection[0]), text(s.selection[1])], find: s.found?.text ?? "", panel: this.panel,
@@ -275,6 +275,7 @@ export class App {
       this.session = new Session(trace, axisFor(trace, place.axis), this);
       this.session.tiles.update(trace.generation, trace.revision);
       this.apply(place);
+      if (place.usual) void this.setAxis(axisFor(trace, undefined), false);
       void this.loadFunctions(this.session);
     } catch (error) {
       if (controller.signal.aborted) return;
@@ -492,10 +493,10 @@ export class App {
   }
 
   /** Switch to the same part of the trace on the other axis, based on the selected lane. */
-  async setAxis(axis: Axis): Promise<void> {
+  async setAxis(axis: Axis, jump = true): Promise<void> {
     const s = this.session;
     if (!s || s.view.axis === axis || (axis === "time" && !hasTime(s.trace))) return;
-    this.jumps();
+    if (jump) this.jumps();
     const place = await onAxis(s, axis);
     if (this.session !== s || s.view.axis === axis) return;
     s.view = place.view;

@@ -33,24 +33,31 @@ export function bytes(n: number): string {
   return `${value.toFixed(unit === 0 || value >= 99.95 ? 0 : 1)} ${units[unit]}`;
 }
 
-/** A length of time in ns: "812 ns", "1.23 ms", "45.6 s", "3 min 20 s". */
-export function duration(ns: number): string {
+/** A length of time in ns: "812 ns", "1.23 ms", "45.6 s", "3 min 20 s"; `digits`: so many are known. */
+export function duration(exact: number, digits = 3): string {
+  const ns = digits < 3 ? Number(exact.toPrecision(digits)) : exact;
   if (ns >= 119.5e9) {
     const s = Math.round(ns / 1e9);
     if (s < 7200) return `${Math.floor(s / 60)} min ${s % 60} s`;
     return `${Math.floor(s / 3600)} h ${Math.floor((s % 3600) / 60)} min`;
   }
   for (const [scale, unit] of [[1e9, "s"], [1e6, "ms"], [1e3, "µs"]] as const) {
-    if (ns >= scale * 0.9995) return `${significant(ns / scale)} ${unit}`;
+    if (ns >= scale * 0.9995) return `${significant(ns / scale, digits)} ${unit}`;
   }
   return `${Math.round(ns)} ns`;
 }
 
-/** A duration of which bounds are known, with no more digits than these allow: the bounds themselves if
- *  they differ by more than a tenth of it. `text` formats a number of units. */
-export function bounded(value: number, least: number, most: number, text: (n: number) => string): string {
-  if (most - least <= value / 10) return text(value);
+/** A duration of which bounds are known, with no more digits than these allow: two if they differ by more than a
+ *  hundredth of it, the bounds themselves if by more than a tenth. `text` formats a number of units. */
+export function bounded(value: number, least: number, most: number, text: (n: number, digits?: number) => string): string {
+  if (most - least <= value / 100) return text(value);
+  if (most - least <= value / 10) return `~ ${text(value, 2)}`;
   return most === Infinity ? `more than ${text(least)}` : `${text(least)} … ${text(most)}`;
+}
+
+/** The same for tables, whose shares are of the estimates: one digit if the bounds differ by more than a tenth. */
+export function estimated(value: number, least: number, most: number, text: (n: number, digits?: number) => string): string {
+  return most - least <= value / 10 ? bounded(value, least, most, text) : `~ ${text(value, 1)}`;
 }
 
 /** Format a position in ns exactly, in the unit with a non-zero integer part: "1.802 347 ms". */
@@ -70,9 +77,11 @@ export function roundTime(ns: bigint): string {
   return text.includes(".") ? text.replace(/\.?[0 ]+(?= [nµm]?s$)/, "") : text;
 }
 
-/** Format three significant digits, if there are that many. */
-export function significant(value: number): string {
-  return value.toFixed(value < 9.995 ? 2 : value < 99.95 ? 1 : 0);
+/** Format so many significant digits, if there are that many. */
+export function significant(value: number, digits = 3): string {
+  const rounded = Number(value.toPrecision(digits));
+  const before = Math.max(1, Math.floor(Math.log10(Math.max(1, rounded))) + 1);
+  return rounded.toFixed(Math.max(0, digits - before));
 }
 
 /** "3 s ago", "5 min ago", then the date. Both in ms since 1970. */

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Exact statistics of what is selected or in view, which the server counts by instructions.
+// Exact statistics of what is selected or in view: counts by instructions, and on the time axis whose time it was.
 import * as api from "./api.ts";
+import { isSoftware } from "./model.ts";
 import type { Measured, Session } from "./session.ts";
+import { ownTimes } from "./timing.ts";
 
 /** Count the selection, or the view, in the selected lane; `functions`: how many are listed. */
 export async function measure(s: Session, functions: number, signal: AbortSignal, changed: () => void): Promise<void> {
@@ -13,11 +15,14 @@ export async function measure(s: Session, functions: number, signal: AbortSignal
     const [first, last] = await Promise.all([insn(range[0]), insn(range[1])]);
     const from = Math.max(0, first);
     const to = Math.min(stream.insns, Math.max(last, from + 1));
-    const measured: Measured = { lane, from, to, stats: undefined, error: "" };
+    const timed = s.view.axis === "time" && stream.hasTime && !isSoftware(stream.protocol);
+    const measured: Measured = { lane, from, to, stats: undefined, times: undefined, span: timed ? range : undefined, error: "" };
     s.measured = measured;
     changed();
     try {
-      measured.stats = await api.stats(s.trace.id, stream.name, from, to, functions, signal);
+      [measured.times, measured.stats] = await Promise.all([
+        timed ? ownTimes(s.trace, stream.name, "time", range, functions, signal) : undefined,
+        api.stats(s.trace.id, stream.name, from, to, functions, signal)]);
     } catch (error) {
       if (signal.aborted) return;
       measured.error = (error as Error).message;

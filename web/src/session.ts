@@ -11,6 +11,7 @@ import { Notes } from "./notes.ts";
 import { whole, type Axis, type Extent, type View } from "./scale.ts";
 import { SliceCache } from "./slices.ts";
 import { TileClient } from "./tiles.ts";
+import type { OwnTimes, Range } from "./timing.ts";
 import { zeroOf } from "./zero.ts";
 
 /** What a session needs from the page. */
@@ -36,6 +37,8 @@ export interface Measured {
   readonly from: number; // instructions
   readonly to: number;
   stats: Stats | undefined;
+  times: OwnTimes | undefined; // on the time axis
+  readonly span: Range | undefined; // of time, there
   error: string;
 }
 

@@ -61,6 +61,37 @@ export async function interrupts(
   return { timed: told.about.has_time, time: Number(told.about.time), rows: told.exceptions };
 }
 
+/** A duration and its bounds. */
+export interface Bounded {
+  readonly value: number;
+  readonly least: number;
+  readonly most: number; // Infinity: not known
+}
+
+/** How long functions had a lane, without what they called. */
+export interface OwnTimes {
+  readonly ran: number; // all of them
+  readonly all: number; // how many there are
+  readonly rows: readonly { readonly name: string; readonly pc: string; readonly calls: number; readonly insns: number; readonly time: Bounded }[];
+}
+
+/** Those with most time of a range, most first. */
+export async function ownTimes(trace: Ref, stream: string, axis: Axis, range: Range, limit: number, signal: AbortSignal): Promise<OwnTimes> {
+  const epoch = epochOn(trace, axis);
+  const where = `unit=${axis}&from=${absolute(epoch, range[0])}&to=${absolute(epoch, range[1])}&limit=${limit}`;
+  const told = await json(`${streamPath(trace.id, stream)}/functions?${where}`, signal) as {
+    about: { ran: number }; all: number;
+    functions: { name: string; pc: string; calls: number; self: number; self_time: { value: number; least: number; most?: number; unbounded?: boolean } }[];
+  };
+  return {
+    ran: Number(told.about.ran), all: Number(told.all),
+    rows: told.functions.map(({ name, pc, calls, self, self_time: time }) => ({
+      name, pc, calls: Number(calls), insns: Number(self),
+      time: { value: Number(time.value), least: Number(time.least), most: time.unbounded === true ? Infinity : Number(time.most ?? time.value) },
+    })),
+  };
+}
+
 /** When a process or a machine ran in a lane. */
 export interface Process {
   readonly name: string;

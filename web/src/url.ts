@@ -2,7 +2,7 @@
 // The whole state of the page in the URL's hash:
 //   #/                                    the list of traces
 //   #/trace/ID?axis=time&from=..&to=..    a trace; every part of the query may be absent. Positions without an axis
-//                                         are instructions
+//                                         are instructions; axis=usual: they are shown on the axis of the trace
 import { AS_THEY_COME, type Arrangement } from "./arrange.ts";
 import type { Axis } from "./scale.ts";
 
@@ -22,6 +22,7 @@ export interface Beside {
 export interface Place {
   trace: string | undefined;
   axis: Axis | undefined; // undefined: the usual one of the trace
+  usual: boolean; // positions are instructions, to be shown on the trace's usual axis
   /** Positions are strings, in units of the axis: times may be too large for a number. */
   from: string | undefined;
   to: string | undefined;
@@ -45,7 +46,7 @@ export interface Place {
 
 export function emptyPlace(trace?: string): Place {
   return {
-    trace, axis: undefined, from: undefined, to: undefined, lane: undefined, at: undefined,
+    trace, axis: undefined, usual: false, from: undefined, to: undefined, lane: undefined, at: undefined,
     select: undefined, find: "", panel: "overview", arrangement: AS_THEY_COME, kinds: "", alone: "", with: "", sql: "", open: undefined, full: [],
     show: [], beside: [], follow: undefined,
   };
@@ -124,8 +125,12 @@ export function decodePlace(hash: string): Place {
     place.select = [select[1]!, select[2]!];
   }
   const axis = query.get("axis");
-  if (axis === "time" || axis === "insn") place.axis = axis;
-  else if (place.from !== undefined || place.at !== undefined || place.select) place.axis = "insn";
+  if (axis === "time" || axis === "insn") {
+    place.axis = axis;
+  } else if (place.from !== undefined || place.at !== undefined || place.select) {
+    place.axis = "insn";
+    place.usual = axis === "usual";
+  }
   place.find = query.get("find") ?? "";
   const panel = query.get("panel");
   place.panel = panel !== null && PANELS.includes(panel) ? panel as Panel : usual(place);

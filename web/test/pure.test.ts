@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import { follow } from "../src/follow.ts";
-import { bounded, bytes, duration, exactTime, grouped, percent, short, shorterNames } from "../src/format.ts";
+import { bounded, bytes, duration, estimated, exactTime, grouped, percent, short, shorterNames } from "../src/format.ts";
 import { BINDINGS, GROUPS, match, shownKeys } from "../src/keys.ts";
 import { Lru } from "../src/lru.ts";
 import { executed, extentOf, privilegeName, readFound, readFunctions, readInsns, readStats, readTrace, unitName } from "../src/model.ts";
@@ -78,8 +78,10 @@ test("numbers", () => {
   assert.deepEqual([0, 1023, 1024, 1536, 5e9].map(bytes), ["0 B", "1023 B", "1.0 KiB", "1.5 KiB", "4.7 GiB"]);
   assert.deepEqual([bounded(167, 0, 5e4, duration), bounded(1e6, 99e4, 105e4, duration), bounded(5, 5, Infinity, duration),
     bounded(100, 95, 105, duration), bounded(100, 94, 105, duration)],
-  ["0 ns … 50.0 µs", "1.00 ms", "more than 5 ns", "100 ns", "94 ns … 105 ns"]);
-  assert.deepEqual([5, 1500, 2.5e6, 61e9, 200e9, 8000e9].map(duration),
+  ["0 ns … 50.0 µs", "~ 1.0 ms", "more than 5 ns", "~ 100 ns", "94 ns … 105 ns"]);
+  assert.equal(bounded(1234567, 1230000, 1240000, duration), "1.23 ms");
+  assert.deepEqual([estimated(3456, 0, 171000, duration), estimated(3456, 3300, 3500, duration), estimated(3456, 3455, 3457, duration), estimated(970, 0, 2000, duration)], ["~ 3 µs", "~ 3.5 µs", "3.46 µs", "~ 1 µs"]);
+  assert.deepEqual([5, 1500, 2.5e6, 61e9, 200e9, 8000e9].map((ns) => duration(ns)),
     ["5 ns", "1.50 µs", "2.50 ms", "61.0 s", "3 min 20 s", "2 h 13 min"]);
   assert.deepEqual([0, 812, 1500, 1802347, 1234567890, 12345678901234n].map(exactTime),
     ["0 ns", "812 ns", "1.500 µs", "1.802 347 ms", "1.234 567 890 s", "12,345.678 901 234 s"]);

@@ -20,7 +20,7 @@ test("everything that is in view goes there and back", () => {
   for (let i = 0; i < 1000; i++) {
     const select = whole();
     const place: Place = {
-      trace: "rig-1.2_3", axis: random() < 0.5 ? "insn" : "time", from: some(), to: some(),
+      trace: "rig-1.2_3", axis: random() < 0.5 ? "insn" : "time", usual: false, from: some(), to: some(),
       lane: random() < 0.5 ? undefined : "cs.10", at: random() < 0.5 ? undefined : some(),
       select: random() < 0.5 ? undefined : [String(select), String(select + 1 + whole())],
       open: random() < 0.5 ? undefined : random() < 0.5 ? [] : ["cs.10", "a,b &?#%"],
@@ -60,4 +60,6 @@ test("positions without an axis are instructions, otherwise the trace decides", 
   for (const query of ["at=5", "from=1&to=2", "select=3-9"]) assert.equal(decodePlace(`#/trace/t?${query}`).axis, "insn", query);
   for (const query of ["", "?lane=cs.10", "?panel=find&find=main"]) assert.equal(decodePlace(`#/trace/t${query}`).axis, undefined, query);
   assert.equal(decodePlace("#/trace/t?axis=time&at=5").axis, "time");
+  const { axis, usual } = decodePlace("#/trace/t?axis=usual&at=5");
+  assert.deepEqual([axis, usual], ["insn", true]);
 });

@@ -6,10 +6,11 @@ import type { App } from "../app.ts";
 import { ask, type Asked } from "../asking.ts";
 import { call, profile, type CallInfo, type Profile, type Weight } from "../calls.ts";
 import { timeText } from "../describe.ts";
-import { bounded, duration, grouped, percent, short } from "../format.ts";
+import { grouped, percent, short } from "../format.ts";
 import type { Session } from "../session.ts";
 import { Flame } from "./flame.ts";
 import { Inside } from "./inside.ts";
+import { boundedText } from "./reach.ts";
 import { Spread } from "./spread.ts";
 
 export class CallsPanel {
@@ -74,7 +75,7 @@ export class CallsPanel {
       ["Self", `${grouped(c.self)} (${percent(c.self, length)})`],
     ];
     if (wide !== undefined) {
-      fields.push(["Took", bounded(wide, c.timeLeast, c.timeMost, (n) => (ns ? duration(n) : `${grouped(n)} ticks`))],
+      fields.push(["Took", boundedText(s, { value: wide, least: c.timeLeast, most: c.timeMost })],
         ["Begins", timeText(s, c.timeFrom!, ns)]);
     }
     const { all } = c;

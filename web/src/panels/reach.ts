@@ -3,8 +3,9 @@
 import { html, type TemplateResult } from "lit-html";
 import type { App } from "../app.ts";
 import type { CallInfo } from "../calls.ts";
-import { duration, grouped, short } from "../format.ts";
+import { bounded, duration, grouped, short } from "../format.ts";
 import type { Session } from "../session.ts";
+import type { Bounded } from "../timing.ts";
 
 /** Reasons for gaps in words. */
 export const REASONS: Readonly<Record<string, string>> = {
@@ -32,6 +33,11 @@ export function showCall(app: App, s: Session, c: CallInfo): void {
 export function lengthText(s: Session, n: number, timed: boolean): string {
   if (!timed) return n < 1e5 ? `${grouped(n)} insns` : `${short(n)} insns`;
   return s.stream?.timeIsNs === false ? `${grouped(n)} ticks` : duration(n);
+}
+
+/** A duration with its bounds, as far as they matter; by `how`. */
+export function boundedText(s: Session, { value, least, most }: Bounded, how = bounded): string {
+  return how(value, least, most, (n, digits = 15) => (s.stream?.timeIsNs === false ? `${grouped(Number(n.toPrecision(digits)))} ticks` : duration(n, Math.min(3, digits))));
 }
 
 /** A number in a table that leads to the place where it was. */

@@ -5,13 +5,14 @@ import { rangeUrl } from "../api.ts";
 import type { App } from "../app.ts";
 import type { Session } from "../session.ts";
 import { timeText } from "../describe.ts";
-import { grouped, percent, short } from "../format.ts";
-import { isSoftware } from "../model.ts";
+import { estimated, grouped, percent, short } from "../format.ts";
+import { isSoftware, type Stats } from "../model.ts";
+import type { OwnTimes } from "../timing.ts";
 import type { Panel } from "../url.ts";
 import { InsnList } from "./insnlist.ts";
 import { Lazy } from "./lazy.ts";
 import { LENGTHS, lengths, OverviewPanel } from "./overview.ts";
-import { REASONS } from "./reach.ts";
+import { boundedText, lengthText, REASONS } from "./reach.ts";
 import { sourceLink } from "./sourcelink.ts";
 import { Strip } from "./strip.ts";
 
@@ -146,34 +147,55 @@ export class Side {
     return html`<div class="scroll" tabindex="0" role="region" aria-label="Statistics">
       <dl class="details">
         <div><dt>Stream</dt><dd>${stream.name}</dd></div>
+        ${m.span ? html`<div><dt>Time</dt><dd>${m.span.map((at) => timeText(s, at, stream.timeIsNs)).join(" – ")}</dd></div>
+        <div><dt>Length</dt><dd>${lengthText(s, m.span[1] - m.span[0], true)}</dd></div>` : nothing}
         <div><dt>From</dt><dd>${grouped(m.from)}</dd></div>
         <div><dt>To</dt><dd>${grouped(m.to)}</dd></div>
         <div><dt>Instructions</dt><dd>${grouped(m.to - m.from)}</dd></div>
         <div><dt>Download</dt><dd class="links">${link("zstf")}${link("stf")}${link("text")}</dd></div>
       </dl>
       ${m.error !== "" ? html`<p class="trouble" role="alert">${m.error}</p>`
-    : m.stats ? this.tables(s, m.stats) : html`<p class="muted hint">Counting…</p>`}
+    : m.stats ? html`${m.times ? this.byTime(s, m.times) : this.byInsns(m.stats)}${this.tables(s, m.stats)}` : html`<p class="muted hint">Counting…</p>`}
       <p class="hint">${again}</p>
     </div>`;
   }
 
-  private tables(s: Session, stats: NonNullable<NonNullable<Session["measured"]>["stats"]>): TemplateResult {
+  /** A row of a table of functions; `share` of the longest bar. */
+  private functionRow(name: string, pc: string, share: number, cells: TemplateResult): TemplateResult {
+    return html`<tr><th scope="row"><button class="plain" title=${name} ?disabled=${pc === "0x0"} @click=${() => this.app.lookFor(`call:${name}`)}>
+        <svg class="bar" aria-hidden="true" preserveAspectRatio="none" viewBox="0 0 100 1"><rect height="1" width=${100 * share} fill=${this.app.swatch(name).css}></rect></svg>
+        <span>${name || pc}</span></button></th>${cells}</tr>`;
+  }
+
+  /** Only a part of the functions is listed. */
+  private rest(listed: number, all: number): TemplateResult | typeof nothing {
+    return all <= listed ? nothing : html`<p class="buttons"><span class="muted">${grouped(listed)} of ${grouped(all)}</span>
+      ${listed < 1000 ? html`<button class="action" @click=${() => this.app.measure(1000)}>Show ${all > 1000 ? "1,000" : "all"}</button>` : nothing}</p>`;
+  }
+
+  private byTime(s: Session, times: OwnTimes): TemplateResult {
+    const most = Math.max(1, ...times.rows.map((f) => f.time.value));
+    return html`<table class="figures hot"><caption>Hottest functions by own time</caption>
+      <thead><tr><th scope="col">Function</th><th scope="col" class="n">Calls</th><th scope="col" class="n">Time</th><th scope="col" class="n">Share</th></tr></thead>
+      <tbody>${times.rows.map((f) => this.functionRow(f.name, f.pc, f.time.value / most, html`
+        <td class="n">${f.calls > 0 ? short(f.calls) : "–"}</td>
+        <td class="n" title=${`${boundedText(s, f.time)}, ${grouped(f.insns)} instructions`}>${boundedText(s, f.time, estimated)}</td>
+        <td class="n">${percent(f.time.value, times.ran)}</td>`))}</tbody></table>${this.rest(times.rows.length, times.all)}`;
+  }
+
+  private byInsns(stats: Stats): TemplateResult {
     const most = Math.max(1, ...stats.functions.map((f) => f.insns));
     return html`<table class="figures hot"><caption>Hottest functions</caption>
       <thead><tr><th scope="col">Function</th><th scope="col" class="n">Calls</th>
         <th scope="col" class="n">Instructions</th><th scope="col" class="n">Share</th></tr></thead>
-      <tbody>${stats.functions.map((f) => html`<tr>
-        <th scope="row"><button class="plain" title=${f.name} ?disabled=${f.pc === "0x0"}
-          @click=${() => this.app.lookFor(`call:${f.name}`)}>
-          <svg class="bar" aria-hidden="true" preserveAspectRatio="none" viewBox="0 0 100 1"><rect height="1"
-            width=${(100 * f.insns) / most} fill=${this.app.swatch(f.name).css}></rect></svg>
-          <span>${f.name || f.pc}</span></button></th>
+      <tbody>${stats.functions.map((f) => this.functionRow(f.name, f.pc, f.insns / most, html`
         <td class="n">${f.calls > 0 ? short(f.calls) : "–"}</td>
         <td class="n" title=${grouped(f.insns)}>${short(f.insns)}</td>
-        <td class="n">${percent(f.insns, stats.insns)}</td></tr>`)}</tbody></table>
-      ${stats.functionsRun > stats.functions.length ? html`<p class="buttons"><span class="muted">${grouped(stats.functions.length)} of ${grouped(stats.functionsRun)}</span>
-        ${stats.functions.length < 1000 ? html`<button class="action" @click=${() => this.app.measure(1000)}>Show ${stats.functionsRun > 1000 ? "1,000" : "all"}</button>` : nothing}</p>` : nothing}
-      ${stats.groups.map((g) => {
+        <td class="n">${percent(f.insns, stats.insns)}</td>`))}</tbody></table>${this.rest(stats.functions.length, stats.functionsRun)}`;
+  }
+
+  private tables(s: Session, stats: Stats): TemplateResult {
+    return html`${stats.groups.map((g) => {
     const timed = g.title === "Gaps" && stats.lost.size > 0;
     return html`<table class="figures ${timed ? "lengths" : ""}"><caption>${g.title}</caption>${timed ? html`<thead>${LENGTHS}</thead>` : nothing}
         <tbody>${g.rows.map((r) => html`<tr><th scope="row">${timed ? REASONS[r.name] ?? r.name : r.name.replaceAll("_", " ")}</th>
