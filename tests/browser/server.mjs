@@ -180,10 +180,10 @@ export async function serverChecks(suite, { server, tls, trace, live, title = "s
     await shot(page, `${title}-search`);
   });
 
-  await suite.check(`${title}: budget of opening`, { fresh: true }, async (page) => {
+  for (const axis of ["time", "insn"]) await suite.check(`${title}: budget of opening, ${axis}`, { fresh: true }, async (page) => {
     const t = await chosen(page, base, trace);
     const net = traffic(page);
-    await open(page, base, `#/trace/${t.id}`);
+    await open(page, base, `#/trace/${t.id}?axis=${axis}`);
     const bytes = await net.bytes();
     console.log(`      opened: ${net.seen.length} requests, ${(bytes / 1024).toFixed(0)} KiB`);
     // The event stream has not ended.

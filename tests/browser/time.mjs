@@ -44,8 +44,10 @@ export async function timeChecks(suite, { server, trace, cortex, late }) {
     await bare(page, base, `#/trace/${trace}?axis=time`);
     assert.equal(await axisOf(page), "Time", "a link says so");
     await page.focus("#timeline");
-    await page.keyboard.press("KeyT");
-    await page.keyboard.press("KeyT");
+    for (const axis of ["insn", "time"]) {
+      await page.keyboard.press("KeyT");
+      await page.waitForFunction((a) => location.hash.includes(`axis=${a}`), axis);
+    }
     await page.goto(`${base}/#/`);
     await page.waitForSelector("table.traces");
     await bare(page, base, `#/trace/${trace}`);

@@ -8,6 +8,7 @@ const URL_MS = 60;
 export class Address {
   private timer: ReturnType<typeof setTimeout> | undefined;
   private jumped = false; // since it was last written
+  private known = location.hash; // as it was written or read last
 
   /** `hash`: of what is shown, undefined if that has no URL of its own; `written` is called after each write. */
   constructor(private readonly hash: () => string | undefined, private readonly written: () => void) {}
@@ -38,15 +39,19 @@ export class Address {
     clearTimeout(this.timer);
     this.timer = undefined;
     this.jumped = false;
+    this.known = location.hash;
   }
 
   private write(): void {
     clearTimeout(this.timer);
     this.timer = undefined;
     const hash = this.hash();
+    // Another one is there already, and will be shown.
+    if (location.hash !== this.known) return;
     if (hash === undefined || hash === location.hash) return;
     if (this.jumped) history.pushState(null, "", hash);
     else history.replaceState(null, "", hash);
+    this.known = location.hash;
     this.jumped = false;
   }
 }

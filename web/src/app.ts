@@ -209,6 +209,7 @@ export class App {
       this.searchText = place.find;
       void this.finder.search(place.find, false);
     }
+    if (place.usual) void this.setAxis(axisFor(s.trace, undefined), false);
     if (place.panel === "stats" && place.select) this.measure();
     this.changed();
   }
@@ -275,7 +276,6 @@ export class App {
       this.session = new Session(trace, axisFor(trace, place.axis), this);
       this.session.tiles.update(trace.generation, trace.revision);
       this.apply(place);
-      if (place.usual) void this.setAxis(axisFor(trace, undefined), false);
       void this.loadFunctions(this.session);
     } catch (error) {
       if (controller.signal.aborted) return;
