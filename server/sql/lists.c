@@ -3,10 +3,14 @@
  * The tables whose rows are few: traces, streams, functions, notes. They are those of the answers
  * that other doors give, taken as a whole when the first row is asked for.
  */
+#include "base/hash.h"
+#include "base/numbers.h"
 #include "lake_analysis.h"
+#include "lake_timing.h"
 #include "sql/table.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #define COUNT(a) ((int)(sizeof(a) / sizeof *(a)))
 
@@ -209,19 +213,34 @@ static int check_trace(struct tl_cursor *c)
 
 /* ---- functions ------------------------------------------------------------------------------- */
 
-/* Position bounds are the range that is counted, so they are columns of every row. */
-static const struct tl_table_column function_columns[] = {
-    {"trace", "TEXT", TL_COLUMN_TRACE}, {"stream", "TEXT", TL_COLUMN_STREAM},
-    {"name", "TEXT", TL_COLUMN_PLAIN},  {"pc", "INT", TL_COLUMN_PLAIN},
-    {"self", "INT", TL_COLUMN_PLAIN},   {"total", "INT", TL_COLUMN_PLAIN},
-    {"calls", "INT", TL_COLUMN_PLAIN},  {"finished", "INT", TL_COLUMN_PLAIN},
-    {"min", "INT", TL_COLUMN_PLAIN},    {"max", "INT", TL_COLUMN_PLAIN},
-    {"length", "INT", TL_COLUMN_PLAIN},
+/* Times of a function in all streams that are asked about. */
+struct function_time {
+    uint64_t self, total, min, max;
+    bool ended; /* a call of it */
 };
+struct functions {
+    struct tl_profile profile;
+    struct tl_numbers names; /* of functions, by hash */
+    struct function_time *times;
+    size_t cap_times;
+    bool timed; /* they have been asked for */
+};
+
+static const struct tl_table_column function_columns[] = {
+    {"trace", "TEXT", TL_COLUMN_TRACE},     {"stream", "TEXT", TL_COLUMN_STREAM},
+    {"name", "TEXT", TL_COLUMN_PLAIN},      {"pc", "INT", TL_COLUMN_PLAIN},
+    {"self", "INT", TL_COLUMN_PLAIN},       {"total", "INT", TL_COLUMN_PLAIN},
+    {"calls", "INT", TL_COLUMN_PLAIN},      {"finished", "INT", TL_COLUMN_PLAIN},
+    {"min", "INT", TL_COLUMN_PLAIN},        {"max", "INT", TL_COLUMN_PLAIN},
+    {"length", "INT", TL_COLUMN_PLAIN},     {"self_time", "INT", TL_COLUMN_PLAIN},
+    {"total_time", "INT", TL_COLUMN_PLAIN}, {"min_time", "INT", TL_COLUMN_PLAIN},
+    {"max_time", "INT", TL_COLUMN_PLAIN},
+};
+enum { FUNCTION_SELF_TIME = 11, FUNCTION_TOTAL_TIME, FUNCTION_MIN_TIME, FUNCTION_MAX_TIME };
 
 static int first_function(struct tl_cursor *c)
 {
-    struct tl_profile *const profile = c->state;
+    struct functions *const s = c->state;
     const struct tl_profile_request request = {.trace = c->bounds.trace,
                                                .stream = c->bounds.stream,
                                                .unit = TL_UNIT_INSN,
@@ -229,22 +248,102 @@ static int first_function(struct tl_cursor *c)
                                                .nodes = 1};
     int r = check_trace(c);
     if (r >= 0)
-        r = tl_lake_profile(c->asking->lake, &request, profile, c->asking->fail);
-    go_to(c, profile->n_functions);
+        r = tl_lake_profile(c->asking->lake, &request, &s->profile, c->asking->fail);
+    go_to(c, s->profile.n_functions);
     return r;
 }
 
 static int next_function(struct tl_cursor *c)
 {
-    const struct tl_profile *const profile = c->state;
-    go_to(c, profile->n_functions);
+    const struct functions *const s = c->state;
+    go_to(c, s->profile.n_functions);
     return TL_OK;
+}
+
+/* ---- their times: asked for with the first column that needs them ---- */
+
+static uint64_t function_key(const char *name, uint64_t pc)
+{
+    return *name ? tl_fnv_text(name) : tl_mix64(pc);
+}
+
+static int add_function_time(struct functions *s, const struct tl_function_times *f)
+{
+    const uint64_t key = function_key(f->name, f->pc);
+    uint32_t number = tl_numbers_find(&s->names, key);
+    if (number == TL_NO_NUMBER) {
+        number = s->names.n;
+        if (tl_grow(&s->times, &s->cap_times, number + 1, sizeof *s->times) < 0 ||
+            tl_numbers_add(&s->names, key) < 0)
+            return TL_NOMEM;
+        s->times[number] = (struct function_time){0};
+    }
+    struct function_time *const t = &s->times[number];
+    t->self += f->self_time.value;
+    t->total += f->total_time;
+    if (f->ended == 0)
+        return TL_OK;
+    t->min = t->ended && t->min < f->time.min ? t->min : f->time.min;
+    t->max = t->max > f->time.max ? t->max : f->time.max;
+    t->ended = true;
+    return TL_OK;
+}
+
+static int add_stream_times(struct tl_cursor *c, struct functions *s, const char *stream)
+{
+    const struct tl_function_table_request request = {
+        .range = {c->bounds.trace, stream, TL_UNIT_INSN, 0, UINT64_MAX},
+        .weight = TL_WEIGHT_TIME,
+        .limit = UINT32_MAX};
+    struct tl_function_table table = {0};
+    int r = tl_lake_function_table(c->asking->lake, &request, &table, c->asking->fail);
+    for (size_t i = 0; r >= 0 && table.about.has_time && i < table.n; i++)
+        r = add_function_time(s, &table.p[i]);
+    tl_function_table_fini(&table);
+    return r;
+}
+
+static int add_times(struct tl_cursor *c, struct functions *s)
+{
+    struct tl_trace_list list = {0};
+    int r = tl_cursor_trace(c, &list);
+    const struct tl_trace_row *const row = r >= 0 ? &list.rows[0] : NULL;
+    for (size_t i = 0; r >= 0 && i < row->n_streams; i++) {
+        const char *const name = row->streams[i].name;
+        if (row->streams[i].has_time && row->streams[i].insns > 0 &&
+            (!c->bounds.stream || strcmp(c->bounds.stream, name) == 0))
+            r = add_stream_times(c, s, name);
+    }
+    tl_trace_list_free(&list);
+    return r;
+}
+
+static void tell_function_time(struct tl_cursor *c, struct functions *s,
+                               const struct tl_profile_function *f, sqlite3_context *context,
+                               int column)
+{
+    if (!s->timed) {
+        const int r = add_times(c, s);
+        if (r < 0)
+            c->asking->error = r;
+        s->timed = true;
+    }
+    const uint32_t number = tl_numbers_find(&s->names, function_key(f->name, f->pc));
+    if (number == TL_NO_NUMBER)
+        return;
+    const struct function_time *const t = &s->times[number];
+    if (column == FUNCTION_SELF_TIME)
+        tl_column_u64(context, t->self);
+    else if (column == FUNCTION_TOTAL_TIME)
+        tl_column_u64(context, t->total);
+    else if (t->ended)
+        tl_column_u64(context, column == FUNCTION_MIN_TIME ? t->min : t->max);
 }
 
 static void function_column(struct tl_cursor *c, sqlite3_context *context, int column)
 {
-    const struct tl_profile *const profile = c->state;
-    const struct tl_profile_function *const f = &profile->functions[c->row];
+    struct functions *const s = c->state;
+    const struct tl_profile_function *const f = &s->profile.functions[c->row];
     switch (column) {
     case 0:
         tl_column_text(context, c->bounds.trace);
@@ -278,21 +377,27 @@ static void function_column(struct tl_cursor *c, sqlite3_context *context, int c
         if (f->finished > 0)
             tl_column_u64(context, f->max);
         break;
-    default:
+    case 10:
         tl_column_u64(context, f->length);
+        break;
+    default:
+        tell_function_time(c, s, f, context, column);
         break;
     }
 }
 
 static void close_function(struct tl_cursor *c)
 {
-    tl_profile_fini(c->state);
+    struct functions *const s = c->state;
+    tl_profile_fini(&s->profile);
+    tl_numbers_fini(&s->names);
+    free(s->times);
 }
 
 const struct tl_table tl_function_table = {.name = "function",
                                            .columns = function_columns,
                                            .n_columns = COUNT(function_columns),
-                                           .state_bytes = sizeof(struct tl_profile),
+                                           .state_bytes = sizeof(struct functions),
                                            .rows = 1000,
                                            .first = first_function,
                                            .next = next_function,

@@ -102,6 +102,26 @@ def sql_calls(lab):
 
 
 @test
+def sql_function_times(lab):
+    """The times of functions are those that `tracelake functions` tells, of a stream and of all together."""
+    row = prepare(lab, 20000)
+    sums = {}
+    for stream in (s['name'] for s in row['streams'] if s['insns']):
+        told = {f['name']: f for f in map(json.loads, lab.run('functions', 'sim/' + stream, '--json', '--limit', '1000').text().splitlines())
+                if f['name']}
+        rows = ask(lab, "SELECT name, self_time, total_time, min_time, max_time FROM function WHERE stream = '%s' AND name <> ''" % stream)
+        check(len(rows) > 20 and {r['name'] for r in rows} <= set(told), stream, len(rows), len(told))
+        for r in rows:
+            f = told[r['name']]
+            ends = (f['time']['min'], f['time']['max']) if f['ended'] else (None, None)
+            check((r['self_time'], r['total_time'], r['min_time'], r['max_time']) == (
+                f['self_time']['value'], f['total_time'], *ends), stream, r, f)
+            sums[r['name']] = sums.get(r['name'], 0) + r['self_time']
+    both = ask(lab, "SELECT name, self_time FROM function WHERE name <> ''")
+    check({r['name']: r['self_time'] for r in both} == sums, 'all streams', both[:3])
+
+
+@test
 def sql_timeline(lab):
     """What happens, in order: the frames are the calls, the rest the events and gaps; a page of it begins with the
     frames that are there."""
