@@ -5,6 +5,7 @@
  */
 #include "out/stf_out.h"
 
+#include "base/pages.h"
 #include "out/outfile.h"
 #include "stf/flow/flow_writer.h"
 #include "stf/zstf.h"
@@ -14,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CHUNK ((size_t)5 << 18) /* bytes that nearly every chunk fits in */
+#define CHUNK TL_HUGE_PAGE /* bytes that nearly every chunk fits in */
 
 struct tl_cli_stf {
     struct tl_outfile to;
@@ -63,15 +64,25 @@ void tl_cli_stf_free(struct tl_cli_stf *out)
     free(out);
 }
 
-/* Have the next chunk written to job.stf, which gets the last one. */
-static int swap(struct tl_cli_stf *out)
+/* Exchange the chunk in the flow's hands, and job.stf. */
+static void swap(struct tl_cli_stf *out)
 {
     struct tl_stf_piece piece = {.stf = out->job.stf};
-    if (tl_buf_reserve(&piece.stf, CHUNK) <
-        0) /* it need not grow; its pages are got as they are filled */
-        return TL_NOMEM;
     tl_stf_flow_swap(out->flow, &piece);
     out->job.stf = piece.stf;
+}
+
+/* Give the flow room for a chunk, if possible that of an earlier one: pages that are in the cache.
+ */
+static int begin_chunk(struct tl_cli_stf *out)
+{
+    if (!out->job.stf.p) {
+        uint8_t *const p = tl_pages(CHUNK);
+        if (!p)
+            return TL_NOMEM;
+        out->job.stf = (struct tl_buf){.p = p, .cap = CHUNK};
+    }
+    swap(out);
     return TL_OK;
 }
 
@@ -88,7 +99,7 @@ int tl_cli_stf_new(struct tl_cli_stf **result, const char *path, const char *inp
     const struct tl_stf_flow_options options = {.isa = isa, .comments = true};
     int rc = tl_stf_flow_new(&out->flow, &options, NULL);
     if (rc == TL_OK)
-        rc = swap(out);
+        rc = begin_chunk(out);
     if (rc == TL_OK)
         rc = tl_zstf_writer_new(&out->writer, 0, 0);
     if (rc == TL_OK)
@@ -111,10 +122,10 @@ static int add_chunk(struct tl_cli_stf *out)
     const uint64_t markers = tl_stf_flow_markers(out->flow);
     out->job.markers = markers - out->done;
     out->job.start_pc = tl_stf_flow_chunk_pc(out->flow);
-    if (swap(out) < 0)
-        return TL_NOMEM;
     out->done = markers;
-    return tl_zstf_pool_add(out->pool, &out->job);
+    swap(out);
+    const int rc = tl_zstf_pool_add(out->pool, &out->job);
+    return rc < 0 ? rc : begin_chunk(out);
 }
 
 int tl_cli_stf_items(struct tl_cli_stf *out, const struct tl_item *items, size_t n)

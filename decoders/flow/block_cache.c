@@ -10,16 +10,16 @@
 #include "flow/block.h"
 
 #include "base/buf.h"
+#include "base/pages.h"
 #include "isa/x86.h"
 
 #include <assert.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 
 #define ARENA_CHUNK ((size_t)256 << 10)
-#define HUGE_PAGE   ((size_t)2 << 20) /* if supported; chunk size of a large cache */
-#define FIRST_SLOTS 1024u             /* a power of two */
+#define LARGE       (TL_HUGE_PAGE / 4) /* a cache whose chunks are huge pages */
+#define FIRST_SLOTS 1024u              /* a power of two */
 
 #define CACHE_LINE 64u
 static_assert(CACHE_LINE % TL_BLOCK_SLACK == 0, "code ends with whole pieces");
@@ -139,31 +139,16 @@ void tl_block_cache_reset(struct tl_block_cache *cache)
     cache->size.bytes = ((size_t)cache->mask + 1) * sizeof *cache->slots;
 }
 
-/*
- * Allocate memory that is filled soon. Code that runs for the first time creates blocks as fast as
- * memory is provided, so large pieces are requested as huge pages: one page fault instead of 512.
- */
-static void *room(size_t size)
-{
-    const bool huge = size % HUGE_PAGE == 0;
-    void *const p = aligned_alloc(huge ? HUGE_PAGE : CACHE_LINE, size); /* whole cache lines */
-#ifdef MADV_HUGEPAGE
-    if (p && huge)
-        madvise(p, size, MADV_HUGEPAGE); /* a hint: failure does not matter */
-#endif
-    return p;
-}
-
 /* Allocate whole cache lines, followed by at least one more: TL_BLOCK_TAIL. */
 static void *allocate(struct tl_block_cache *cache, size_t n)
 {
     n = (n + CACHE_LINE - 1) & ~(size_t)(CACHE_LINE - 1);
     if (!cache->chunks || n + CACHE_LINE > cache->chunks->size - cache->chunk_used) {
-        const size_t usual = cache->size.bytes < HUGE_PAGE ? ARENA_CHUNK : HUGE_PAGE;
+        const size_t usual = cache->size.bytes < LARGE ? ARENA_CHUNK : TL_HUGE_PAGE;
         const size_t min = sizeof(struct chunk) + n + CACHE_LINE;
         static_assert(sizeof(struct chunk) % CACHE_LINE == 0, "whole lines");
         const size_t size = min > usual ? min : usual;
-        struct chunk *chunk = room(size);
+        struct chunk *chunk = tl_pages(size);
         if (!chunk)
             return NULL;
         chunk->next = cache->chunks;
@@ -213,7 +198,7 @@ static int grow_slots(struct tl_block_cache *cache)
 {
     const uint32_t mask = cache->mask * 2 + 1;
     const size_t size = ((size_t)mask + 1) * sizeof(struct slot);
-    struct slot *const slots = room(size);
+    struct slot *const slots = tl_pages(size);
     if (!slots)
         return TL_NOMEM;
     memset(slots, 0, size);

@@ -177,8 +177,11 @@ int tl_zstf_pool_add(struct tl_zstf_pool *pool, struct tl_zstf_job *job)
         pool->idle -= job->stf.cap;
         pool->plain += slot->job.stf.n;
         pool->tail++;
-        if (pool->n_slots == 1)
-            retire_locked(pool, true, &rc);
+        if (pool->n_slots == 1 && retire_locked(pool, true, &rc) && job->stf.cap == 0) {
+            job->stf = slot->job.stf; /* it is in the cache */
+            slot->job.stf = (struct tl_buf){0};
+            pool->idle -= job->stf.cap;
+        }
     }
     pthread_mutex_unlock(&pool->lock);
     return rc < 0 ? rc : TL_OK;
