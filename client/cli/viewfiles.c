@@ -7,6 +7,7 @@
 
 #include "base/filekind.h"
 #include "frame/tpiu.h"
+#include "import/lldb.h"
 #include "perf/reader.h"
 #include "setup/format.h"
 #include "stf/file.h"
@@ -42,12 +43,13 @@ static bool has(const char *dir, const char *name)
 
 static int take_folder(struct tl_view_file *out)
 {
+    char lldb[4096];
     if (has(out->path, "snapshot.ini"))
         out->kind = TL_VIEW_SNAPSHOT;
-    else if (!has(out->path, "data"))
+    else if (!has(out->path, "data") && !tl_lldb_find(out->path, lldb))
         return tl_cli_usage("view",
-                            "%s is a folder, but neither a snapshot (snapshot.ini) nor of 'perf "
-                            "record' (data)",
+                            "%s is a folder, but neither a snapshot (snapshot.ini), nor of 'perf "
+                            "record' (data) or LLDB (trace.json)",
                             out->path);
     return TL_ARGS_GO;
 }
@@ -99,7 +101,8 @@ static int take_contents(struct tl_view_file *out, struct tl_bytes head, const c
         out->kind = TL_VIEW_PROGRAM;
         return TL_ARGS_GO;
     }
-    if (tl_perf_is(head.p, head.n))
+    char lldb[4096];
+    if (tl_perf_is(head.p, head.n) || tl_lldb_find(out->path, lldb))
         return TL_ARGS_GO;
     if (wrap >= 0 && (!packed || strstr(out->path, ".stf"))) {
         out->format = "stf";

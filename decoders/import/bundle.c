@@ -10,6 +10,7 @@
 #include "base/filekind.h"
 #include "frame/tpiu.h"
 #include "import/esp_dump.h"
+#include "import/lldb.h"
 #include "import/perf.h"
 #include "import/perf_folder.h"
 #include "import/sources.h"
@@ -174,7 +175,7 @@ static int import_perf(struct tl_bundle_capture *capture, const struct tl_bundle
     struct tl_perf_import *import = NULL;
     struct tl_code_places places = request->places;
     char kcore[4096];
-    if (!places.kcore &&
+    if (!places.kcore && request->input &&
         snprintf(kcore, sizeof kcore, "%s/kcore_dir/kcore", request->input) < (int)sizeof kcore &&
         access(kcore, R_OK) == 0)
         places.kcore = kcore;
@@ -304,10 +305,12 @@ static int fill_capture(struct tl_bundle *out, const struct tl_bundle_request *r
 }
 
 /* Read a configuration that names a file for each source. */
-static int read_sources(struct tl_bundle_capture *capture, const struct tl_bundle_request *request,
+static int read_sources(struct tl_bundle *out, const struct tl_bundle_request *request,
                         const char **where, struct tl_fail *fail)
 {
+    struct tl_bundle_capture *const capture = out->captures;
     struct tl_setup *const setup = &capture->setup;
+    bool has_sideband = false;
     *where = request->config;
     int rc = tl_setup_format(setup, "perf", fail);
     if (rc == TL_OK)
@@ -316,10 +319,40 @@ static int read_sources(struct tl_bundle_capture *capture, const struct tl_bundl
         rc = tl_fail_set(fail, TL_USAGE,
                          "give an INPUT, or name the file of each [source] by file=");
     if (rc == TL_OK)
-        rc = tl_sources_read(capture, fail);
+        rc = tl_sources_read(capture, (struct tl_bytes){0}, &has_sideband, fail);
+    if (rc == TL_OK && has_sideband)
+        rc = import_perf(capture, request, &out->limited, fail);
     *where = rc < 0 ? *where : NULL;
     for (size_t i = 0; rc == TL_OK && i < request->n_images; i++)
         rc = tl_setup_add_image(setup, request->images[i], fail);
+    return rc;
+}
+
+/* Read a trace bundle of LLDB, whose description is the file `path`. */
+static int read_lldb(struct tl_bundle *out, const struct tl_bundle_request *request,
+                     const char *path, const char **where, struct tl_fail *fail)
+{
+    struct tl_bundle_capture *const capture = out->captures;
+    struct tl_bundle_request with = *request;
+    struct tl_buf records = {0};
+    char kernel[4096];
+    bool has_sideband;
+    *where = request->input;
+    int rc = tl_setup_format(&capture->setup, "perf", fail);
+    if (rc == TL_OK)
+        rc = tl_lldb_read(&capture->setup, &records, kernel, path, request->warn, request->context,
+                          fail);
+    if (rc == TL_OK)
+        rc = tl_sources_read(capture, (struct tl_bytes){records.p, records.n}, &has_sideband, fail);
+    tl_buf_fini(&records);
+    with.input = NULL; /* what perf leaves beside a recording is not there */
+    if (rc == TL_OK && *kernel && !with.places.vmlinux)
+        with.places.vmlinux = kernel;
+    if (rc == TL_OK)
+        rc = import_perf(capture, &with, &out->limited, fail);
+    *where = rc < 0 ? *where : NULL;
+    for (size_t i = 0; rc == TL_OK && i < request->n_images; i++)
+        rc = tl_setup_add_image(&capture->setup, request->images[i], fail);
     return rc;
 }
 
@@ -330,9 +363,12 @@ static int read_file(struct tl_bundle *out, const struct tl_bundle_request *requ
     if (!capture)
         return tl_fail_set(fail, TL_NOMEM, "out of memory");
     *out = (struct tl_bundle){.captures = capture, .n_captures = 1};
+    char lldb[4096];
     tl_setup_init(&capture->setup);
-    const int rc = request->input ? fill_capture(out, request, where, fail)
-                                  : read_sources(capture, request, where, fail);
+    const int rc = !request->input ? read_sources(out, request, where, fail)
+                   : !request->format && tl_lldb_find(request->input, lldb)
+                       ? read_lldb(out, request, lldb, where, fail)
+                       : fill_capture(out, request, where, fail);
     if (rc < 0)
         tl_bundle_fini(out);
     return rc;

@@ -8,7 +8,8 @@
  *   - one file: its format, configuration and images are given separately
  *   - Arm snapshot: a folder that describes trace buffers, devices and memory: one capture per
  *     buffer
- *   - several files: a configuration with one file per Intel PT source: one capture
+ *   - several files: a configuration with one file per Intel PT source: one capture; the same as
+ *     LLDB describes it
  *   - perf.data: a single file with everything: it is the raw bytes, and its records of processes
  *     and their memory become images
  *   - core dump of an Espressif chip: one capture per core

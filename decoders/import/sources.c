@@ -6,6 +6,7 @@
  */
 #include "import/sources.h"
 
+#include "perf/info.h"
 #include "perf/reader.h"
 #include "perf/record.h"
 
@@ -15,10 +16,32 @@
 
 enum { ATTR = 64, PT_WORDS = 17 };
 
+/* Words of Intel PT's information, by their names in perf's intel-pt.h. */
+enum {
+    TIME_SHIFT = 1,
+    TIME_MULT,
+    TIME_ZERO,
+    CAP_USER_TIME_ZERO,
+    HAVE_SCHED_SWITCH = 7,
+    PER_CPU_MMAPS = 9
+};
+
+/* What all trailers contain, in this order. */
+struct trailer {
+    int32_t pid, tid;
+    uint64_t time;
+    int32_t cpu;
+};
+#define TRAILER       (TL_PERF_SAMPLE_TID | TL_PERF_SAMPLE_TIME | TL_PERF_SAMPLE_CPU)
+#define TRAILER_BYTES 24
+#define MAX_SIDEBAND  ((size_t)1 << 30)
+
 /* Builds pieces; bytes in memory are collected until the next piece of a file. */
 struct making {
     struct tl_bundle_capture *capture;
     struct tl_buf bytes;
+    uint64_t switches; /* HAVE_SCHED_SWITCH */
+    bool has_sideband;
 };
 
 static int flush(struct making *m, const char *path)
@@ -29,30 +52,157 @@ static int flush(struct making *m, const char *path)
     return rc;
 }
 
-static int put_record(struct making *m, uint32_t type, const uint8_t *body, size_t n)
+/* Append a record; `trailer` may be NULL. */
+static int add_record(struct tl_buf *out, uint32_t type, uint16_t misc, struct tl_bytes body,
+                      const struct trailer *trailer)
 {
-    uint8_t header[8] = {0};
+    uint8_t header[TL_PERF_RECORD_HEADER], last[TRAILER_BYTES] = {0};
+    const size_t n_last = trailer ? sizeof last : 0;
     tl_put_le32(header, type);
-    tl_put_le16(header + 6, (uint16_t)(sizeof header + n));
-    const int rc = tl_buf_add(&m->bytes, header, sizeof header);
-    return rc < 0 || n == 0 ? rc : tl_buf_add(&m->bytes, body, n);
+    tl_put_le16(header + 4, misc);
+    tl_put_le16(header + 6, (uint16_t)(sizeof header + body.n + n_last));
+    if (trailer) {
+        tl_put_le32(last, (uint32_t)trailer->pid);
+        tl_put_le32(last + 4, (uint32_t)trailer->tid);
+        tl_put_le64(last + 8, trailer->time);
+        tl_put_le32(last + 16, (uint32_t)trailer->cpu);
+    }
+    int rc = tl_buf_reserve(out, sizeof header + body.n + n_last);
+    if (rc == TL_OK)
+        rc = tl_buf_add(out, header, sizeof header);
+    if (rc == TL_OK && body.n > 0)
+        rc = tl_buf_add(out, body.p, body.n);
+    return rc < 0 ? rc : tl_buf_add(out, last, n_last);
 }
 
-/* Write the beginning: trailers contain thread and CPU; Intel PT without perf's time. */
+static int put_record(struct making *m, uint32_t type, const uint8_t *body, size_t n)
+{
+    return add_record(&m->bytes, type, 0, (struct tl_bytes){body, n}, NULL);
+}
+
+/* Write the beginning: Intel PT, in perf's time if the setup relates its timestamps to that. */
 static int begin_sources(struct making *m)
 {
+    const struct tl_clock *const clock = &m->capture->setup.clock;
     uint8_t header[16], attr[ATTR] = {0}, info[8 + 8 * PT_WORDS] = {0};
+    uint8_t *const words = info + 8;
     tl_put_le64(header, TL_PERF_MAGIC);
     tl_put_le64(header + 8, sizeof header);
     tl_put_le32(attr + 4, ATTR);
-    tl_put_le64(attr + 24, TL_PERF_SAMPLE_TID | TL_PERF_SAMPLE_CPU);
+    tl_put_le64(attr + 24, TRAILER);
     tl_put_le64(attr + 40, (uint64_t)1 << TL_PERF_SAMPLE_ID_ALL);
-    tl_put_le32(info, 1);
-    tl_put_le64(info + 8 + 8 * 9, 1); /* one buffer per CPU */
+    tl_put_le32(info, TL_PERF_TRACE_PT);
+    tl_put_le64(words + 8 * TIME_SHIFT, clock->shift);
+    tl_put_le64(words + 8 * TIME_MULT, clock->mult);
+    tl_put_le64(words + 8 * TIME_ZERO, clock->zero);
+    tl_put_le64(words + 8 * CAP_USER_TIME_ZERO, clock->known);
+    tl_put_le64(words + 8 * HAVE_SCHED_SWITCH, m->switches);
+    tl_put_le64(words + 8 * PER_CPU_MMAPS, 1); /* one buffer per CPU */
     int rc = tl_buf_add(&m->bytes, header, sizeof header);
     if (rc == TL_OK)
         rc = put_record(m, TL_PERF_ATTR, attr, sizeof attr);
     return rc < 0 ? rc : put_record(m, TL_PERF_AUXTRACE_INFO, info, sizeof info);
+}
+
+/* ---- records about processes ----------------------------------------------------------------- */
+
+int tl_sources_add_map(struct tl_buf *records, const struct tl_sources_map *map)
+{
+    enum { NAME = 64, READ_EXECUTE = 5, PRIVATE = 2 };
+    uint8_t body[NAME + 4096] = {0};
+    const size_t length = strnlen(map->name, sizeof body - NAME - 1);
+    const size_t n = NAME + (length / 8 + 1) * 8; /* its end is padded */
+    const bool is_kernel = map->pid == TL_PERF_KERNEL_PID;
+    tl_put_le32(body, (uint32_t)map->pid);
+    tl_put_le32(body + 4, is_kernel ? 0 : (uint32_t)map->pid);
+    tl_put_le64(body + 8, map->address);
+    tl_put_le64(body + 16, map->length);
+    tl_put_le64(body + 24, map->offset);
+    tl_put_le32(body + 56, READ_EXECUTE);
+    tl_put_le32(body + 60, PRIVATE);
+    memcpy(body + NAME, map->name, length);
+    return add_record(records, TL_PERF_MMAP2, is_kernel ? 1 : 2, (struct tl_bytes){body, n},
+                      &(struct trailer){map->pid, map->pid, 0, 0});
+}
+
+int tl_sources_add_name(struct tl_buf *records, int32_t pid, int32_t tid, const char *name)
+{
+    uint8_t body[8 + 16] = {0};
+    tl_put_le32(body, (uint32_t)pid);
+    tl_put_le32(body + 4, (uint32_t)tid);
+    memcpy(body + 8, name, strnlen(name, 15));
+    return add_record(records, TL_PERF_COMM, 0, (struct tl_bytes){body, sizeof body},
+                      &(struct trailer){pid, tid, 0, 0});
+}
+
+/* Read a trailer of this sample_type. */
+static void take_trailer(struct trailer *out, uint64_t sample_type, const uint8_t *p)
+{
+    if (sample_type & TL_PERF_SAMPLE_TID) {
+        out->pid = (int32_t)tl_le32(p);
+        out->tid = (int32_t)tl_le32(p + 4);
+        p += 8;
+    }
+    if (sample_type & TL_PERF_SAMPLE_TIME) {
+        out->time = tl_le64(p);
+        p += 8;
+    }
+    p += sample_type & TL_PERF_SAMPLE_ID ? 8 : 0;
+    p += sample_type & TL_PERF_SAMPLE_STREAM_ID ? 8 : 0;
+    if (sample_type & TL_PERF_SAMPLE_CPU)
+        out->cpu = (int32_t)tl_le32(p);
+}
+
+/* Add a record of a sideband file, with the trailer that all have here. What refers to perf's own
+ * buffers and events is left out. */
+static int put_sideband(struct making *m, uint32_t type, uint16_t misc, struct tl_bytes body,
+                        uint64_t sample_type, int32_t cpu)
+{
+    const struct tl_perf_attr attr = {.sample_type = sample_type,
+                                      .flags = (uint64_t)1 << TL_PERF_SAMPLE_ID_ALL};
+    const size_t old = tl_perf_attr_trailer(&attr);
+    struct trailer trailer = {-1, -1, 0, cpu};
+    if (type == TL_PERF_BUILD_ID || type == TL_PERF_TIME_CONV)
+        return add_record(&m->bytes, type, misc, body, NULL);
+    if (type >= TL_PERF_FROM_KERNEL || type == TL_PERF_SAMPLE || type == TL_PERF_AUX)
+        return TL_OK;
+    if (body.n < old || body.n - old > UINT16_MAX - TL_PERF_RECORD_HEADER - TRAILER_BYTES)
+        return TL_BAD;
+    if (type == TL_PERF_SWITCH && m->switches == 0)
+        m->switches = 2;
+    if (type == TL_PERF_SWITCH_CPU_WIDE)
+        m->switches = 3;
+    take_trailer(&trailer, sample_type, body.p + body.n - old);
+    return add_record(&m->bytes, type, misc, (struct tl_bytes){body.p, body.n - old}, &trailer);
+}
+
+/* Add the records of a file of sideband for the CPU, where they do not name one. */
+static int put_sideband_file(struct making *m, const struct tl_setup_file *file, int32_t cpu,
+                             struct tl_fail *fail)
+{
+    struct tl_buf in = {0};
+    int rc = tl_buf_read_file(&in, file->file, MAX_SIDEBAND, fail);
+    size_t at = 0;
+    while (rc == TL_OK && at < in.n) {
+        const uint8_t *const p = in.p + at;
+        const size_t left = in.n - at;
+        const size_t size = left < TL_PERF_RECORD_HEADER ? 0 : tl_le16(p + 6);
+        if (size < TL_PERF_RECORD_HEADER || size > left)
+            rc = TL_BAD;
+        else
+            rc = put_sideband(
+                m, tl_le32(p), tl_le16(p + 4),
+                (struct tl_bytes){p + TL_PERF_RECORD_HEADER, size - TL_PERF_RECORD_HEADER},
+                file->sideband, cpu);
+        if (rc == TL_BAD)
+            tl_fail_set(fail, TL_BAD,
+                        "%.120s: byte %zu: no record of the kernel with a trailer of sample_type "
+                        "0x%llx; give the recording's by sideband_type=",
+                        file->file, at, (unsigned long long)file->sideband);
+        at += size;
+    }
+    tl_buf_fini(&in);
+    return rc;
 }
 
 /* Mark the area as a snapshot. */
@@ -104,16 +254,27 @@ static bool owner_of(const char *name, int32_t *cpu, int32_t *tid)
     return false;
 }
 
+/* Of which CPU or thread is the file? */
+static int find_owner(const struct making *m, const struct tl_setup_file *file, int32_t *cpu,
+                      int32_t *tid, struct tl_fail *fail)
+{
+    const char *const name = m->capture->setup.sources[file->source].name;
+    return owner_of(name, cpu, tid)
+               ? TL_OK
+               : tl_fail_set(fail, TL_BAD,
+                             "[source %s]: file= and sideband= are for pt.CPU and pt.tTHREAD, one "
+                             "section each",
+                             name);
+}
+
 static int put_file(struct making *m, const struct tl_setup_file *file, uint64_t *offset,
                     struct tl_fail *fail)
 {
-    const struct tl_source *const source = &m->capture->setup.sources[file->source];
     struct stat st;
     int32_t cpu, tid;
-    if (!owner_of(source->name, &cpu, &tid))
-        return tl_fail_set(fail, TL_BAD,
-                           "[source %s]: file= is for pt.CPU and pt.tTHREAD, one section each",
-                           source->name);
+    int rc = find_owner(m, file, &cpu, &tid, fail);
+    if (rc < 0)
+        return rc;
     if (stat(file->file, &st) < 0)
         return tl_fail_set(fail, TL_IO, "%.150s: %s", file->file, strerror(errno));
     if (!S_ISREG(st.st_mode))
@@ -125,24 +286,50 @@ static int put_file(struct making *m, const struct tl_setup_file *file, uint64_t
     if (file->head > size)
         return tl_fail_set(fail, TL_BAD, "%.150s: has %llu bytes, head= is beyond them", file->file,
                            (unsigned long long)size);
-    const int rc = put_area(m, file, size, *offset, cpu, tid);
+    rc = put_area(m, file, size, *offset, cpu, tid);
     *offset += size;
     return rc < 0 ? tl_fail_set(fail, (enum tl_err)rc, "out of memory") : TL_OK;
 }
 
-int tl_sources_read(struct tl_bundle_capture *capture, struct tl_fail *fail)
+/* Add all sideband, which is sorted by time up to the first area. */
+static int put_all_sideband(struct making *m, struct tl_fail *fail)
+{
+    const struct tl_setup *const setup = &m->capture->setup;
+    int rc = TL_OK;
+    for (size_t i = 0; rc == TL_OK && i < setup->n_files; i++) {
+        int32_t cpu, tid;
+        if (setup->files[i].sideband == 0)
+            continue;
+        m->has_sideband = true;
+        rc = find_owner(m, &setup->files[i], &cpu, &tid, fail);
+        if (rc == TL_OK)
+            rc = put_sideband_file(m, &setup->files[i], cpu, fail);
+    }
+    return rc;
+}
+
+int tl_sources_read(struct tl_bundle_capture *capture, struct tl_bytes records, bool *has_sideband,
+                    struct tl_fail *fail)
 {
     const struct tl_setup *const setup = &capture->setup;
-    struct making m = {.capture = capture};
-    int rc = begin_sources(&m) < 0 ? tl_fail_set(fail, TL_NOMEM, "out of memory") : TL_OK;
+    struct making m = {.capture = capture, .has_sideband = records.n > 0};
+    int rc = put_all_sideband(&m, fail);
+    /* What precedes the records depends on them. */
+    struct tl_buf sideband = m.bytes;
+    m.bytes = (struct tl_buf){0};
+    if (rc == TL_OK && (begin_sources(&m) < 0 || tl_buf_add(&m.bytes, records.p, records.n) < 0 ||
+                        tl_buf_add(&m.bytes, sideband.p, sideband.n) < 0))
+        rc = tl_fail_set(fail, TL_NOMEM, "out of memory");
+    tl_buf_fini(&sideband);
     for (size_t i = 0; rc == TL_OK && i < setup->n_sources; i++) {
         uint64_t offset = 0; /* files of a source are consecutive */
         for (size_t k = 0; rc == TL_OK && k < setup->n_files; k++)
-            if (setup->files[k].source == i)
+            if (setup->files[k].source == i && setup->files[k].sideband == 0)
                 rc = put_file(&m, &setup->files[k], &offset, fail);
     }
     if (rc == TL_OK && flush(&m, "-") < 0)
         rc = tl_fail_set(fail, TL_NOMEM, "out of memory");
+    *has_sideband = m.has_sideband;
     tl_buf_fini(&m.bytes);
     return rc;
 }

@@ -81,14 +81,18 @@ struct tl_setup_context {
     char name[32];
 };
 
-/* File that holds the bytes of a single source: [source] file=. For building a capture
- * (import/bundle.h); not part of the setup's text. */
+/* File that holds the bytes of a single source: [source] file=, or its sideband records: sideband=.
+ * For building a capture (import/bundle.h); not part of the setup's text. */
 struct tl_setup_file {
     char *file;
-    size_t source; /* index in the setup's sources */
-    bool is_ring;  /* it is a dump of a ring buffer */
-    uint64_t head; /* offset of the ring buffer's oldest byte */
+    size_t source;     /* index in the setup's sources */
+    bool is_ring;      /* it is a dump of a ring buffer */
+    uint64_t head;     /* offset of the ring buffer's oldest byte */
+    uint64_t sideband; /* records of the kernel, with trailers of this sample_type; 0: trace */
 };
+
+/* The sample_type of sideband records if none is given: that of `perf record -e intel_pt//`. */
+#define TL_SETUP_SIDEBAND 0x10087
 
 /* A code file synthesised from a capture's contents, which exists nowhere else; images refer to it
  * by name. Not part of the setup's text: to send a setup, send these bytes as an image. */

@@ -343,27 +343,39 @@ static char *path_of(const struct reading *r, const char *value)
     return asprintf(&path, "%s/%s", r->base, value) < 0 ? NULL : path;
 }
 
-/* Process file= and head= of a source. Returns TL_NOTFOUND: another key. */
+/* Process file=, head=, sideband= and sideband_type= of a source. Returns TL_NOTFOUND: another
+ * key. */
 static int take_file_key(struct reading *r, const char *key, const char *value,
                          struct tl_fail *fail)
 {
     struct tl_setup *const s = r->setup;
-    if (!strcasecmp(key, "file")) {
+    const bool is_sideband = !strcasecmp(key, "sideband");
+    if (!strcasecmp(key, "file") || is_sideband) {
         char *const path = path_of(r, value);
         if (!path || tl_grow(&s->files, &s->cap_files, s->n_files + 1, sizeof *s->files) < 0) {
             free(path);
             return tl_fail_set(fail, TL_NOMEM, "out of memory");
         }
-        s->files[s->n_files++] = (struct tl_setup_file){.file = path, .source = r->source};
+        s->files[s->n_files++] = (struct tl_setup_file){
+            .file = path, .source = r->source, .sideband = is_sideband ? TL_SETUP_SIDEBAND : 0};
         return TL_OK;
     }
-    if (strcasecmp(key, "head") != 0)
+    const bool is_type = !strcasecmp(key, "sideband_type");
+    if (!is_type && strcasecmp(key, "head") != 0)
         return TL_NOTFOUND;
     struct tl_setup_file *const file = s->n_files ? &s->files[s->n_files - 1] : NULL;
-    if (!file || file->source != r->source)
-        return tl_fail_set(fail, TL_BAD, "head= is of a file=, which must come first");
-    file->is_ring = true;
-    return tl_number_parse(value, &file->head) < 0 ? bad_value(fail, key, value) : TL_OK;
+    if (!file || file->source != r->source || (file->sideband != 0) != is_type)
+        return tl_fail_set(fail, TL_BAD, "%.40s= is of a %s=, which must come first", key,
+                           is_type ? "sideband" : "file");
+    uint64_t number;
+    if (tl_number_parse(value, &number) < 0 || (is_type && number == 0))
+        return bad_value(fail, key, value);
+    if (is_type)
+        file->sideband = number;
+    else
+        file->head = number;
+    file->is_ring = !is_type;
+    return TL_OK;
 }
 
 /* Process portN= of a source. Returns TL_NOTFOUND: another key. */

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Setups from a listing of sysfs or a device tree, or a log of Spike, chosen by the first byte:
- * whatever setup is made of them can be written and read again.
+ * Setups from a listing of sysfs or a device tree, a log of Spike, LLDB's description of a trace or
+ * sideband of Intel PT, chosen by the first byte: whatever setup is made of them can be written and
+ * read again.
  */
+#include "import/lldb.h"
+#include "import/sources.h"
 #include "import/spike.h"
 #include "import/system.h"
 
@@ -38,6 +41,31 @@ static void write_and_read(const struct tl_setup *setup)
     tl_buf_fini(&text);
 }
 
+/* The bytes as a description, or as the sideband of a source. */
+static void read_pt_files(char *path, bool is_sideband)
+{
+    struct tl_bundle_capture capture = {.name = ""};
+    struct tl_buf records = {0};
+    struct tl_fail fail = {0};
+    char kernel[4096];
+    bool has_sideband;
+    tl_setup_init(&capture.setup);
+    int rc = TL_OK;
+    if (is_sideband) {
+        char text[128];
+        snprintf(text, sizeof text, "[source pt.0]\nprotocol=pt\nsideband=%s\n", path);
+        rc = tl_setup_parse(&capture.setup, text, strlen(text), &fail);
+    } else {
+        rc = tl_lldb_read(&capture.setup, &records, kernel, path, ignore, NULL, &fail);
+    }
+    if (rc == TL_OK)
+        rc = tl_sources_read(&capture, (struct tl_bytes){records.p, records.n}, &has_sideband,
+                             &fail);
+    require(rc == TL_OK || fail.text[0] != '\0');
+    tl_buf_fini(&records);
+    tl_bundle_capture_fini(&capture);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     char path[64];
@@ -53,6 +81,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         require(tl_spike_read(&stf, path, 0, &fail) == TL_OK || fail.text[0] != '\0');
         (void)tl_spike_is((const char *)data + 1, size - 1);
         tl_buf_fini(&stf);
+        close(fd);
+        return 0;
+    }
+    if (data[0] == 3 || data[0] == 4) {
+        read_pt_files(path, data[0] == 4);
         close(fd);
         return 0;
     }
