@@ -166,6 +166,9 @@ export function joined(all: readonly Run[]): Run[] {
   return out;
 }
 
+/** A name is not written across a strip of another function from this width on. */
+const STRIP = 6;
+
 /** Names of runs, and in what is left of those stretches of which they are most, `mains`. */
 export function drawRuns(
   ctx: CanvasRenderingContext2D, all: readonly Run[], top: number, box: LaneBox, colours: Colours,
@@ -184,7 +187,8 @@ export function drawRuns(
     ctx.fillText(text, x0 + 5, y);
     taken.push([x0, x0 + 10 + measured(ctx, text)]);
   };
-  for (const run of joined(all)) {
+  const own = joined(all);
+  for (const run of own) {
     if (borders && run.x0 > 0 && run.x1 - run.x0 >= 8) {
       ctx.fillStyle = colours.named.ground.css;
       ctx.fillRect(Math.round(run.x0), top + box.fn.y, 1, box.fn.h);
@@ -192,8 +196,13 @@ export function drawRuns(
     name(run, uncut(Math.max(0, run.x0), Math.min(width, run.x1), cuts));
   }
   if (most.length === 0) return;
-  const used = [...cuts, ...taken].sort((a, b) => a[0] - b[0]);
-  for (const run of joined(most)) name(run, uncut(Math.max(0, run.x0), Math.min(width, run.x1), used));
+  const used = [...cuts, ...taken];
+  const strips = own.filter((run) => run.x1 - run.x0 >= STRIP);
+  for (const run of joined(most)) {
+    if (run.x1 - run.x0 < LEAST_LABEL) continue;
+    const others = strips.filter((o) => o.fn !== run.fn && o.x1 > run.x0 && o.x0 < run.x1).map((o) => [o.x0, o.x1] as const);
+    name(run, uncut(Math.max(0, run.x0), Math.min(width, run.x1), [...used, ...others].sort((x, y) => x[0] - y[0])));
+  }
 }
 
 /** Text in a lane with nothing to draw, on the background if there is something else. */
