@@ -178,11 +178,7 @@ int tl_cmd_images(int argc, char **argv)
     for (int i = first; i < argc; i++) {
         struct tracelake_error error;
         struct tracelake_image image;
-        const int fits = tl_cli_check_image(argv[i]);
-        if (fits != TL_ARGS_GO) {
-            status = fits > status ? fits : status;
-            continue;
-        }
+        (void)tl_cli_check_image(argv[i]); /* a dump may be anything where its address is known */
         tl_progress_wait(argv[i]);
         const int result = tracelake_put_image_file(lake, argv[i], &image, &error);
         tl_progress_end();

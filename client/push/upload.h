@@ -13,8 +13,8 @@
  */
 int tl_cli_upload_images(struct tracelake *lake, struct tl_setup *setup, unsigned tries);
 
-/* Refuse a file that is not a program by its first bytes. TL_ARGS_GO, or the exit status: it is
- * reported. */
+/* Report a file that is not a program by its first bytes, unless it is a dump of memory.
+ * TL_ARGS_GO, or the exit status if it was reported. */
 int tl_cli_check_image(const char *path);
 
 #endif
