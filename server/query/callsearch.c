@@ -70,13 +70,14 @@ static bool is_wanted_length(const struct tl_callsearch *s, uint64_t length)
     return length >= s->least && (length < s->most || s->most == UINT64_MAX);
 }
 
-bool tl_callsearch_wants(const struct tl_callsearch *s, const struct tl_timing_call *call)
+/* Is it a call of a wanted function? */
+static bool wants(const struct tl_callsearch *s, const struct tl_timing_call *call)
 {
     const uint32_t function = call->frame.function;
     return function < s->n_symbols && s->symbols[function] && tl_frame_is_call(&call->frame);
 }
 
-uint64_t tl_callsearch_length(const struct tl_callsearch *s, const struct tl_timing_call *call)
+static uint64_t length_of(const struct tl_callsearch *s, const struct tl_timing_call *call)
 {
     return by_time(s) ? call->to.time - call->from.time : call->end - call->frame.insn;
 }
@@ -96,13 +97,13 @@ static bool is_asked(const struct search *s, const struct tl_timing_call *call)
 {
     if (call->open ? s->stored || s->part->walk.to != s->out->to : s->only_open)
         return false;
-    return tl_callsearch_wants(s->out, call);
+    return wants(s->out, call);
 }
 
 static int on_end(void *context, const struct tl_timing_call *call)
 {
     struct search *const s = context;
-    const struct tl_slow_call one = {call->frame.insn, tl_callsearch_length(s->out, call)};
+    const struct tl_slow_call one = {call->frame.insn, length_of(s->out, call)};
     if (!is_asked(s, call) || !is_wanted_length(s->out, one.length))
         return TL_OK;
     if (s->stored && s->stored->has_listed && !tl_slow_call_is_less(&one, &s->stored->listed))
@@ -402,10 +403,10 @@ static size_t first_at(const struct details *d, uint64_t position)
 static int complete_hit(void *context, const struct tl_timing_call *call)
 {
     struct details *const d = context;
-    const uint64_t length = tl_callsearch_length(d->search, call);
+    const uint64_t length = length_of(d->search, call);
     while (d->reached < d->n && d->p[d->reached]->call.frame.insn <= call->end + NEAR)
         d->reached++;
-    if (!tl_callsearch_wants(d->search, call))
+    if (!wants(d->search, call))
         return TL_OK;
     for (size_t i = first_at(d, call->frame.insn);
          i < d->reached && d->p[i]->call.frame.insn == call->frame.insn; i++) {

@@ -30,10 +30,6 @@ struct tl_callsearch {
     struct tl_timed_extent extent;
 };
 
-/* Is it a call of a wanted function? */
-bool tl_callsearch_wants(const struct tl_callsearch *search, const struct tl_timing_call *call);
-uint64_t tl_callsearch_length(const struct tl_callsearch *search,
-                              const struct tl_timing_call *call);
 /* Find calls that ended in the range, and those still active at its end; sorted. TL_NOMEM, TL_IO,
  * TL_BAD, TL_CANCELLED. */
 TL_MUST_USE int tl_callsearch_run(struct tl_callsearch *search, struct tl_fail *fail);
