@@ -22,16 +22,24 @@ export class WorthALook {
   view(s: Session): TemplateResult | typeof nothing {
     // Of a growing trace it would be another one each time.
     if (s.trace.state !== "sealed" || s.trace.streams.every((x) => x.insns === 0 || isSoftware(x.protocol))) return nothing;
+    const { missing, files } = s.overview;
+    if (!missing) return nothing;
     const of = `${s.trace.id}/${s.trace.generation}`;
     const all = this.wanted === of;
+    // Without the code, calls are no more than guesses: the missing images come first.
+    if (!all && missing.length + files.length > 0) return this.onDemand(of);
     this.got = ask(this.got, `${of}/${all}`, (signal) => extremes(s.trace, all, signal), () => this.app.changed());
     const { answer, error } = this.got;
     if (error !== "") return nothing;
-    const more = answer?.more ? html`<p class="buttons"><button class="action" title="Reads all of the longest lanes"
-      @click=${() => { this.wanted = of; this.app.changed(); }}>Look for the longest interrupt, the slowest call, the longest gap</button></p>` : nothing;
+    const more = answer?.more ? this.onDemand(of) : nothing;
     if (answer?.found.length === 0) return more;
     return html`<table class="figures worth"><caption>Worth a look</caption><tbody>${answer
       ? answer.found.map((e) => this.row(s, e)) : html`<tr><td class="muted">Looking…</td></tr>`}</tbody></table>${more}`;
+  }
+
+  private onDemand(of: string): TemplateResult {
+    return html`<p class="buttons"><button class="action" title="Reads all of the longest lanes"
+      @click=${() => { this.wanted = of; this.app.changed(); }}>Look for the longest interrupt, the slowest call, the longest gap</button></p>`;
   }
 
   private row(s: Session, e: Extreme): TemplateResult {
