@@ -23,7 +23,7 @@ struct walker {
     const struct tl_cut *cut;
     const struct tl_timing_sinks *sinks;
     struct tl_fail *fail;
-    const struct tl_timing_part *part;
+    struct tl_timing_part part;
     uint64_t from, to;
     struct tl_scale scale; /* up to `scale_end` */
     uint64_t scale_end;
@@ -36,7 +36,8 @@ struct walker {
     uint64_t lost_at; /* position of the last gap */
     bool lost;
     bool adopted, started;
-    int told; /* < 0: the sink for items has failed */
+    bool silent; /* at the stream's begin, and no instruction has been seen */
+    int told;    /* < 0: the sink for items has failed */
     uint8_t privilege;
     uint32_t depth;
     struct tl_callstack calls;
@@ -93,17 +94,17 @@ int tl_timing_moment(const struct tl_cut *cut, uint64_t position, bool end, stru
 /* Is the break before what is to be reported? */
 static bool is_passed(const struct walker *w, const struct tl_scale_break *b)
 {
-    const bool first = !w->started && w->part->has_begin;
+    const bool first = !w->started && w->part.has_begin;
     return b->position < w->since ||
-           (b->position == w->since && (!first || b->to <= w->part->begin));
+           (b->position == w->since && (!first || b->to <= w->part.begin));
 }
 
 /* The moment before the instruction at a position, within the part. */
 static struct tl_moment moment_of(const struct walker *w, uint64_t position)
 {
     const struct tl_moment m = moment_in(&w->scale, position);
-    if (position == w->to && w->part->has_end && m.time > w->part->end)
-        return (struct tl_moment){w->part->end, w->part->end, w->part->end};
+    if (position == w->to && w->part.has_end && m.time > w->part.end)
+        return (struct tl_moment){w->part.end, w->part.end, w->part.end};
     return m;
 }
 
@@ -145,12 +146,26 @@ static int report_span(struct walker *w, uint64_t end, const struct tl_moment *u
     return w->sinks->span ? w->sinks->span(w->sinks->context, &span, &w->now, until) : TL_OK;
 }
 
+/* What passes before a stream's first instruction is no function's time. */
+static int end_silence(struct walker *w)
+{
+    const struct tl_moment first = moment_of(w, w->since);
+    const bool passed = w->silent && first.time > w->now.time;
+    const int r = passed ? report_span(w, w->since, &first, TL_TIMED_LOST) : TL_OK;
+    if (passed)
+        w->now = w->before = first;
+    w->silent = false;
+    return r;
+}
+
 /* The innermost function ran until `end`. */
 static int run(struct walker *w, uint64_t end, struct tl_moment until)
 {
     if (end == w->since && until.time == w->now.time)
         return TL_OK;
-    const int r = report_span(w, end, &until, TL_TIMED_RUN);
+    int r = end_silence(w);
+    if (r >= 0)
+        r = report_span(w, end, &until, TL_TIMED_RUN);
     if (w->depth > 0) {
         w->frames[w->depth - 1].self += end - w->since;
         w->frames[w->depth - 1].self_time += until.time - w->now.time;
@@ -182,7 +197,7 @@ static int pass_break(struct walker *w)
 /* Is the break at the end of the part, and not before its time? */
 static bool is_behind(const struct walker *w, const struct tl_scale_break *b)
 {
-    return b->position == w->to && w->part->has_end && b->from >= w->part->end;
+    return b->position == w->to && w->part.has_end && b->from >= w->part.end;
 }
 
 static int settle_in(struct walker *w, uint64_t position)
@@ -275,7 +290,7 @@ static int start(struct walker *w)
     w->started = true;
     for (uint32_t i = 0; i < w->depth && r >= 0 && sinks->begin; i++)
         r = sinks->begin(sinks->context, &w->frames[i].frame, i, &w->now);
-    if (r >= 0 && w->part->has_begin) {
+    if (r >= 0 && w->part.has_begin) {
         r = settle_in(w, w->since);
         if (r >= 0)
             r = run(w, w->since, moment_of(w, w->since));
@@ -355,8 +370,8 @@ static int walk_range(struct walker *w)
     struct tl_cut_walk walk;
     int r = next_scale(w);
     w->now = w->before = moment_in(&w->scale, w->from);
-    if (w->part->has_begin && w->part->begin < w->now.time)
-        w->now = w->before = (struct tl_moment){w->part->begin, w->part->begin, w->part->begin};
+    if (w->part.has_begin && w->part.begin < w->now.time)
+        w->now = w->before = (struct tl_moment){w->part.begin, w->part.begin, w->part.begin};
     tl_cut_walk_begin(&walk, w->cut, w->from, w->to);
     if (r >= 0)
         r = tl_cut_walk_follow(&walk, &w->calls, on_frame, on_item, w, w->fail);
@@ -371,6 +386,18 @@ static int walk_range(struct walker *w)
     return r;
 }
 
+/* A range from the stream's begin has what passes there, which no other range has. */
+static void begin_with_stream(struct walker *w)
+{
+    const struct tl_shard_row *const row = w->cut->n_rows > 0 ? w->cut->rows : NULL;
+    w->silent = w->from == 0;
+    if (w->part.has_begin || w->from > 0 || !row || row->anchors == 0 ||
+        row->anchor_first.position > 0)
+        return;
+    w->part.has_begin = true;
+    w->part.begin = row->anchor_first.time;
+}
+
 int tl_timing_walk_part(const struct tl_cut *cut, const struct tl_timing_part *part,
                         const struct tl_timing_sinks *sinks, struct tl_fail *fail)
 {
@@ -380,10 +407,11 @@ int tl_timing_walk_part(const struct tl_cut *cut, const struct tl_timing_part *p
     w->cut = cut;
     w->window = WINDOW;
     w->sinks = sinks;
-    w->part = part;
+    w->part = *part;
     w->fail = fail;
     w->to = part->to < cut->end ? part->to : cut->end;
     w->from = w->since = part->from < w->to ? part->from : w->to;
+    begin_with_stream(w);
     const int r = walk_range(w);
     tl_scale_close(&w->scale);
     free(w);

@@ -240,7 +240,7 @@ def exceptions_agree(lab):
 
 def ticks_by_what(lines, point):
     """Ticks that ran, were lost, and off, by the flow text of a stream; None: its counter began again."""
-    ran, lost, off, before, waits = 0, 0, 0, None, None
+    ran, lost, off, before, waits = 0, 0, 0, None, False
     n, gap, is_off = 0, None, True
     for line in lines:
         kind = line[0]
@@ -258,7 +258,7 @@ def ticks_by_what(lines, point):
             if gap is not None and before is not None:
                 waits = None if gap < n else is_off
                 lost, off = lost + (0 if is_off else time), off + (time if is_off else 0)
-            elif n == 0 and waits is not None:  # nothing has run since the gap
+            elif n == 0 and waits is not None:  # nothing has run since the gap, or the begin
                 lost, off = lost + (0 if waits else time), off + (time if waits else 0)
             elif before is not None:
                 ran, waits = ran + time, None
