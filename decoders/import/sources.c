@@ -208,12 +208,10 @@ static int put_sideband_file(struct making *m, const struct tl_setup_file *file,
 /* Mark the area as a snapshot. */
 static int put_ring(struct making *m, int32_t cpu, int32_t tid)
 {
-    uint8_t body[40] = {0};
+    uint8_t body[24] = {0};
     tl_put_le64(body + 16, TL_PERF_AUX_OVERWRITE);
-    tl_put_le32(body + 24, (uint32_t)tid);
-    tl_put_le32(body + 28, (uint32_t)tid);
-    tl_put_le32(body + 32, (uint32_t)cpu);
-    return put_record(m, TL_PERF_AUX, body, sizeof body);
+    return add_record(&m->bytes, TL_PERF_AUX, 0, (struct tl_bytes){body, sizeof body},
+                      &(struct trailer){tid, tid, 0, cpu});
 }
 
 static int put_area(struct making *m, const struct tl_setup_file *file, uint64_t size,
