@@ -193,6 +193,8 @@ export function createServer({ rate = 3e6 } = {}) {
         const got = synth.find(t.streams, Object.fromEntries(url.searchParams));
         return json({ ...got, hits: got.hits.filter((h) => h.stream === parts[5] && h.insn >= number("from", 0) && h.insn < number("to", insns)) });
       }
+      case "functions":
+        return json(synth.ownTimes(lane, number("from", 0), number("to", 0)));
       case "stats":
         return json(synth.stats(lane, number("from", 0), Math.min(insns, number("to", insns))));
       case "range":
