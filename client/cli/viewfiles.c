@@ -102,7 +102,7 @@ static int take_contents(struct tl_view_file *out, struct tl_bytes head, const c
         return TL_ARGS_GO;
     }
     char lldb[4096];
-    if (tl_perf_is(head.p, head.n) || tl_lldb_find(out->path, lldb))
+    if (tl_perf_is(head.p, head.n) || (!format && !configured && tl_lldb_find(out->path, lldb)))
         return TL_ARGS_GO;
     if (wrap >= 0 && (!packed || strstr(out->path, ".stf"))) {
         out->format = "stf";

@@ -366,7 +366,7 @@ static int read_file(struct tl_bundle *out, const struct tl_bundle_request *requ
     char lldb[4096];
     tl_setup_init(&capture->setup);
     const int rc = !request->input ? read_sources(out, request, where, fail)
-                   : !request->format && tl_lldb_find(request->input, lldb)
+                   : !request->format && !request->config && tl_lldb_find(request->input, lldb)
                        ? read_lldb(out, request, lldb, where, fail)
                        : fill_capture(out, request, where, fail);
     if (rc < 0)

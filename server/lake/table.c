@@ -426,8 +426,6 @@ int tl_lake_gen(struct tl_lake *lake, const char *name, struct tl_gen **out, str
     return TL_OK;
 }
 
-/* ---- new traces ----------------------------------------------------------------------------- */
-
 /* ---- all traces ----------------------------------------------------------------------------- */
 
 static int add_name(void *context, const struct tl_catalog_trace *row)

@@ -149,6 +149,11 @@ def lldb_bundle(lab):
         check(stored['lldb'][stream] == stored['same'][stream], stream, 'is not what perf itself would tell')
         check(len(only(stored['lldb'][stream], 'I')) > 50000, 'is too little')
     check('A switch 2150 2150 stroll' in stored['lldb']['pt.1'], 'no process has its name')
+    # Raw trace may begin with the same byte: its configuration says what it is.
+    write(folder, 'raw.bin', b'{' + bytes(15))
+    write(folder, 'raw.ini', b'[trace]\nformat=pt\n')
+    check(b'LLDB' not in lab.run('decode', '--text', '--config', os.path.join(folder, 'raw.ini'),
+                                 os.path.join(folder, 'raw.bin'), status=None).err, 'is taken for JSON')
     # What is missing is named; garbage is refused.
     described['processes'][0]['modules'][0]['file'] = '/nowhere/x'
     write(folder, 'less.json', json.dumps(described).encode())
