@@ -65,7 +65,7 @@ const common = {
 /** The page's style sheet as one text, which its script brings along. */
 function styleSheet() {
   const { outputFiles: [file] } = esbuild.buildSync({
-    ...common, entryPoints: ["src/style.css"], minify: true, legalComments: "none", external: ["*.woff2"], write: false,
+    ...common, entryPoints: ["src/style/style.css"], minify: true, legalComments: "none", external: ["*.woff2"], write: false,
   });
   return file.text.trim();
 }
@@ -76,7 +76,7 @@ function bundle() {
     define: { STYLE_SHEET: JSON.stringify(styleSheet()) },
     entryPoints: [
       { in: "src/main.ts", out: "app" }, { in: "src/panels/later.ts", out: "later" },
-      { in: "src/login.ts", out: "login" }, { in: "src/login.css", out: "login" },
+      { in: "src/login/login.ts", out: "login" }, { in: "src/login/login.css", out: "login" },
     ],
     outdir: "dist",
     minify: true,
@@ -126,7 +126,7 @@ function copyStatic() {
   // The icon lies in the pages: opening one asks for nothing more.
   const icon = `data:image/svg+xml;base64,${fs.readFileSync(path.join(src, "src/favicon.svg")).toString("base64")}`;
   for (const name of ["index.html", "login.html"]) {
-    const page = fs.readFileSync(path.join(src, "src", name), "utf8");
+    const page = fs.readFileSync(path.join(src, "src", name === "index.html" ? "" : "login", name), "utf8");
     if (!page.includes('"favicon.svg"')) throw new Error(`${name} has no icon`);
     fs.writeFileSync(path.join(dist, name), page.replace('"favicon.svg"', `"${icon}"`));
   }

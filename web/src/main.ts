@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 // Assembles the page: panels with lit-html, the timeline beside them, one paint per frame.
 import { html, nothing, render, type TemplateResult } from "lit-html";
-import { App } from "./app.ts";
-import { describe, widthText } from "./describe.ts";
-import { duration, short } from "./format.ts";
-import { match } from "./keys.ts";
-import { timeIsNs, unitName } from "./model.ts";
-import { PRIVILEGE, type Theme } from "./palette.ts";
+import { App } from "./view/app.ts";
+import { describe, widthText } from "./timeline/describe.ts";
+import { duration, short } from "./base/format.ts";
+import { match } from "./view/keys.ts";
+import { timeIsNs, unitName } from "./data/model.ts";
+import { PRIVILEGE, type Theme } from "./view/palette.ts";
 import { CommandBox } from "./panels/commands.ts";
 import { Divider } from "./panels/divider.ts";
 import { Header } from "./panels/header.ts";
@@ -15,8 +15,8 @@ import { laneTable } from "./panels/lanes.ts";
 import { traceList } from "./panels/list.ts";
 import { ListTools } from "./panels/listtools.ts";
 import { Side, TABS } from "./panels/side.ts";
-import { span } from "./scale.ts";
-import type { Session } from "./session.ts";
+import { span } from "./base/scale.ts";
+import type { Session } from "./view/session.ts";
 import { Timeline } from "./timeline/timeline.ts";
 
 /** Replaced by style.css at build time: opening the page needs no further request. */
@@ -65,7 +65,7 @@ function stepText(s: Session): string {
 }
 
 function status(s: Session): TemplateResult {
-  const hover = timeline.hover ?? (s.cursor !== undefined ? timeline.inspect(s, s.lane, s.cursor) : undefined);
+  const hover = timeline.hover ?? (s.cursor !== undefined ? timeline.under.inspect(s, s.lane, s.cursor) : undefined);
   const d = hover && describe(s, hover);
   const wide = span(s.view);
   const units = new Set(s.trace.streams.filter((x) => x.insns > 0).map((x) => unitName(x.protocol)));
@@ -86,8 +86,8 @@ function status(s: Session): TemplateResult {
 function tip(s: Session): TemplateResult | typeof nothing {
   const hover = timeline.hover;
   if (!hover || timeline.dragging || hover.y < 24) return nothing;
-  const hit = timeline.sliceAt(hover.x, hover.y);
-  const inlined = hit ? undefined : timeline.inlinedAt(hover.x, hover.y);
+  const hit = timeline.under.sliceAt(hover.x, hover.y);
+  const inlined = hit ? undefined : timeline.under.inlinedAt(hover.x, hover.y);
   const d = describe(s, hover);
   const [title, detail] = hit
     ? [hit.slice.name || "unnamed code", `${hit.whole ? "" : "more than "}${widthText(s, hit.slice.to - hit.slice.from) || "1 insn"}`]
@@ -151,11 +151,11 @@ function details(s: Session): void {
 /** Key commands for a lane or a group. */
 function arrange(what: "laneHigher" | "laneLower" | "pinLane" | "aloneLane" | "hideLane", node: string | undefined): void {
   if (node === undefined) return;
-  if (what === "laneHigher") app.moveNode(node, -1);
-  else if (what === "laneLower") app.moveNode(node, 1);
-  else if (what === "pinLane") app.pinNode(node);
-  else if (what === "aloneLane") app.aloneNode(node);
-  else app.hideNode(node);
+  if (what === "laneHigher") app.tree.move(node, -1);
+  else if (what === "laneLower") app.tree.move(node, 1);
+  else if (what === "pinLane") app.tree.pin(node);
+  else if (what === "aloneLane") app.tree.alone(node);
+  else app.tree.hide(node);
 }
 
 function command(e: KeyboardEvent): void {
@@ -189,12 +189,12 @@ function command(e: KeyboardEvent): void {
           app.follow(app.following === undefined ? 0 : undefined);
           break;
         case "axis": app.chooseAxis(s.view.axis === "insn" ? "time" : "insn"); break;
-        case "note": app.writeNote(); break;
-        case "bookmark": void app.bookmark(); break;
-        case "noteForward": app.nextNote(1); break;
-        case "noteBack": app.nextNote(-1); break;
+        case "note": app.noting.write(); break;
+        case "bookmark": void app.noting.bookmark(); break;
+        case "noteForward": app.noting.next(1); break;
+        case "noteBack": app.noting.next(-1); break;
         case "states":
-        case "counters": app.toggleSub(binding.command); break;
+        case "counters": app.tree.toggleSub(binding.command); break;
         case "panel": app.setPanel(app.panel === "none" ? "insns" : "none"); break;
         case "laneHigher":
         case "laneLower":
@@ -205,7 +205,7 @@ function command(e: KeyboardEvent): void {
           app.everyLane = !app.everyLane;
           app.say(app.everyLane ? "Events, gaps and calls of all lanes." : "Events, gaps and calls of the selected lane.");
           break;
-        case "allLanes": app.arrange({ hidden: [], only: "" }); break;
+        case "allLanes": app.tree.arrange({ hidden: [], only: "" }); break;
         case "table": app.table = !app.table; break;
         case "gapForward": void app.finder.jump("gap", 1); break;
         case "gapBack": void app.finder.jump("gap", -1); break;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 import assert from "node:assert/strict";
 import test from "node:test";
-import { alone, AS_THEY_COME, moveNode, pathsOf, toggled, treeOf, visible, type Arrangement, type Node, type Told } from "../src/arrange.ts";
-import { TILE_BUCKETS, type Columns } from "../src/tile.ts";
+import { alone, AS_THEY_COME, moveNode, pathsOf, toggled, treeOf, visible, type Arrangement, type Node, type Told } from "../src/view/arrange.ts";
+import { TILE_BUCKETS, type Columns } from "../src/data/tile.ts";
 import { layoutLanes } from "../src/timeline/layout.ts";
 import { merged } from "../src/timeline/merge.ts";
 

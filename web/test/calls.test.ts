@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { layout, type TreeNode } from "../src/calls.ts";
+import { layout, type TreeNode } from "../src/data/calls.ts";
 
 const node = (depth: number, total: number): TreeNode => ({ depth, total, name: "", self: 0, calls: 0 });
 

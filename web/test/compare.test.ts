@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { pairs } from "../src/compare.ts";
+import { pairs } from "../src/data/compare.ts";
 
 test("a hunk lies between what is alike around it", () => {
   const rows = pairs({ aFrom: 10, aTo: 12, bFrom: 20, bTo: 21 }, 2, 100, [1000, 1000]);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 import assert from "node:assert/strict";
 import test from "node:test";
-import { TILE_BUCKETS, type Break, type Columns, type Stripe } from "../src/tile.ts";
+import { TILE_BUCKETS, type Break, type Columns, type Stripe } from "../src/data/tile.ts";
 import { addBreaks, joinedSpans, untold, whole } from "../src/timeline/gaps.ts";
 
 test("where nothing ran and nothing was lost is one stretch across the edge of a tile", () => {

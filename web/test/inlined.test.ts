@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 import assert from "node:assert/strict";
 import test from "node:test";
-import { InsnCache } from "../src/insns.ts";
-import { readInsns } from "../src/model.ts";
+import { InsnCache } from "../src/data/insns.ts";
+import { readInsns } from "../src/data/model.ts";
 import { inlinedRuns } from "../src/timeline/inlined.ts";
 import { inlinedText, shortPlace } from "../src/panels/sourcelink.ts";
 

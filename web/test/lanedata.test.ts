@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 import assert from "node:assert/strict";
 import test from "node:test";
-import { slices } from "../src/api.ts";
-import { InsnCache } from "../src/insns.ts";
-import { contextName, LaneData, readCounters, readLog, readStates, sourceName } from "../src/lanedata.ts";
+import { slices } from "../src/data/api.ts";
+import { InsnCache } from "../src/data/insns.ts";
+import { contextName, LaneData, readCounters, readLog, readStates, sourceName } from "../src/data/lanedata.ts";
 import { columnPoints, niceMost, rateText } from "../src/timeline/sublanes.ts";
 
 test("what lanes show is read, times from the epoch on", () => {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 import assert from "node:assert/strict";
 import test, { type TestContext } from "node:test";
-import { LaneData } from "../src/lanedata.ts";
-import { Later } from "../src/later.ts";
-import { pace } from "../src/pace.ts";
-import { SliceCache } from "../src/slices.ts";
+import { LaneData } from "../src/data/lanedata.ts";
+import { Later } from "../src/base/later.ts";
+import { pace } from "../src/base/pace.ts";
+import { SliceCache } from "../src/data/slices.ts";
 
 /** A clock that is moved by hand. Node's own is not the same in all versions that the tests run with. */
 function clock(t: TestContext): (ms: number) => void {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 import assert from "node:assert/strict";
 import test from "node:test";
-import { contextName, readStates } from "../src/lanedata.ts";
-import { byUse, filesAt, missingFrom, readMissing, whoMapped } from "../src/missing.ts";
-import type { Hit } from "../src/model.ts";
+import { contextName, readStates } from "../src/data/lanedata.ts";
+import { byUse, filesAt, missingFrom, readMissing, whoMapped } from "../src/data/missing.ts";
+import type { Hit } from "../src/data/model.ts";
 
 const hit = (pc: string, stream: string): Hit => ({ pc, stream, insn: 0, time: undefined, byte: 0, text: "" });
 const place = (context: string, name: string, address = "0x401000"): unknown => ({ address, length: "0x1000", context, name });

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 import assert from "node:assert/strict";
 import test from "node:test";
-import { readTrace } from "../src/model.ts";
-import { Overview } from "../src/overview.ts";
+import { readTrace } from "../src/data/model.ts";
+import { Overview } from "../src/data/overview.ts";
 
 test("files that are missing are named, and what grew is counted after a while", async (t) => {
   let now = 1e6;

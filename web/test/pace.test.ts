@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 import assert from "node:assert/strict";
 import test from "node:test";
-import { changed } from "../src/live.ts";
-import { readTraces } from "../src/model.ts";
-import { Pace } from "../src/pace.ts";
+import { changed } from "../src/data/live.ts";
+import { readTraces } from "../src/data/model.ts";
+import { Pace } from "../src/base/pace.ts";
 
 test("whatever the answers' sizes, what is asked for by itself stays below 100 KB a second", () => {
   let seed = 1;

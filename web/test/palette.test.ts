@@ -4,8 +4,8 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import {
   contrast, functionColour, greyColour, GROUND, hash, pageColour, paleColour, palette, PALETTE_SIZE, parseHex, PRIVILEGE, type Colour, type Theme,
-} from "../src/palette.ts";
-import { RANKS, Swatches } from "../src/swatches.ts";
+} from "../src/view/palette.ts";
+import { RANKS, Swatches } from "../src/view/swatches.ts";
 
 const THEMES: readonly Theme[] = ["light", "dark"];
 

@@ -2,15 +2,15 @@
 // The small modules: LRU, keys, numbers, colours, search text, following.
 import assert from "node:assert/strict";
 import test from "node:test";
-import { follow } from "../src/follow.ts";
-import { bounded, bytes, duration, estimated, exactTime, grouped, percent, short, shorterNames } from "../src/format.ts";
-import { BINDINGS, GROUPS, match, shownKeys } from "../src/keys.ts";
-import { Lru } from "../src/lru.ts";
-import { executed, extentOf, privilegeName, readFound, readFunctions, readInsns, readStats, readTrace, unitName } from "../src/model.ts";
-import { functionColour } from "../src/palette.ts";
-import type { View } from "../src/scale.ts";
-import { Swatches } from "../src/swatches.ts";
-import { distance, nearNames, parseSearch, suggestions } from "../src/search.ts";
+import { follow } from "../src/view/follow.ts";
+import { bounded, bytes, duration, estimated, exactTime, grouped, percent, short, shorterNames } from "../src/base/format.ts";
+import { BINDINGS, GROUPS, match, shownKeys } from "../src/view/keys.ts";
+import { Lru } from "../src/base/lru.ts";
+import { executed, extentOf, privilegeName, readFound, readFunctions, readInsns, readStats, readTrace, unitName } from "../src/data/model.ts";
+import { functionColour } from "../src/view/palette.ts";
+import type { View } from "../src/base/scale.ts";
+import { Swatches } from "../src/view/swatches.ts";
+import { distance, nearNames, parseSearch, suggestions } from "../src/view/search.ts";
 import { poles } from "../src/timeline/flags.ts";
 
 test("names of C++ and Rust become shorter", () => {

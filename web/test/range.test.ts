@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 import assert from "node:assert/strict";
 import test from "node:test";
-import { parseRange, type Spot, type Wish } from "../src/range.ts";
+import { parseRange, type Spot, type Wish } from "../src/view/range.ts";
 
 const read = (text: string, names: readonly string[] = []): Wish => parseRange(text, (name) => names.includes(name));
 const ns = (at: number): Spot => ({ kind: "time", at: BigInt(at), ns: true });

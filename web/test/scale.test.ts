@@ -4,7 +4,7 @@ import test from "node:test";
 import {
   centre, clamp, MIN_SPAN, niceStep, pan, ruler, span, tickLabel, toPixel, toUnit, whole, zoom,
   type Extent, type View,
-} from "../src/scale.ts";
+} from "../src/base/scale.ts";
 import { generator } from "./random.ts";
 
 const extent: Extent = { first: 0, last: 1e9 };

@@ -3,11 +3,11 @@ import { create, toBinary } from "@bufbuild/protobuf";
 import assert from "node:assert/strict";
 import test from "node:test";
 import { TileSchema, Unit } from "../gen/tracelake/v1/ranges_pb";
-import type { View } from "../src/scale.ts";
+import type { View } from "../src/base/scale.ts";
 import {
   bucketWidth, children, decodeStripe, levelFor, MAX_LEVEL, parent, TILE_BUCKETS, tileKey,
   tileRange, tileWidth, type Stripe, type TileId,
-} from "../src/tile.ts";
+} from "../src/data/tile.ts";
 import { needed, pieces, stripesOf } from "../src/timeline/scene.ts";
 import { generator } from "./random.ts";
 

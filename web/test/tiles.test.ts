@@ -3,8 +3,8 @@ import { create, toBinary } from "@bufbuild/protobuf";
 import assert from "node:assert/strict";
 import test from "node:test";
 import { TileSchema } from "../gen/tracelake/v1/ranges_pb";
-import { TileClient, CAPACITY, IN_FLIGHT } from "../src/tiles.ts";
-import type { TileId } from "../src/tile.ts";
+import { TileClient, CAPACITY, IN_FLIGHT } from "../src/data/tiles.ts";
+import type { TileId } from "../src/data/tile.ts";
 
 function id(index: number, level = 0): TileId {
   return { axis: "insn", level, index, stripe: 0 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 import assert from "node:assert/strict";
 import test from "node:test";
-import { bars, ran, tail } from "../src/timing.ts";
+import { bars, ran, tail } from "../src/data/timing.ts";
 import { generator } from "./random.ts";
 
 test("every length is in one bar, bars lie side by side, and a tail is the longest of them", () => {

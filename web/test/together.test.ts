@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 import assert from "node:assert/strict";
 import test from "node:test";
-import { readTrace } from "../src/model.ts";
-import { byArrival, laidUpon, readMoments, sameClock, usualOffset } from "../src/together.ts";
+import { readTrace } from "../src/data/model.ts";
+import { byArrival, laidUpon, readMoments, sameClock, usualOffset } from "../src/data/together.ts";
 
 const trace = (first: string, clock?: string): ReturnType<typeof readTrace> => readTrace({
   id: "t", labels: clock === undefined ? {} : { clock },

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 import assert from "node:assert/strict";
 import test from "node:test";
-import { AS_THEY_COME } from "../src/arrange.ts";
-import { absolute, epochOf, exact, near, since } from "../src/epoch.ts";
-import { decodePlace, emptyPlace, encodePlace, type Place } from "../src/url.ts";
+import { AS_THEY_COME } from "../src/view/arrange.ts";
+import { absolute, epochOf, exact, near, since } from "../src/base/epoch.ts";
+import { decodePlace, emptyPlace, encodePlace, type Place } from "../src/view/url.ts";
 import { generator } from "./random.ts";
 
 test("the list and a bare trace", () => {

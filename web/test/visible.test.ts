@@ -2,7 +2,7 @@
 // Characters in names that would change how the text around them is shown.
 import assert from "node:assert/strict";
 import test from "node:test";
-import { meant, visible } from "../src/visible.ts";
+import { meant, visible } from "../src/base/visible.ts";
 
 test("control characters and those of direction are shown as numbers, and meant when sent", () => {
   const name = "safe\u202egnp.exe\u0007\b\f\u001b[31m\u007f\u0085\u2066x\u2069\u2028";

@@ -2,12 +2,12 @@
 // Details of the call at the cursor, and the callers and callees in a range: picture, tree and
 // table.
 import { html, nothing, type TemplateResult } from "lit-html";
-import type { App } from "../app.ts";
-import { ask, type Asked } from "../asking.ts";
-import { call, profile, type CallInfo, type Profile, type Weight } from "../calls.ts";
-import { timeText } from "../describe.ts";
-import { grouped, percent, short } from "../format.ts";
-import type { Session } from "../session.ts";
+import type { App } from "../view/app.ts";
+import { ask, type Asked } from "../data/asking.ts";
+import { call, profile, type CallInfo, type Profile, type Weight } from "../data/calls.ts";
+import { timeText } from "../timeline/describe.ts";
+import { grouped, percent, short } from "../base/format.ts";
+import type { Session } from "../view/session.ts";
 import { Flame } from "./flame.ts";
 import { Inside } from "./inside.ts";
 import { boundedText } from "./reach.ts";

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // The command palette: all keyboard commands, panels and traces, found by typing.
 import { html, type TemplateResult } from "lit-html";
-import type { App } from "../app.ts";
-import { BINDINGS, GROUPS, shownKeys, type Command } from "../keys.ts";
-import { encodePlace, emptyPlace, type Panel } from "../url.ts";
+import type { App } from "../view/app.ts";
+import { BINDINGS, GROUPS, shownKeys, type Command } from "../view/keys.ts";
+import { encodePlace, emptyPlace, type Panel } from "../view/url.ts";
 import { modal } from "./modal.ts";
 
 interface Choice {

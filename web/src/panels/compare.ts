@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT
 // Two runs: the place where they diverge, their differences, and one difference side by side.
 import { html, nothing, type TemplateResult } from "lit-html";
-import * as api from "../api.ts";
-import type { App } from "../app.ts";
-import { ask, type Asked } from "../asking.ts";
-import { call } from "../calls.ts";
-import { compare, pairs, type Comparison, type Hunk, type Pair, type Ranges } from "../compare.ts";
-import { grouped, short } from "../format.ts";
-import type { InsnRow, Trace } from "../model.ts";
-import type { Axis } from "../scale.ts";
-import type { Session } from "../session.ts";
-import { laidUpon, usualOffset } from "../together.ts";
-import { meant } from "../visible.ts";
+import * as api from "../data/api.ts";
+import type { App } from "../view/app.ts";
+import { ask, type Asked } from "../data/asking.ts";
+import { call } from "../data/calls.ts";
+import { compare, pairs, type Comparison, type Hunk, type Pair, type Ranges } from "../data/compare.ts";
+import { grouped, short } from "../base/format.ts";
+import type { InsnRow, Trace } from "../data/model.ts";
+import type { Axis } from "../base/scale.ts";
+import type { Session } from "../view/session.ts";
+import { laidUpon, usualOffset } from "../data/together.ts";
+import { meant } from "../base/visible.ts";
 import { leads } from "./reach.ts";
 
 const AROUND = 4;

@@ -2,14 +2,14 @@
 // How often each instruction of a function ran in a range, and for how long: its disassembly with arrows for the
 // branches that were taken, and sums for the lines of its source.
 import { html, nothing, svg, type TemplateResult } from "lit-html";
-import * as api from "../api.ts";
-import type { App } from "../app.ts";
-import { ask, type Asked } from "../asking.ts";
-import { timeText } from "../describe.ts";
-import { absolute } from "../epoch.ts";
-import { grouped, short } from "../format.ts";
-import type { Session } from "../session.ts";
-import { question, quoted, within, type Answer } from "../sql.ts";
+import * as api from "../data/api.ts";
+import type { App } from "../view/app.ts";
+import { ask, type Asked } from "../data/asking.ts";
+import { timeText } from "../timeline/describe.ts";
+import { absolute } from "../base/epoch.ts";
+import { grouped, short } from "../base/format.ts";
+import type { Session } from "../view/session.ts";
+import { question, quoted, within, type Answer } from "../data/sql.ts";
 import { leads, lengthText } from "./reach.ts";
 
 /** A wider range is cut to as many instructions around the cursor. */

@@ -2,10 +2,10 @@
 // A call tree as a flame graph, and as an expandable list for people who cannot see the picture or
 // use a pointer.
 import { html, nothing, type TemplateResult } from "lit-html";
-import type { App } from "../app.ts";
-import { layout, type Box, type Profile, type TreeNode } from "../calls.ts";
-import { timeIsNs } from "../model.ts";
-import { duration, grouped, percent, short } from "../format.ts";
+import type { App } from "../view/app.ts";
+import { layout, type Box, type Profile, type TreeNode } from "../data/calls.ts";
+import { timeIsNs } from "../data/model.ts";
+import { duration, grouped, percent, short } from "../base/format.ts";
 
 const ROW = 18;
 const LEAST = 0.002; // fraction of the width: narrower boxes are not drawn

@@ -2,10 +2,10 @@
 // The bar at the top: current location, search, follow, theme, help.
 import { html, nothing, type TemplateResult } from "lit-html";
 import { ref } from "lit-html/directives/ref.js";
-import type { App } from "../app.ts";
-import type { Session } from "../session.ts";
-import { widthText } from "../describe.ts";
-import { suggestions } from "../search.ts";
+import type { App } from "../view/app.ts";
+import type { Session } from "../view/session.ts";
+import { widthText } from "../timeline/describe.ts";
+import { suggestions } from "../view/search.ts";
 import { stateBadge } from "./list.ts";
 
 /** The search box keeps track of the marked suggestion. */

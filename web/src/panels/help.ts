@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // The page of keyboard shortcuts, generated from the table of keys.
 import { html, nothing, type TemplateResult } from "lit-html";
-import { logOut } from "../api.ts";
-import { GROUPS, shownKeys } from "../keys.ts";
-import { hasRings, privilegeName } from "../model.ts";
+import { logOut } from "../data/api.ts";
+import { GROUPS, shownKeys } from "../view/keys.ts";
+import { hasRings, privilegeName } from "../data/model.ts";
 import { modal } from "./modal.ts";
 
 const MOUSE = [

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
 // Lists of search hits, events and gaps, synchronized with the cursor in both directions.
 import { html, type TemplateResult } from "lit-html";
-import type { App } from "../app.ts";
-import { timeText } from "../describe.ts";
-import { EVENTS, Hits } from "../find.ts";
-import { addressDigits, grouped } from "../format.ts";
-import type { Hit } from "../model.ts";
-import type { Session } from "../session.ts";
+import type { App } from "../view/app.ts";
+import { timeText } from "../timeline/describe.ts";
+import { EVENTS } from "../data/overview.ts";
+import { Hits } from "../view/find.ts";
+import { addressDigits, grouped } from "../base/format.ts";
+import type { Hit } from "../data/model.ts";
+import type { Session } from "../view/session.ts";
 import { Grid } from "./grid.ts";
 
 class HitGrid {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 // Program images missing from a trace: where it ran without one, and a way to add one.
 import { html, nothing, type TemplateResult } from "lit-html";
-import { bindImage, putImage } from "../change.ts";
-import type { App } from "../app.ts";
-import { grouped } from "../format.ts";
-import { whoMapped, type Missing, type MissingFile } from "../missing.ts";
-import { ofLinux } from "../model.ts";
-import type { Session } from "../session.ts";
+import { bindImage, putImage } from "../data/change.ts";
+import type { App } from "../view/app.ts";
+import { grouped } from "../base/format.ts";
+import { whoMapped, type Missing, type MissingFile } from "../data/missing.ts";
+import { ofLinux } from "../data/model.ts";
+import type { Session } from "../view/session.ts";
 
 const SHOWN = 6;
 const ELF = [0x7f, 0x45, 0x4c, 0x46];

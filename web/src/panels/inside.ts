@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
 // What happened during one call: whom it called, what interrupted it, and what the other cores did meanwhile.
 import { html, nothing, type TemplateResult } from "lit-html";
-import { json, streamPath } from "../api.ts";
-import type { App } from "../app.ts";
-import { ask, type Asked } from "../asking.ts";
-import type { CallInfo } from "../calls.ts";
-import { absolute } from "../epoch.ts";
-import { grouped, percent } from "../format.ts";
-import { isDerived, isSoftware, type Stream } from "../model.ts";
-import type { Session } from "../session.ts";
-import { question, quoted, within, type Answer } from "../sql.ts";
+import { json, streamPath } from "../data/api.ts";
+import type { App } from "../view/app.ts";
+import { ask, type Asked } from "../data/asking.ts";
+import type { CallInfo } from "../data/calls.ts";
+import { absolute } from "../base/epoch.ts";
+import { grouped, percent } from "../base/format.ts";
+import { isDerived, isSoftware, type Stream } from "../data/model.ts";
+import type { Session } from "../view/session.ts";
+import { question, quoted, within, type Answer } from "../data/sql.ts";
 import { leads, lengthText } from "./reach.ts";
 
 const CORES = 8;

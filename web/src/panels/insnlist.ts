@@ -3,10 +3,10 @@
 // no scroll height, since a billion rows exceed what browsers can lay out; wheel and keys move it.
 import { html, type TemplateResult } from "lit-html";
 import { ref } from "lit-html/directives/ref.js";
-import type { App } from "../app.ts";
-import type { Session } from "../session.ts";
-import { addressDigits, grouped } from "../format.ts";
-import type { InsnRow } from "../model.ts";
+import type { App } from "../view/app.ts";
+import type { Session } from "../view/session.ts";
+import { addressDigits, grouped } from "../base/format.ts";
+import type { InsnRow } from "../data/model.ts";
 
 const ROW = 19;
 

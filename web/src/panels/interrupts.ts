@@ -2,13 +2,13 @@
 // Exceptions and interrupts of the selected lane by number, and the processes that ran in it: how often, how long, how
 // regular, and where the worst of each was.
 import { html, nothing, type TemplateResult } from "lit-html";
-import type { App } from "../app.ts";
-import { ask, type Asked } from "../asking.ts";
-import { call, type CallInfo } from "../calls.ts";
-import { grouped, percent } from "../format.ts";
-import { isSoftware, ofLinux, unitName } from "../model.ts";
-import type { Session } from "../session.ts";
-import { interrupts, processes, type Handled, type Interrupts, type Process, type Range } from "../timing.ts";
+import type { App } from "../view/app.ts";
+import { ask, type Asked } from "../data/asking.ts";
+import { call, type CallInfo } from "../data/calls.ts";
+import { grouped, percent } from "../base/format.ts";
+import { isSoftware, ofLinux, unitName } from "../data/model.ts";
+import type { Session } from "../view/session.ts";
+import { interrupts, processes, type Handled, type Interrupts, type Process, type Range } from "../data/timing.ts";
 import { leads, lengthText, showCall, showRange } from "./reach.ts";
 
 const VECTORS = 4;

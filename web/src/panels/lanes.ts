@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 // The lanes as a table: the content of the timeline as text.
 import { html, nothing, type TemplateResult } from "lit-html";
-import { AS_THEY_COME, toggled } from "../arrange.ts";
-import type { App } from "../app.ts";
-import type { Session } from "../session.ts";
-import { setLabels } from "../change.ts";
-import { describe } from "../describe.ts";
-import { bytes, duration, grouped } from "../format.ts";
-import type { Stream } from "../model.ts";
+import { AS_THEY_COME, toggled } from "../view/arrange.ts";
+import type { App } from "../view/app.ts";
+import type { Session } from "../view/session.ts";
+import { setLabels } from "../data/change.ts";
+import { describe } from "../timeline/describe.ts";
+import { bytes, duration, grouped } from "../base/format.ts";
+import type { Stream } from "../data/model.ts";
 import type { Timeline } from "../timeline/timeline.ts";
 
 /** Set a user-defined name of a lane, or its core, which is a label of its trace. */
@@ -29,9 +29,9 @@ function tools(app: App, s: Session): TemplateResult {
   const { order, hidden, pinned, folded, only } = s.arrangement;
   const usual = order.length + hidden.length + pinned.length + folded.length === 0 && only === "";
   return html`<p class="buttons"><label>Filter lanes <input type="search" spellcheck="false" .value=${s.arrangement.only}
-      @input=${(e: Event) => app.arrange({ only: (e.target as HTMLInputElement).value })}></label>
+      @input=${(e: Event) => app.tree.arrange({ only: (e.target as HTMLInputElement).value })}></label>
     <span class="muted">${seen < streams.length ? `${grouped(seen)} of ${grouped(streams.length)} shown` : `${grouped(seen)} shown`}</span>
-    <button class="action" ?disabled=${usual} @click=${() => app.arrange(AS_THEY_COME)}>Reset arrangement</button>
+    <button class="action" ?disabled=${usual} @click=${() => app.tree.arrange(AS_THEY_COME)}>Reset arrangement</button>
     <button class="action" @click=${() => fold(false)}>Close all call stacks</button>
     <button class="action" @click=${() => fold(true)}>Open all call stacks</button></p>`;
 }
@@ -43,11 +43,11 @@ function place(app: App, s: Session, name: string): TemplateResult {
   const alone = !a.hidden.includes(name) && others.length > 0 && others.every((n) => a.hidden.includes(n));
   const button = (text: string, label: string, on: boolean | undefined, act: () => void): TemplateResult => html`<button class="action"
     aria-label=${`${/[a-z]/.test(text) ? text : label} ${name}`} title=${label} aria-pressed=${on === undefined ? nothing : on} @click=${act}>${text}</button>`;
-  return html`${button("▴", "Up", undefined, () => app.moveNode(name, -1))}
-    ${button("▾", "Down", undefined, () => app.moveNode(name, 1))}
-    ${button("Pin", "Keep on top", a.pinned.includes(name), () => app.pinNode(name))}
-    ${button("Hide", "Hide", a.hidden.includes(name), () => app.arrange({ hidden: toggled(a.hidden, name) }))}
-    ${button("Alone", "Show only this", alone, () => app.arrange({ hidden: alone ? [] : others }))}`;
+  return html`${button("▴", "Up", undefined, () => app.tree.move(name, -1))}
+    ${button("▾", "Down", undefined, () => app.tree.move(name, 1))}
+    ${button("Pin", "Keep on top", a.pinned.includes(name), () => app.tree.pin(name))}
+    ${button("Hide", "Hide", a.hidden.includes(name), () => app.tree.arrange({ hidden: toggled(a.hidden, name) }))}
+    ${button("Alone", "Show only this", alone, () => app.tree.arrange({ hidden: alone ? [] : others }))}`;
 }
 
 /** Lanes that are visible, and all lanes, from top to bottom. */
@@ -69,7 +69,7 @@ export function laneTable(app: App, s: Session, timeline: Timeline): TemplateRes
         <th scope="col" class="n">Lost</th><th scope="col" class="n">Stored</th></tr></thead>
       <tbody>${all.map((lane) => {
     const stream = s.trace.streams[lane]!;
-    const d = describe(s, timeline.inspect(s, lane, at));
+    const d = describe(s, timeline.under.inspect(s, lane, at));
     return html`<tr class=${`${lane === s.lane ? "selected" : ""} ${seen.has(lane) ? "" : "away"}`}>
         <th scope="row"><button class="plain" @click=${() => app.selectLane(lane)}>${stream.name}</button></th>
         <td><input class="called" aria-label=${`Name of ${stream.name}`} spellcheck="false" .value=${s.called(stream.name)}

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // A panel whose code is loaded when it is first opened.
 import { html, nothing, type TemplateResult } from "lit-html";
-import type { App } from "../app.ts";
-import type { Session } from "../session.ts";
+import type { App } from "../view/app.ts";
+import type { Session } from "../view/session.ts";
 
 export interface Loaded {
   view(s: Session): TemplateResult;

@@ -2,10 +2,10 @@
 // The list of traces.
 import { html, type TemplateResult } from "lit-html";
 import { repeat } from "lit-html/directives/repeat.js";
-import type { App } from "../app.ts";
-import { ago, bytes, duration, grouped, short } from "../format.ts";
-import { executed, extentOf, hasTime, timeIsNs, type Trace } from "../model.ts";
-import { encodePlace, emptyPlace } from "../url.ts";
+import type { App } from "../view/app.ts";
+import { ago, bytes, duration, grouped, short } from "../base/format.ts";
+import { executed, extentOf, hasTime, timeIsNs, type Trace } from "../data/model.ts";
+import { encodePlace, emptyPlace } from "../view/url.ts";
 import type { ListTools } from "./listtools.ts";
 
 const STATE_TEXT = {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Actions on traces in the list: import one, edit labels, delete.
 import { html, nothing, type TemplateResult } from "lit-html";
-import type { App } from "../app.ts";
-import { deleteTrace, pushFile, setLabels } from "../change.ts";
-import { bytes, grouped, short } from "../format.ts";
-import { executed, type Trace } from "../model.ts";
+import type { App } from "../view/app.ts";
+import { deleteTrace, pushFile, setLabels } from "../data/change.ts";
+import { bytes, grouped, short } from "../base/format.ts";
+import { executed, type Trace } from "../data/model.ts";
 import { modal } from "./modal.ts";
 
 /** Including streams of threads and of events. */

@@ -2,13 +2,13 @@
 // The software trace in view, line by line, synchronized with the cursor in both directions.
 import { html, type TemplateResult } from "lit-html";
 import { ref } from "lit-html/directives/ref.js";
-import { logUrl } from "../api.ts";
-import type { App } from "../app.ts";
-import { timeText } from "../describe.ts";
-import { grouped } from "../format.ts";
-import { sourceName, type LogEntry } from "../lanedata.ts";
-import { isEvents, isSoftware } from "../model.ts";
-import type { Session } from "../session.ts";
+import { logUrl } from "../data/api.ts";
+import type { App } from "../view/app.ts";
+import { timeText } from "../timeline/describe.ts";
+import { grouped } from "../base/format.ts";
+import { sourceName, type LogEntry } from "../data/lanedata.ts";
+import { isEvents, isSoftware } from "../data/model.ts";
+import type { Session } from "../view/session.ts";
 
 interface Row extends LogEntry {
   readonly lane: number;

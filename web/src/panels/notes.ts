@@ -2,12 +2,12 @@
 // Notes of the trace: list, create, edit and delete them; everything works with the keyboard alone.
 import { html, nothing, type TemplateResult } from "lit-html";
 import { ref } from "lit-html/directives/ref.js";
-import * as api from "../api.ts";
-import type { App } from "../app.ts";
-import { timeText } from "../describe.ts";
-import { ago, grouped } from "../format.ts";
-import { noteSpan, type Note } from "../notes.ts";
-import type { Session } from "../session.ts";
+import * as api from "../data/api.ts";
+import type { App } from "../view/app.ts";
+import { timeText } from "../timeline/describe.ts";
+import { ago, grouped } from "../base/format.ts";
+import { noteSpan, type Note } from "../data/notes.ts";
+import type { Session } from "../view/session.ts";
 
 interface Draft {
   readonly id: number; // 0: a new one
@@ -26,15 +26,15 @@ export class NotesPanel {
 
   view(s: Session): TemplateResult {
     const { notes } = s;
-    if (this.asked !== this.app.noteWished) {
-      this.asked = this.app.noteWished;
+    if (this.asked !== this.app.noting.wished) {
+      this.asked = this.app.noting.wished;
       void this.begin(s);
     }
     const here = this.nearest(s);
     const can = s.stream !== undefined && s.cursor !== undefined;
     return html`<div class="notes">
       <p class="buttons"><button class="action" ?disabled=${!can} @click=${() => void this.begin(s)}>New note ${s.selection ? "for the selection" : "at the cursor"}</button>
-        <button class="action" ?disabled=${!can} @click=${() => void this.app.bookmark()}>Bookmark</button></p>
+        <button class="action" ?disabled=${!can} @click=${() => void this.app.noting.bookmark()}>Bookmark</button></p>
       ${notes.trouble !== "" ? html`<p class="trouble" role="alert">${notes.trouble}</p>` : nothing}
       ${this.draft ? this.editor(s, this.draft) : nothing}
       ${notes.list.length === 0 && !this.draft ? html`<p class="muted hint">No notes yet. M adds one at the cursor, Shift M a bookmark; everyone who can see the trace sees them.</p>` : nothing}
@@ -47,7 +47,7 @@ export class NotesPanel {
       : `${grouped(note.at)}${note.to > note.at ? ` – ${grouped(note.to)}` : ""}`;
     const title = note.text === "" ? "bookmark" : note.text.split("\n")[0]!;
     return html`<li class=${here ? "here" : ""}>
-      <button class="plain go" aria-current=${here ? "true" : "false"} @click=${() => this.app.goToNote(note)}
+      <button class="plain go" aria-current=${here ? "true" : "false"} @click=${() => this.app.noting.goTo(note)}
         @keydown=${(e: KeyboardEvent) => { if (e.key === "Delete") void this.remove(s, note); }}>
         <span class="muted">${note.stream} · ${where} · ${ago(note.writtenMs, Date.now())}</span>
         <span class="text">${note.text === "" ? html`<i>bookmark</i>` : note.text}</span></button>

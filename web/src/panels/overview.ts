@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
 // An overview of a trace: hottest functions, missing images, events, modes.
 import { html, nothing, type TemplateResult } from "lit-html";
-import type { App } from "../app.ts";
-import { ask, type Asked } from "../asking.ts";
-import { profile, type Profile, type ProfileFunction } from "../calls.ts";
-import { since } from "../epoch.ts";
-import { bytes, duration, grouped, percent, short } from "../format.ts";
-import { EVENT_GROUP } from "../overview.ts";
-import { isEvents, isSoftware, timeIsNs, type Stats } from "../model.ts";
-import type { Session } from "../session.ts";
-import { RANKS } from "../swatches.ts";
+import type { App } from "../view/app.ts";
+import { ask, type Asked } from "../data/asking.ts";
+import { profile, type Profile, type ProfileFunction } from "../data/calls.ts";
+import { since } from "../base/epoch.ts";
+import { bytes, duration, grouped, percent, short } from "../base/format.ts";
+import { EVENT_GROUP } from "../data/overview.ts";
+import { isEvents, isSoftware, timeIsNs, type Stats } from "../data/model.ts";
+import type { Session } from "../view/session.ts";
+import { RANKS } from "../view/swatches.ts";
 import { REASONS, showRange } from "./reach.ts";
 import { ImagesPanel } from "./images.ts";
 import { WorthALook } from "./worth.ts";

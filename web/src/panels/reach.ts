@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 // What panels have in common: going to what they tell of, and writing how long it took.
 import { html, type TemplateResult } from "lit-html";
-import type { App } from "../app.ts";
-import type { CallInfo } from "../calls.ts";
-import { bounded, duration, grouped, short } from "../format.ts";
-import type { Session } from "../session.ts";
-import type { Bounded } from "../timing.ts";
+import type { App } from "../view/app.ts";
+import type { CallInfo } from "../data/calls.ts";
+import { bounded, duration, grouped, short } from "../base/format.ts";
+import type { Session } from "../view/session.ts";
+import type { Bounded } from "../data/timing.ts";
 
 /** Reasons for gaps in words. */
 export const REASONS: Readonly<Record<string, string>> = {

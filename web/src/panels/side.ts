@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
 // The panel at the right: instructions around the cursor, statistics of a range, hits of a search.
 import { html, nothing, type TemplateResult } from "lit-html";
-import { rangeUrl } from "../api.ts";
-import type { App } from "../app.ts";
-import type { Session } from "../session.ts";
-import { timeText } from "../describe.ts";
-import { estimated, grouped, percent, short } from "../format.ts";
-import { isSoftware, type Stats } from "../model.ts";
-import type { OwnTimes } from "../timing.ts";
-import type { Panel } from "../url.ts";
+import { rangeUrl } from "../data/api.ts";
+import type { App } from "../view/app.ts";
+import type { Session } from "../view/session.ts";
+import { timeText } from "../timeline/describe.ts";
+import { estimated, grouped, percent, short } from "../base/format.ts";
+import { isSoftware, type Stats } from "../data/model.ts";
+import type { OwnTimes } from "../data/timing.ts";
+import type { Panel } from "../view/url.ts";
 import { InsnList } from "./insnlist.ts";
 import { Lazy } from "./lazy.ts";
 import { LENGTHS, lengths, OverviewPanel } from "./overview.ts";

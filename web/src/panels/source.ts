@@ -3,14 +3,14 @@
 // and line; and the chain of inlined calls that leads to the instruction.
 import { html, nothing, type TemplateResult } from "lit-html";
 import { ref } from "lit-html/directives/ref.js";
-import * as api from "../api.ts";
-import type { App } from "../app.ts";
-import { ask, type Asked } from "../asking.ts";
-import { call } from "../calls.ts";
-import { grouped, short } from "../format.ts";
-import { Lru } from "../lru.ts";
-import type { InsnRow } from "../model.ts";
-import type { Session } from "../session.ts";
+import * as api from "../data/api.ts";
+import type { App } from "../view/app.ts";
+import { ask, type Asked } from "../data/asking.ts";
+import { call } from "../data/calls.ts";
+import { grouped, short } from "../base/format.ts";
+import { Lru } from "../base/lru.ts";
+import type { InsnRow } from "../data/model.ts";
+import type { Session } from "../view/session.ts";
 import { Counted } from "./counted.ts";
 import { InsnList } from "./insnlist.ts";
 import { lengthText } from "./reach.ts";

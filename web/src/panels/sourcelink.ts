@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // A short description of an instruction's source location.
 import { html, type TemplateResult } from "lit-html";
-import type { App } from "../app.ts";
-import type { InsnRow } from "../model.ts";
+import type { App } from "../view/app.ts";
+import type { InsnRow } from "../data/model.ts";
 
 /** "kernel.c:120" of "/firmware/src/kernel.c". */
 export function shortPlace(file: string, line: number): string {

@@ -2,13 +2,13 @@
 // All calls of a function by how long they took: a histogram with a brush, and the calls in it one by one, slowest
 // first. A mean hides what a tail shows.
 import { html, nothing, svg, type TemplateResult } from "lit-html";
-import type { App } from "../app.ts";
-import { ask, type Asked } from "../asking.ts";
-import { call } from "../calls.ts";
-import { grouped } from "../format.ts";
-import type { Session } from "../session.ts";
-import { question, quoted, within, type Answer } from "../sql.ts";
-import { bars, tail, type Bar } from "../timing.ts";
+import type { App } from "../view/app.ts";
+import { ask, type Asked } from "../data/asking.ts";
+import { call } from "../data/calls.ts";
+import { grouped } from "../base/format.ts";
+import type { Session } from "../view/session.ts";
+import { question, quoted, within, type Answer } from "../data/sql.ts";
+import { bars, tail, type Bar } from "../data/timing.ts";
 import { leads, lengthText, showCall } from "./reach.ts";
 
 const BARS = 48;

@@ -2,13 +2,13 @@
 // Questions in SQL: the answer as a table in which every place is a link, and as a chart if there are numbers.
 import { html, nothing, svg, type TemplateResult } from "lit-html";
 import { ref } from "lit-html/directives/ref.js";
-import type { App } from "../app.ts";
-import { ask, type Asked } from "../asking.ts";
-import { timeText } from "../describe.ts";
-import { since } from "../epoch.ts";
-import { grouped } from "../format.ts";
-import type { Session } from "../session.ts";
-import { question, quoted, type Answer, type Cell } from "../sql.ts";
+import type { App } from "../view/app.ts";
+import { ask, type Asked } from "../data/asking.ts";
+import { timeText } from "../timeline/describe.ts";
+import { since } from "../base/epoch.ts";
+import { grouped } from "../base/format.ts";
+import type { Session } from "../view/session.ts";
+import { question, quoted, type Answer, type Cell } from "../data/sql.ts";
 import { leads, lengthText } from "./reach.ts";
 
 const ROWS = 200;

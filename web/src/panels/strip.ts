@@ -2,18 +2,18 @@
 // Lanes of another trace below the timeline, aligned by time.
 import { html, nothing, type TemplateResult } from "lit-html";
 import { ref } from "lit-html/directives/ref.js";
-import type { App } from "../app.ts";
-import { short } from "../format.ts";
-import { extentOf, hasRings, isSoftware, streamExtent, unitName, type Trace } from "../model.ts";
-import { toPixel, type View } from "../scale.ts";
-import { Session } from "../session.ts";
+import type { App } from "../view/app.ts";
+import { short } from "../base/format.ts";
+import { extentOf, hasRings, isSoftware, streamExtent, unitName, type Trace } from "../data/model.ts";
+import { toPixel, type View } from "../base/scale.ts";
+import { Session } from "../view/session.ts";
 import { Colours } from "../timeline/colours.ts";
 import { drawRuns, runs, type Run } from "../timeline/labels.ts";
 import { layoutLanes, type LaneBox } from "../timeline/layout.ts";
 import { drawUnknown, drawUntraced, Pictures } from "../timeline/pictures.ts";
 import { drawRuler, RULER_HEIGHT } from "../timeline/ruler.ts";
 import { needed, pieces, stripesOf } from "../timeline/scene.ts";
-import { tileWidth } from "../tile.ts";
+import { tileWidth } from "../data/tile.ts";
 
 const LANES = 8;
 
@@ -58,9 +58,9 @@ export class Strip {
     if (this.session?.trace.id !== trace.id) {
       this.session?.tiles.abortAll();
       this.session = new Session(trace, s.view.axis, {
-        following: undefined, clock: this.app.clock, changed: () => this.app.changed(), counted: () => {}, missName: (other) => this.app.missNameOf(other),
+        following: undefined, clock: this.app.clock, changed: () => this.app.changed(), counted: () => {}, missName: (other) => this.app.naming.missOf(other),
       });
-      void this.app.loadFunctions(this.session);
+      void this.app.naming.load(this.session);
     }
     this.session.trace = trace;
     this.session.tiles.update(trace.generation, trace.revision);

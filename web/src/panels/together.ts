@@ -3,14 +3,14 @@
 // trace beside it.
 import { html, nothing, type TemplateResult } from "lit-html";
 import { repeat } from "lit-html/directives/repeat.js";
-import type { App } from "../app.ts";
-import { ask, type Asked } from "../asking.ts";
-import { timeText } from "../describe.ts";
-import { duration, grouped, short } from "../format.ts";
-import type { Stream, Trace } from "../model.ts";
-import type { Session } from "../session.ts";
-import { byArrival, laidUpon, moments, sameClock, usualOffset, type Moment } from "../together.ts";
-import { zeroOf } from "../zero.ts";
+import type { App } from "../view/app.ts";
+import { ask, type Asked } from "../data/asking.ts";
+import { timeText } from "../timeline/describe.ts";
+import { duration, grouped, short } from "../base/format.ts";
+import type { Stream, Trace } from "../data/model.ts";
+import type { Session } from "../view/session.ts";
+import { byArrival, laidUpon, moments, sameClock, usualOffset, type Moment } from "../data/together.ts";
+import { zeroOf } from "../view/zero.ts";
 import { shortPlace } from "./sourcelink.ts";
 import type { Strip } from "./strip.ts";
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 // Where to begin: links to what is worth a look in a trace, at the head of its overview.
 import { html, nothing, type TemplateResult } from "lit-html";
-import type { App } from "../app.ts";
-import { ask, type Asked } from "../asking.ts";
-import { call } from "../calls.ts";
-import { duration, grouped, short } from "../format.ts";
-import { isSoftware } from "../model.ts";
-import type { Session } from "../session.ts";
-import { extremes, type Extreme, type Extremes } from "../worth.ts";
+import type { App } from "../view/app.ts";
+import { ask, type Asked } from "../data/asking.ts";
+import { call } from "../data/calls.ts";
+import { duration, grouped, short } from "../base/format.ts";
+import { isSoftware } from "../data/model.ts";
+import type { Session } from "../view/session.ts";
+import { extremes, type Extreme, type Extremes } from "../data/worth.ts";
 import { REASONS, showCall, showRange } from "./reach.ts";
 
 const KINDS = { interrupt: "Longest interrupt", call: "Slowest call", gap: "Longest gap" } as const;

@@ -2,7 +2,7 @@
 // The colours used on the canvases: those from the style sheet and those of functions.
 import {
   pageColour, parseHex, PRIVILEGE, rgb, type Colour, type Theme,
-} from "../palette.ts";
+} from "../view/palette.ts";
 
 const NAMES = [
   "ground", "stripe", "ink", "muted", "line", "accent", "lost", "warn", "exception", "event", "software",

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Notes on their lanes: a flag at the position, on a pole if there is room, a bracket over a range,
 // the first words if there is room.
-import { noteSpan } from "../notes.ts";
-import { toPixel } from "../scale.ts";
-import type { Session } from "../session.ts";
+import { noteSpan } from "../data/notes.ts";
+import { toPixel } from "../base/scale.ts";
+import type { Session } from "../view/session.ts";
 import type { Colours } from "./colours.ts";
 import { fitted, SANS, setFont } from "./labels.ts";
 import type { LaneBox } from "./layout.ts";

@@ -2,10 +2,10 @@
 // Gaps in the trace, drawn over the lanes. On the time axis a gap reaches from the last known time
 // to the next one and shows how long it may have been and why; on the instruction axis it lies
 // between two instructions.
-import { reasons } from "../describe.ts";
-import { duration, short } from "../format.ts";
-import { toPixel, type Extent, type View } from "../scale.ts";
-import { isOff, TILE_BUCKETS, type Break, type Columns, type Stripe } from "../tile.ts";
+import { reasons } from "./describe.ts";
+import { duration, short } from "../base/format.ts";
+import { toPixel, type Extent, type View } from "../base/scale.ts";
+import { isOff, TILE_BUCKETS, type Break, type Columns, type Stripe } from "../data/tile.ts";
 import type { Colours } from "./colours.ts";
 import { measured, SANS, setFont, type Cuts } from "./labels.ts";
 import type { LaneBox } from "./layout.ts";

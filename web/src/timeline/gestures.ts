@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Wheel, drag, click and keys on the timeline.
-import type { App } from "../app.ts";
-import { match, type Command } from "../keys.ts";
-import { centre, span, toUnit } from "../scale.ts";
+import type { App } from "../view/app.ts";
+import { match, type Command } from "../view/keys.ts";
+import { centre, span, toUnit } from "../base/scale.ts";
 import { overview } from "./minimap.ts";
 import { RULER_HEIGHT } from "./ruler.ts";
 import type { Timeline } from "./timeline.ts";
@@ -73,7 +73,7 @@ export class Gestures {
     const dy = e.deltaY * unit;
     const onMap = e.currentTarget === this.map;
     if (e.ctrlKey || e.metaKey) {
-      const anchor = e.currentTarget === this.plot ? this.timeline.unitAt(e.offsetX) : undefined;
+      const anchor = e.currentTarget === this.plot ? this.timeline.under.unitAt(e.offsetX) : undefined;
       const rate = Math.abs(dy) < TOUCHPAD_PX ? TOUCHPAD_RATE : WHEEL_RATE;
       this.app.zoomBy(Math.exp(Math.max(-1, Math.min(1, dy * rate))), anchor);
       return;
@@ -144,7 +144,7 @@ export class Gestures {
     if (!now) return;
     this.pinch = now;
     this.app.panBy((last.middle - now.middle) / Math.max(1, this.timeline.plotWidth));
-    this.app.zoomBy(last.apart / now.apart, this.timeline.unitAt(now.middle));
+    this.app.zoomBy(last.apart / now.apart, this.timeline.under.unitAt(now.middle));
   }
 
   /** A finger is gone. True: it was one of two. */
@@ -157,7 +157,7 @@ export class Gestures {
 
   /** Measurements snap to edges, except with Alt. */
   private measured(e: PointerEvent): number {
-    return e.altKey ? this.timeline.unitAt(e.offsetX) : this.timeline.snap(e.offsetX, e.offsetY);
+    return e.altKey ? this.timeline.under.unitAt(e.offsetX) : this.timeline.under.snap(e.offsetX, e.offsetY);
   }
 
   private range(a: number, b: number): readonly [number, number] {
@@ -178,12 +178,12 @@ export class Gestures {
       if (d.kind === "select") this.app.measure();
       return;
     }
-    const lane = this.timeline.laneAtY(e.offsetY);
+    const lane = this.timeline.under.laneAtY(e.offsetY);
     if (lane !== undefined && lane !== s.lane) this.app.selectLane(lane);
     if (e.offsetY >= RULER_HEIGHT && !e.shiftKey) this.app.select(undefined);
-    const at = this.timeline.unitAt(e.offsetX);
+    const at = this.timeline.under.unitAt(e.offsetX);
     const extent = s.extent;
-    s.depth = this.timeline.sliceAt(e.offsetX, e.offsetY)?.slice.depth;
+    s.depth = this.timeline.under.sliceAt(e.offsetX, e.offsetY)?.slice.depth;
     if (at < extent.first || at >= extent.last) return;
     if (this.app.panel === "overview" && s.cursor === undefined) this.app.setPanel("insns");
     this.app.moveCursor(at);
@@ -193,9 +193,9 @@ export class Gestures {
   /** Zoom to a slice, otherwise zoom in at the position. */
   private twice(e: MouseEvent): void {
     const s = this.app.session;
-    const hit = this.timeline.sliceAt(e.offsetX, e.offsetY);
+    const hit = this.timeline.under.sliceAt(e.offsetX, e.offsetY);
     if (!s || !hit) {
-      this.app.zoomBy(0.25, this.timeline.unitAt(e.offsetX));
+      this.app.zoomBy(0.25, this.timeline.under.unitAt(e.offsetX));
       return;
     }
     this.app.show([hit.slice.from, hit.slice.to]);
@@ -284,7 +284,7 @@ export class Gestures {
       case "frame": void this.app.frame(); return true;
       case "laneUp": this.lane(-1); return true;
       case "laneDown": this.lane(1); return true;
-      case "toggleLane": this.app.toggleLane(s.lane); return true;
+      case "toggleLane": this.app.tree.toggleLane(s.lane); return true;
       case "stepBack": this.step(-1, shift); return true;
       case "stepForward": this.step(1, shift); return true;
       default: return false;
@@ -292,14 +292,14 @@ export class Gestures {
   }
 
   private lane(by: 1 | -1): void {
-    this.app.nextLane(by);
+    this.app.tree.nextLane(by);
   }
 
   /** Move by one instruction, or if those cannot be distinguished by one bucket. */
   private step(by: 1 | -1, extend: boolean): void {
     const s = this.app.session!;
     const at = s.cursor ?? Math.floor((s.view.from + s.view.to) / 2);
-    const here = this.timeline.inspect(s, s.lane, at);
+    const here = this.timeline.under.inspect(s, s.lane, at);
     const to = by > 0 ? here.from + here.width : here.from - here.width;
     this.toCursor(to);
     if (extend) {

@@ -3,12 +3,12 @@
 // with keys and the pointer.
 import { html, nothing, render, type TemplateResult } from "lit-html";
 import { repeat } from "lit-html/directives/repeat.js";
-import type { App } from "../app.ts";
-import { ROOT } from "../arrange.ts";
-import { short } from "../format.ts";
-import { unitName } from "../model.ts";
-import type { Session } from "../session.ts";
-import { TOLD_DEPTH } from "../tile.ts";
+import type { App } from "../view/app.ts";
+import { ROOT } from "../view/arrange.ts";
+import { short } from "../base/format.ts";
+import { unitName } from "../data/model.ts";
+import type { Session } from "../view/session.ts";
+import { TOLD_DEPTH } from "../data/tile.ts";
 import { FEW_ROWS, NO_LANE, STACK_ROW, type Band, type LaneBox } from "./layout.ts";
 import { RULER_HEIGHT } from "./ruler.ts";
 
@@ -100,7 +100,7 @@ export class Heads {
     const gaps = node.folded ? gapText(lost) : "";
     return html`<div role="treeitem" class="group ${box.pinned ? "pinned" : ""}" data-id=${id} tabindex=${this.at === id ? 0 : -1} aria-level=${node.level}
         aria-expanded=${!node.folded} aria-selected="false" .style=${this.place(box.y, box.h, node.level)}>
-      <button class="unfold" tabindex="-1" aria-hidden="true" aria-label=${`${node.folded ? "Show" : "Fold"} the lanes of ${node.name}`} @click=${() => this.app.foldNode(id)}>${node.folded ? "▸" : "▾"}</button>
+      <button class="unfold" tabindex="-1" aria-hidden="true" aria-label=${`${node.folded ? "Show" : "Fold"} the lanes of ${node.name}`} @click=${() => this.app.tree.fold(id)}>${node.folded ? "▸" : "▾"}</button>
       <b>${node.name}</b> <span class="what">${lanes}</span>
       ${gaps ? html`<span class="gaps">${gaps}</span>` : nothing}${id === ROOT ? nothing : this.tools(s, id, node.name)}</div>`;
   }
@@ -124,14 +124,14 @@ export class Heads {
         data-id=${id} data-states=${RULER_HEIGHT + box.y + box.states.y} data-curves=${box.counters.h} tabindex=${this.at === id ? 0 : -1} aria-level=${node.level}
         aria-expanded=${parts ? open : nothing} aria-selected=${box.lane === s.lane} .style=${this.place(box.y, box.h, node.level)}>
       <button class="fold" ?hidden=${!parts} aria-expanded=${open} tabindex="-1" aria-hidden="true"
-        aria-label=${`Call stack of ${stream.name}`} @click=${() => this.app.toggleLane(box.lane)}>${open ? "▾" : "▸"}</button>
+        aria-label=${`Call stack of ${stream.name}`} @click=${() => this.app.tree.toggleLane(box.lane)}>${open ? "▾" : "▸"}</button>
       <div class="called"><div class="name">${node.name}</div>
       <div class="what">${what}</div></div>
       <div class="counts">${lacks ? html`<button class="deeper" @click=${() => this.addImage()}>${count}</button>` : html`<div class="count">${count}</div>`}
       ${gaps ? html`<div class="gaps">${gaps}</div>` : ""}</div>
       ${this.bands(box)}
       ${levels ? html`<button class="deeper levels" .style=${`top:${box.stack.y + 15}px`} aria-expanded=${full} tabindex="-1"
-        title=${`Call stack of ${stream.name}: show ${full ? "fewer" : "all"} levels`} @click=${() => this.app.toggleLane(box.lane, true)}
+        title=${`Call stack of ${stream.name}: show ${full ? "fewer" : "all"} levels`} @click=${() => this.app.tree.toggleLane(box.lane, true)}
         >${levels}</button>` : ""}${s.trace.streams.length > 1 ? this.tools(s, id, node.name) : nothing}
     </div>`;
   }
@@ -166,9 +166,9 @@ export class Heads {
     const alone = node !== undefined && s.arrangement.hidden.length > 0 && s.trace.streams.every((x, i) => node.lanes.includes(i) !== s.arrangement.hidden.includes(x.name));
     const tool = (key: string, label: string, on: boolean | undefined, path: string, act: () => void): TemplateResult => html`<button tabindex="-1"
       aria-label=${label} title=${`${label} (${key})`} aria-pressed=${on ?? nothing} @click=${act}><svg viewBox="0 0 12 12" aria-hidden="true"><path d=${path}></path></svg></button>`;
-    return html`<span class="tools" aria-hidden="true">${tool("O", `Keep on top: ${name}`, pinned, "M4 1h4l-.6 4L9 7H3l1.6-2zM6 7v4", () => this.app.pinNode(id))}
-      ${tool("E", `Show only: ${name}`, alone, "M1 4V1h3M8 1h3v3M11 8v3H8M4 11H1V8", () => this.app.aloneNode(id))}
-      ${tool("H", `Hide: ${name}`, undefined, "M2 2l8 8M10 2l-8 8", () => this.app.hideNode(id))}</span>`;
+    return html`<span class="tools" aria-hidden="true">${tool("O", `Keep on top: ${name}`, pinned, "M4 1h4l-.6 4L9 7H3l1.6-2zM6 7v4", () => this.app.tree.pin(id))}
+      ${tool("E", `Show only: ${name}`, alone, "M1 4V1h3M8 1h3v3M11 8v3H8M4 11H1V8", () => this.app.tree.alone(id))}
+      ${tool("H", `Hide: ${name}`, undefined, "M2 2l8 8M10 2l-8 8", () => this.app.tree.hide(id))}</span>`;
   }
 
   private addImage(): void {
@@ -179,8 +179,8 @@ export class Heads {
   private take(id: string): void {
     const { box, part } = this.items.find((item) => item.id === id)!;
     this.go(box.node!.id);
-    if (part === "stack") this.app.toggleLane(box.lane);
-    else this.app.foldNode(id);
+    if (part === "stack") this.app.tree.toggleLane(box.lane);
+    else this.app.tree.fold(id);
   }
 
   // ---- keys --------------------------------------------------------------------------------
@@ -205,8 +205,8 @@ export class Heads {
     const open = item.box.lane === NO_LANE ? !node.folded : s.open.has(item.box.lane);
     const toggle = (): void => {
       if (item.part) this.take(item.id);
-      else if (item.box.lane === NO_LANE) this.app.foldNode(node.id);
-      else this.app.toggleLane(item.box.lane);
+      else if (item.box.lane === NO_LANE) this.app.tree.fold(node.id);
+      else this.app.tree.toggleLane(item.box.lane);
       this.focused = true;
     };
     switch (e.key) {
@@ -287,7 +287,7 @@ export class Heads {
       : after && own && y > after[1] - Math.min(after[1] - after[0], own[1] - own[0]) ? 1 : 0;
     if (by === 0) return;
     drag.steady = false;
-    this.app.moveNode(drag.id, by);
+    this.app.tree.move(drag.id, by);
   }
 
   /** Extent of a node with everything in it. */

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Inlined functions below the call stack, shown where instructions are wide enough to be
 // distinguished. They were not called, so their boxes are not filled.
-import type { InsnCache } from "../insns.ts";
-import type { Slice } from "../model.ts";
-import type { View } from "../scale.ts";
+import type { InsnCache } from "../data/insns.ts";
+import type { Slice } from "../data/model.ts";
+import type { View } from "../base/scale.ts";
 import type { Colours } from "./colours.ts";
 import { fittedName, SANS, setFont } from "./labels.ts";
 import { STACK_ROW, type LaneBox } from "./layout.ts";

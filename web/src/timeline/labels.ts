@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Text and exact rectangles over the painted lanes, in CSS pixels.
-import { shortAddress, shorterNames } from "../format.ts";
-import type { InsnCache } from "../insns.ts";
-import type { Slice } from "../model.ts";
-import type { View } from "../scale.ts";
-import { runs as isRunning, TILE_BUCKETS, type Columns, type Stripe } from "../tile.ts";
+import { shortAddress, shorterNames } from "../base/format.ts";
+import type { InsnCache } from "../data/insns.ts";
+import type { Slice } from "../data/model.ts";
+import type { View } from "../base/scale.ts";
+import { runs as isRunning, TILE_BUCKETS, type Columns, type Stripe } from "../data/tile.ts";
 import type { Colours } from "./colours.ts";
 import type { LaneBox } from "./layout.ts";
 

@@ -2,7 +2,7 @@
 // The layout of a lane's bands. From top to bottom: marks (events and gaps), the function band, the
 // privilege strip, branch density, and in an open lane the call stack. A group of lanes has a line
 // of its own, with marks and function band when it is folded.
-import type { Node } from "../arrange.ts";
+import type { Node } from "../view/arrange.ts";
 
 export interface Band {
   readonly y: number; // from the lane's top

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Merges the columns of several lanes into one, for the line of a folded group.
-import type { Extent } from "../scale.ts";
-import { runs, TILE_BUCKETS, type Columns, type Stripe } from "../tile.ts";
+import type { Extent } from "../base/scale.ts";
+import { runs, TILE_BUCKETS, type Columns, type Stripe } from "../data/tile.ts";
 
 /** From the first begin to the last end. */
 export function together(extents: readonly Extent[]): Extent {

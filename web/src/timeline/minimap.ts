@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 // The whole trace in a strip: every lane a few pixels high, the view as a window, search hits as
 // ticks.
-import type { Session } from "../session.ts";
-import type { HitColumns } from "../lanedata.ts";
-import { isSoftware, streamExtent, type Hit, type Slice } from "../model.ts";
-import { toPixel, type View } from "../scale.ts";
-import { FLAG_LOST, isOff, runs, TILE_BUCKETS, type Columns, type Stripe } from "../tile.ts";
+import type { Session } from "../view/session.ts";
+import type { HitColumns } from "../data/lanedata.ts";
+import { isSoftware, streamExtent, type Hit, type Slice } from "../data/model.ts";
+import { toPixel, type View } from "../base/scale.ts";
+import { FLAG_LOST, isOff, runs, TILE_BUCKETS, type Columns, type Stripe } from "../data/tile.ts";
 import type { Colours } from "./colours.ts";
 import { innermost } from "./labels.ts";
 import { fill, lossOf, type Target } from "./paint.ts";

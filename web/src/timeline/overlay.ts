@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 // The overlay over the lanes that changes with the pointer: hairline, cursor, selection, hits.
-import type { Session } from "../session.ts";
+import type { Session } from "../view/session.ts";
 import { drawFlags } from "./flags.ts";
-import { duration, grouped, short } from "../format.ts";
-import { timeIsNs } from "../model.ts";
-import { toPixel } from "../scale.ts";
+import { duration, grouped, short } from "../base/format.ts";
+import { timeIsNs } from "../data/model.ts";
+import { toPixel } from "../base/scale.ts";
 import type { Colours } from "./colours.ts";
 import { SANS } from "./labels.ts";
 import type { LaneBox } from "./layout.ts";

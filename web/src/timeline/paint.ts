@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Paints a lane's columns, one pixel per bucket, directly into a Uint32 view of ImageData, which
 // pictures.ts keeps and stretches. The cost depends on the tile, not on the trace or the view.
-import { EVENT, FLAG_LOST, FLAG, isOff, runs, TILE_BUCKETS, type Columns } from "../tile.ts";
-import type { Colour } from "../palette.ts";
+import { EVENT, FLAG_LOST, FLAG, isOff, runs, TILE_BUCKETS, type Columns } from "../data/tile.ts";
+import type { Colour } from "../view/palette.ts";
 import type { Colours } from "./colours.ts";
 import type { LaneBox } from "./layout.ts";
 

@@ -2,9 +2,9 @@
 // Pictures of lanes' tiles, one pixel per bucket, painted once and then stretched to the view:
 // panning and zooming repaint nothing. The number of pictures kept is bounded, and so is the
 // number painted per frame.
-import type { Slice } from "../model.ts";
-import type { Extent, View } from "../scale.ts";
-import { TILE_BUCKETS, type Columns, type Stripe } from "../tile.ts";
+import type { Slice } from "../data/model.ts";
+import type { Extent, View } from "../base/scale.ts";
+import { TILE_BUCKETS, type Columns, type Stripe } from "../data/tile.ts";
 import type { Colours } from "./colours.ts";
 import { innermost } from "./labels.ts";
 import { STACK_ROW, type LaneBox } from "./layout.ts";

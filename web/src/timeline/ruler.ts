@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The ruler above the lanes.
-import { timeIsNs } from "../model.ts";
-import { ruler, toPixel } from "../scale.ts";
-import type { Session } from "../session.ts";
+import { timeIsNs } from "../data/model.ts";
+import { ruler, toPixel } from "../base/scale.ts";
+import type { Session } from "../view/session.ts";
 import type { Colours } from "./colours.ts";
 import { measured, SANS, setFont } from "./labels.ts";
 

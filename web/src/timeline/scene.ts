@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Selects the tiles a picture needs, and substitutes for those not yet loaded: the nearest
 // ancestor, covered by any descendants that are in the cache.
-import type { Extent, View } from "../scale.ts";
+import type { Extent, View } from "../base/scale.ts";
 import {
   children, levelFor, MAX_LEVEL, parent, STRIPE_LANES, tileRange, tileWidth, type Stripe,
   type TileId,
-} from "../tile.ts";
+} from "../data/tile.ts";
 
 export interface Source {
   peek(id: TileId): Stripe | undefined;

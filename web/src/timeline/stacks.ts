@@ -2,8 +2,8 @@
 // Call stacks: all slices of a lane are painted into one strip, one pixel high per level, which is
 // then stretched over its rows. A view has tens of thousands of slices, and one rectangle for each
 // would take most of a frame.
-import type { Slice } from "../model.ts";
-import type { View } from "../scale.ts";
+import type { Slice } from "../data/model.ts";
+import type { View } from "../base/scale.ts";
 import type { Colours } from "./colours.ts";
 import { fittedName, LEAST_LABEL, SANS, setFont, uncut, type Cuts } from "./labels.ts";
 import { STACK_ROW, type LaneBox } from "./layout.ts";

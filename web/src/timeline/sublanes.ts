@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Sub-lanes: processes and modes as boxes, counters as curves with a scale, and software trace as
 // text.
-import { contextName, type Counters, type Log, type States } from "../lanedata.ts";
-import { significant } from "../format.ts";
-import { functionColour, type Colour } from "../palette.ts";
-import type { View } from "../scale.ts";
+import { contextName, type Counters, type Log, type States } from "../data/lanedata.ts";
+import { significant } from "../base/format.ts";
+import { functionColour, type Colour } from "../view/palette.ts";
+import type { View } from "../base/scale.ts";
 import type { Colours } from "./colours.ts";
 import { fitted, LEAST_LABEL, MONO, SANS, setFont, uncut, type Cuts } from "./labels.ts";
 import type { Band, LaneBox } from "./layout.ts";

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 // The kinds of sub-lanes, the data they need, and drawing them.
 import { html, type TemplateResult } from "lit-html";
-import type { App } from "../app.ts";
-import { isSoftware, streamExtent } from "../model.ts";
-import type { Session } from "../session.ts";
-import { TILE_BUCKETS, type Columns, type Stripe } from "../tile.ts";
-import type { Sub } from "../url.ts";
+import type { App } from "../view/app.ts";
+import { isSoftware, streamExtent } from "../data/model.ts";
+import type { Session } from "../view/session.ts";
+import { TILE_BUCKETS, type Columns, type Stripe } from "../data/tile.ts";
+import type { Sub } from "../view/url.ts";
 import type { Colours } from "./colours.ts";
 import type { Cuts } from "./labels.ts";
 import type { LaneBox } from "./layout.ts";
@@ -21,7 +21,7 @@ export class SubLanes {
 
   shape(s: Session, lane: number): { states: boolean; counters: number; software: boolean } {
     const stream = s.trace.streams[lane]!;
-    const on = (sub: Sub): boolean => !isSoftware(stream.protocol) && this.app.subs.has(sub) && !s.arrangement.folded.includes(`${stream.name}/${sub}`);
+    const on = (sub: Sub): boolean => !isSoftware(stream.protocol) && this.app.tree.subs.has(sub) && !s.arrangement.folded.includes(`${stream.name}/${sub}`);
     return {
       software: isSoftware(stream.protocol),
       states: on("states"),
@@ -43,8 +43,8 @@ export class SubLanes {
     const software = seen.filter((x) => isSoftware(x.stream.protocol)).map((x) => x.stream.name);
     const { revision } = s.trace;
     if (software.length > 0) s.log.want(software, s.view, revision, edge);
-    if (this.app.subs.has("states") && cores.length > 0) s.states.want(cores, s.view, revision, edge);
-    if (this.app.subs.has("counters") && cores.length > 0) s.counters.want(cores, s.view, revision, edge);
+    if (this.app.tree.subs.has("states") && cores.length > 0) s.states.want(cores, s.view, revision, edge);
+    if (this.app.tree.subs.has("counters") && cores.length > 0) s.counters.want(cores, s.view, revision, edge);
   }
 
   /** Draws everything except the titles of the curves that it returns. */
@@ -78,8 +78,8 @@ export class SubLanes {
 
   buttons(): TemplateResult {
     const button = (sub: Sub, key: string, word: string, text: string): TemplateResult => html`<button class="action"
-      aria-pressed=${this.app.subs.has(sub)} title=${`${text} (${key})`} aria-label=${text}
-      @click=${() => this.app.toggleSub(sub)}>${word}</button>`;
+      aria-pressed=${this.app.tree.subs.has(sub)} title=${`${text} (${key})`} aria-label=${text}
+      @click=${() => this.app.tree.toggleSub(sub)}>${word}</button>`;
     return html`<div class="subs" role="group" aria-label="Below the lanes">
       ${button("states", "P", "Modes", "Processes and modes below the lanes")}
       ${button("counters", "V", "Counters", "Counters below the lanes")}</div>`;

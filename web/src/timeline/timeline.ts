@@ -1,23 +1,21 @@
 // SPDX-License-Identifier: MIT
 // The timeline: minimap, ruler and lanes on three canvases, with lane heads beside them.
 import { render } from "lit-html";
-import type { App } from "../app.ts";
-import type { Node } from "../arrange.ts";
-import type { Session } from "../session.ts";
-import { allSoftware, describe, nothingRan, spoken } from "../describe.ts";
-import { Later } from "../later.ts";
-import { hasRings, isSoftware, streamExtent, type Slice } from "../model.ts";
-import { pace } from "../pace.ts";
-import { span, toPixel, toUnit, type View } from "../scale.ts";
-import { bucketWidth, children, TILE_BUCKETS, tileKey, tileWidth, type Break, type Columns, type Stripe, type TileId } from "../tile.ts";
+import type { App } from "../view/app.ts";
+import type { Node } from "../view/arrange.ts";
+import type { Session } from "../view/session.ts";
+import { allSoftware, describe, nothingRan, spoken } from "./describe.ts";
+import { hasRings, isSoftware, streamExtent } from "../data/model.ts";
+import { toPixel, type View } from "../base/scale.ts";
+import { bucketWidth, TILE_BUCKETS, tileWidth, type Break, type Columns, type Stripe, type TileId } from "../data/tile.ts";
 import { Colours } from "./colours.ts";
 import { Gestures } from "./gestures.ts";
 import { Heads } from "./heads.ts";
 import { Merger, together } from "./merge.ts";
 import { addBreaks, cutsOf, drawInsnBreaks, drawTimeBreaks, drawUntold, joinedSpans, untold, type Span } from "./gaps.ts";
 import { drawInlined, inlinedRuns, type InlinedRun } from "./inlined.ts";
-import { SANS, TEXT_CELL, drawInsns, drawNote, drawRuns, fitted, mains, runs, type Run, setFont } from "./labels.ts";
-import { laneAt, layoutLanes, NO_LANE, placed, STACK_ROW, type LaneBox } from "./layout.ts";
+import { TEXT_CELL, drawInsns, drawNote, drawRuns, mains, runs, type Run } from "./labels.ts";
+import { layoutLanes, NO_LANE, placed, type LaneBox } from "./layout.ts";
 import {
   drawOverview, MINIMAP_HEIGHT, overview, paintOverview, type Strip,
 } from "./minimap.ts";
@@ -26,51 +24,17 @@ import type { Target } from "./paint.ts";
 import { drawUnknown, drawUntraced, Pictures, type Shown } from "./pictures.ts";
 import { drawRuler, RULER_HEIGHT } from "./ruler.ts";
 import { needed, pieces, standIns, stripesOf, type Piece } from "./scene.ts";
-import { levels, sliceIn, Stacks } from "./stacks.ts";
+import { levels, Stacks } from "./stacks.ts";
 import { drawTitles } from "./sublanes.ts";
 import { SubLanes } from "./subs.ts";
+import { savePicture, surface } from "./surface.ts";
+import { Under, type Drawn, type Each, type Hover } from "./under.ts";
 import { ViewBar } from "./viewbar.ts";
+import { Wants } from "./wants.ts";
 
 /** Minimum pixels per instruction to draw them individually. */
 const CELL = 5;
-/** Measurements snap to edges within this distance, in pixels. */
-const SNAP = 7;
-
-/** A zoom gesture requests finer tiles at intervals of this many levels. */
-const GESTURE_LEVELS = 2;
-
-/** Up to this many lanes without symbols, calls are requested even if no stack is open. */
-const BARE_LANES = 64;
-
-/** What is under the pointer. */
-export interface Hover {
-  readonly lane: number; // for a group: one of its lanes
-  readonly group?: Node; // folded group under the pointer
-  readonly at: number; // units
-  readonly columns: Columns | undefined;
-  readonly bucket: number; // index in the columns
-  readonly from: number; // units of the bucket
-  readonly width: number;
-  readonly x: number;
-  readonly y: number;
-}
-
-type Each = (stripe: Stripe, columns: Columns, from: number, to: number, exact: boolean) => void;
-
-interface Surface {
-  readonly canvas: HTMLCanvasElement;
-  readonly ctx: CanvasRenderingContext2D;
-}
-
-function surface(label: string): Surface {
-  const canvas = document.createElement("canvas");
-  canvas.className = label;
-  const ctx = canvas.getContext("2d");
-  if (!ctx) throw new Error("This browser has no 2D canvas.");
-  return { canvas, ctx };
-}
-
-export class Timeline {
+export class Timeline implements Drawn {
   readonly element = document.createElement("div");
   readonly plot = document.createElement("div");
   readonly tips = document.createElement("div");
@@ -95,20 +59,21 @@ export class Timeline {
   private scroll = 0;
   private depths: number[] = []; // maximum call stack depth seen, by lane
   private sounded = new WeakSet<Columns>();
-  private asked = -1; // level requested last
-  private gestured: readonly TileId[] = []; // tiles requested by the current zoom gesture
   private shown: Session | undefined;
   private shownLane = -1;
-  private readonly inlined = new Map<number, readonly InlinedRun[]>(); // drawn runs, by lane
+  readonly inlined = new Map<number, readonly InlinedRun[]>(); // drawn runs, by lane
   private readonly gestures: Gestures;
   private readonly subs: SubLanes;
+  private readonly wants: Wants;
+  readonly under: Under;
   readonly bar: ViewBar;
   private readonly merger = new Merger();
   private readonly stacks = new Stacks();
-  private readonly again = new Later(() => this.app.draw());
 
   constructor(private readonly app: App) {
     this.subs = new SubLanes(app);
+    this.wants = new Wants(app, this, this.subs);
+    this.under = new Under(app, this);
     this.bar = new ViewBar(app, () => this.focus());
     this.heads = new Heads(app, (box) => this.reach(box));
     this.element.className = "timeline";
@@ -143,7 +108,7 @@ export class Timeline {
 
   announce(at: number): void {
     const s = this.app.session;
-    if (s) this.app.say(spoken(describe(s, this.inspect(s, s.lane, at))));
+    if (s) this.app.say(spoken(describe(s, this.under.inspect(s, s.lane, at))));
   }
 
   focus(): void {
@@ -210,7 +175,7 @@ export class Timeline {
     }
     this.layout(s);
     s.notes.want(s.trace);
-    this.fetch(s);
+    this.wants.say(s, this.depths);
     this.drawLanes(s, this.colours);
     this.drawMap(s, this.colours);
     this.drawOver(s);
@@ -246,111 +211,24 @@ export class Timeline {
   }
 
   /** Visible boxes, scrolling ones first: pinned ones are drawn over them. */
-  private get inSight(): LaneBox[] {
+  get inSight(): LaneBox[] {
     const seen = this.boxes.filter((b) => b.y + b.h > 0 && b.y < this.height - RULER_HEIGHT);
     return [...seen.filter((b) => !b.pinned), ...seen.filter((b) => b.pinned)];
   }
 
-  private boxOf(lane: number): LaneBox | undefined {
+  boxOf(lane: number): LaneBox | undefined {
     return this.boxes.find((b) => b.lane === lane);
-  }
-
-  /** Lanes that are partly visible, including those of folded groups. */
-  private get lanesInSight(): Set<number> {
-    return new Set(this.inSight.flatMap((b) => (b.lane !== NO_LANE ? [b.lane] : b.node?.folded ? b.node.lanes : [])));
   }
 
   // ---- tiles -------------------------------------------------------------------------------
 
-  private fetch(s: Session): void {
-    const base = s.trace.tileBase[s.view.axis];
-    const seen = this.lanesInSight;
-    const stripes = [...new Set([...seen].map((lane) => stripesOf(lane, lane)[0]!))];
-    const need = needed(s.view, this.width, s.extent, base, stripes);
-    let wanted: TileId[] = [...need.tiles];
-    if (this.app.zooming(s)) {
-      // Every few levels request the gesture's target; otherwise only what has no stand-in at all.
-      if (Math.abs(need.level - this.asked) >= GESTURE_LEVELS) {
-        this.asked = need.level;
-        const aim = Math.floor(s.zoomedOn / tileWidth(base, need.level));
-        this.gestured = need.tiles.filter((id) => id.index === aim);
-      }
-      const known = need.tiles.filter((id) => s.tiles.peek(id) !== undefined || pieces(s.tiles, id, base).length === 0);
-      wanted = [...this.gestured, ...known];
-    } else {
-      this.asked = need.level;
-      this.gestured = [];
-    }
-    // Closed lanes of code without symbols also use the colours of the calls.
-    // On the time axis only those that have it: one other stream would fail the request for all.
-    const timed = s.view.axis === "time";
-    const called = s.trace.streams.filter((o, i) => (this.depths[i] ?? 0) > 0 && (!timed || o.hasTime));
-    const bare = s.overview.nameless ? called.slice(0, BARE_LANES) : [];
-    const open = called.filter((o) => {
-      const i = s.laneOf(o.name);
-      return seen.has(i) && this.boxOf(i) && (s.open.has(i) || bare.includes(o));
-    }).map((o) => o.name);
-    // If the whole trace is in view the overview already has its calls.
-    if (bare.length > 0 && span(s.view) < span(overview(s))) s.mapSlices.want(bare.map((o) => o.name), overview(s), s.trace.revision, false);
-    const edge = s.trace.state !== "sealed" && s.view.to > s.liveEnd;
-    // Tiles show which lanes have calls: they are requested once all tiles are loaded.
-    const told = need.tiles.every((id) => pieces(s.tiles, id, base).length > 0);
-    s.slices.want(told ? open : [], s.hop?.view ?? s.view, s.trace.revision, edge);
-    this.subs.want(s, this.inSight.map((b) => b.lane), edge);
-    const dated = s.trace.streams.filter((o) => !timed || o.hasTime).map((o) => o.name);
-    s.found?.list.want(dated.filter((name) => seen.has(s.laneOf(name))), dated, s.view, overview(s), s.trace.revision, edge);
-    if (s.hop) {
-      const ahead = needed(s.hop.view, this.width, s.extent, base, stripes).tiles;
-      s.hop.ready = ahead.every((id) => this.upTo(s, id) >= Math.min(s.hop!.edge,
-        (id.index + 1) * tileWidth(base, id.level)))
-        && open.every((stream) => s.slices.known(stream, s.hop!.view));
-      wanted = [...ahead, ...wanted];
-      if (s.hop.ready) this.app.draw();
-    }
-    const all = stripesOf(0, Math.max(0, s.trace.streams.length - 1));
-    const map = needed(overview(s), this.width / 2, s.extent, base, all);
-    s.noteEnd();
-    const asked = new Set(wanted.map(tileKey));
-    s.tiles.want([...wanted, ...map.tiles.filter((id) => !this.madeUp(s, id, base, asked))]);
-    this.noteDrawn(s, need.tiles, base);
-    if (s.tiles.waiting) this.again.within(Math.max(100, pace.wait));
-  }
-
-  /** Are the tile's children sufficient? Once sealed, or while the view requests them anyway. */
-  private madeUp(s: Session, id: TileId, base: number, asked: ReadonlySet<string>): boolean {
-    if (id.level === 0) return false;
-    const width = tileWidth(base, id.level - 1);
-    return children(id).every((child) => child.index * width >= s.extent.last
-      || (child.index + 1) * width <= s.extent.first || asked.has(tileKey(child))
-      || s.tiles.peek(child)?.sealed === true);
-  }
-
-  /** End of the trace when the tile was requested, if it is loaded. */
-  private upTo(s: Session, id: TileId): number {
-    const stripe = s.tiles.peek(id);
-    if (!stripe) return -Infinity;
-    return stripe.sealed ? Infinity : s.endAt(s.tiles.revisionOf(id)!) ?? -Infinity;
-  }
-
-  /** The newest data drawn: known when its tile was requested, not what was added since. */
-  private noteDrawn(s: Session, tiles: readonly TileId[], base: number): void {
-    let newest: TileId | undefined;
-    let revision: number | undefined;
-    for (const id of tiles) {
-      if (newest && id.index <= newest.index) continue;
-      const known = s.tiles.revisionOf(id);
-      if (known === undefined) continue;
-      newest = id;
-      revision = known;
-    }
-    if (!newest || revision === undefined) return;
-    const edge = (newest.index + 1) * tileWidth(base, newest.level);
-    s.drawnTo = Math.min(edge, s.endAt(revision) ?? Infinity);
-  }
-
   /** Visit everything to paint of a lane, in painting order. */
-  private visit(s: Session, lane: number, each: Each): void {
+  visit(s: Session, lane: number, each: Each): void {
     this.visitTiles(s, stripesOf(lane, lane)[0]!, (stripe) => stripe.lanes.get(lane), each);
+  }
+
+  visitGroup(s: Session, group: Node, each: Each): void {
+    this.visitTiles(s, stripesOf(group.lanes[0]!, group.lanes[0]!)[0]!, (stripe) => this.mergedOf(s, group, stripe), each);
   }
 
   private visitTiles(s: Session, at: number, columnsOf: (stripe: Stripe) => Columns | undefined, each: Each): void {
@@ -600,32 +478,10 @@ export class Timeline {
   /** Save the visible part as a PNG file: the overview, the ruler, the lanes and their names. */
   save(s: Session | undefined): void {
     if (!s || !this.colours) return;
-    const dpr = window.devicePixelRatio || 1;
-    const left = this.heads.element.offsetWidth;
-    const { canvas, ctx } = surface("picture");
-    canvas.width = Math.round((left + this.width) * dpr);
-    canvas.height = Math.round((MINIMAP_HEIGHT + this.height) * dpr);
-    ctx.fillStyle = this.colours.named.ground.css;
-    ctx.fillRect(0, 0, canvas.width, canvas.height);
-    ctx.drawImage(this.map.canvas, left * dpr, 0);
-    ctx.drawImage(this.base.canvas, left * dpr, MINIMAP_HEIGHT * dpr);
-    ctx.drawImage(this.over.canvas, left * dpr, MINIMAP_HEIGHT * dpr);
-    ctx.setTransform(dpr, 0, 0, dpr, 0, 0);
-    ctx.textBaseline = "top";
-    ctx.fillStyle = this.colours.named.ink.css;
-    setFont(ctx, `600 13px ${SANS}`);
-    ctx.fillText(fitted(ctx, s.trace.id, left - 20), 10, 14);
-    for (const box of this.inSight) {
-      ctx.fillText(fitted(ctx, box.node?.name ?? "", left - 30), 20, MINIMAP_HEIGHT + RULER_HEIGHT + box.y + 4);
-    }
-    canvas.toBlob((blob) => {
-      if (!blob) return;
-      const link = document.createElement("a");
-      link.href = URL.createObjectURL(blob);
-      link.download = `${s.trace.id}.png`;
-      link.click();
-      setTimeout(() => URL.revokeObjectURL(link.href), 10000);
-    });
+    const names = this.inSight.map((box) => ({ name: box.node?.name ?? "", y: MINIMAP_HEIGHT + RULER_HEIGHT + box.y }));
+    savePicture(s.trace.id, this.heads.element.offsetWidth, this.width, names, [
+      { canvas: this.map.canvas, y: 0 }, { canvas: this.base.canvas, y: MINIMAP_HEIGHT }, { canvas: this.over.canvas, y: MINIMAP_HEIGHT },
+    ], MINIMAP_HEIGHT + this.height, this.colours);
   }
 
   // ---- what is where -----------------------------------------------------------------------
@@ -648,16 +504,6 @@ export class Timeline {
     return this.scroll !== before;
   }
 
-  laneAtY(y: number): number | undefined {
-    const lane = y < RULER_HEIGHT ? undefined : this.boxAtY(y)?.lane;
-    return lane === NO_LANE ? undefined : lane;
-  }
-
-  /** Pinned lanes are over the others. */
-  private boxAtY(y: number): LaneBox | undefined {
-    return laneAt([...this.inSight].reverse(), y - RULER_HEIGHT);
-  }
-
   /** Scroll a line into view, unless it is pinned. */
   private reach(box: LaneBox): void {
     const room = this.height - RULER_HEIGHT;
@@ -667,101 +513,14 @@ export class Timeline {
     this.app.draw();
   }
 
-  unitAt(x: number): number {
-    const s = this.app.session;
-    return s ? toUnit(s.view, this.width, x) : 0;
-  }
-
-  /** The unit at a position, or a nearby edge of a call, of the lane or the cursor. */
-  snap(x: number, y: number): number {
-    const s = this.app.session;
-    const at = this.unitAt(x);
-    const lane = this.laneAtY(y) ?? s?.lane;
-    const stream = lane === undefined ? undefined : s?.trace.streams[lane];
-    if (!s || !stream) return at;
-    const unit = (s.view.to - s.view.from) / this.width;
-    let best = at;
-    let far = SNAP * unit;
-    const consider = (edge: number): void => {
-      if (Math.abs(edge - at) >= far) return;
-      far = Math.abs(edge - at);
-      best = edge;
-    };
-    for (const slice of s.slices.get(stream.name, s.view)?.slices ?? []) {
-      if (slice.to - slice.from < 2 * unit) continue;
-      consider(slice.from);
-      consider(slice.to);
-    }
-    const extent = streamExtent(stream, s.view.axis);
-    for (const edge of [s.cursor, extent.first, extent.last]) if (edge !== undefined) consider(edge);
-    return best;
-  }
-
-  /** The row of the call stack at a position of the plot. */
-  private rowAt(x: number, y: number): { lane: number; depth: number; at: number } | undefined {
-    const s = this.app.session;
-    const lane = this.laneAtY(y);
-    const box = lane === undefined ? undefined : this.boxOf(lane);
-    if (!s || !box || lane === undefined) return undefined;
-    const depth = Math.floor((y - RULER_HEIGHT - box.y - box.stack.y) / STACK_ROW);
-    if (depth < 0 || depth * STACK_ROW >= box.stack.h) return undefined;
-    return { lane, depth, at: toUnit(s.view, this.width, x) };
-  }
-
-  /** The run of an inlined function at a position of the plot. */
-  inlinedAt(x: number, y: number): InlinedRun | undefined {
-    const row = this.rowAt(x, y);
-    return row && this.inlined.get(row.lane)?.find((r) => r.depth === row.depth && r.from <= row.at && r.to > row.at);
-  }
-
-  /** The slice of the call stack at a position of the plot. `whole`: it ends within what is loaded. */
-  sliceAt(x: number, y: number): { lane: number; slice: Slice; whole: boolean } | undefined {
-    const s = this.app.session;
-    const row = this.rowAt(x, y);
-    if (!s || !row) return undefined;
-    const { lane, depth, at } = row;
-    const slack = (s.view.to - s.view.from) / this.width;
-    const known = s.slices.get(s.trace.streams[lane]!.name, s.view);
-    const slice = known && sliceIn(known.slices, depth, at, slack);
-    return slice && { lane, slice, whole: slice.to < known.to };
-  }
-
   setPointer(x: number | undefined, y: number): void {
     const s = this.app.session;
     if (!s) return;
-    this.hover = x === undefined ? undefined : this.look(s, x, y);
+    this.hover = x === undefined ? undefined : this.under.look(s, x, y);
     this.app.hovered();
   }
 
   private refreshHover(s: Session): void {
-    if (this.hover) this.hover = this.look(s, this.hover.x, this.hover.y);
-  }
-
-  private look(s: Session, x: number, y: number): Hover | undefined {
-    const at = toUnit(s.view, this.width, x);
-    const group = y < RULER_HEIGHT ? undefined : this.boxAtY(y)?.node;
-    if (group?.folded) return this.inspectGroup(s, group, at, x, y);
-    return this.inspect(s, this.laneAtY(y) ?? s.lane, at, x, y);
-  }
-
-  /** The most detailed information about a position. */
-  inspect(s: Session, lane: number, at: number, x = 0, y = 0): Hover {
-    return this.finest({ lane, at, columns: undefined, bucket: 0, from: at, width: 1, x, y }, (each) => this.visit(s, lane, each));
-  }
-
-  private inspectGroup(s: Session, group: Node, at: number, x: number, y: number): Hover {
-    return this.finest({ lane: group.lanes[0]!, group, at, columns: undefined, bucket: 0, from: at, width: 1, x, y },
-      (each) => this.visitTiles(s, stripesOf(group.lanes[0]!, group.lanes[0]!)[0]!, (stripe) => this.mergedOf(s, group, stripe), each));
-  }
-
-  private finest(none: Hover, visit: (each: Each) => void): Hover {
-    const { at } = none;
-    let best = none;
-    visit((stripe, columns, from, to) => {
-      if (at < from || at >= to) return;
-      const bucket = Math.floor((at - stripe.first) / stripe.bucket);
-      best = { ...none, columns, bucket, from: stripe.first + bucket * stripe.bucket, width: stripe.bucket };
-    });
-    return best;
+    if (this.hover) this.hover = this.under.look(s, this.hover.x, this.hover.y);
   }
 }

@@ -2,11 +2,11 @@
 // The bar above the lanes, with words for what is done to the view as a whole: the axis, where times count from,
 // from where to where it goes, and zooming.
 import { html, nothing, type TemplateResult } from "lit-html";
-import type { App } from "../app.ts";
-import { hasTime } from "../model.ts";
-import { ViewField } from "../panels/viewfield.ts";
-import type { Axis } from "../scale.ts";
-import type { Session } from "../session.ts";
+import type { App } from "../view/app.ts";
+import { hasTime } from "../data/model.ts";
+import { ViewField } from "./viewfield.ts";
+import type { Axis } from "../base/scale.ts";
+import type { Session } from "../view/session.ts";
 
 export class ViewBar {
   readonly field: ViewField;
