@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Capacities double, so that appending costs a constant time per byte however small the pieces are.
- * tl_grow() accesses the caller's pointer with memcpy(), since it may point to any type and would
- * be aliased otherwise.
+ * A buffer that grows. Capacities double, so that appending costs a constant time per byte however
+ * small the pieces are. tl_grow() accesses the caller's pointer with memcpy(), since it may point
+ * to any type and would be aliased otherwise.
  */
 #include "base/buf.h"
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Quotes only what needs it, so that columns of numbers and names are read by any program. */
+/*
+ * Writes fields of CSV (RFC 4180). Only what needs quotes has them, so that columns of numbers and
+ * names are read by any program.
+ */
 #include "base/csv.h"
 
 #include <string.h>

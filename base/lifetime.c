@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A limit is written in the largest unit that divides it, so that parsing the text gives the same
- * limit again.
+ * Limits of age and size as text, and back. A limit is written in the largest unit that divides it,
+ * so that parsing the text gives the same limit again.
  */
 #include "base/lifetime.h"
 

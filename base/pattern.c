@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The system's matcher: it takes no more than a pattern's length times a text's. */
+/*
+ * Compares texts with patterns of shells, by the system's matcher. That takes no more than a
+ * pattern's length times a text's, so that a hostile one cannot hold a server.
+ */
 #include "base/pattern.h"
 
 #include <fnmatch.h>

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Receivers get text instead of a format and its arguments, so that they can be in any language
- * and keep what they got. */
+/*
+ * Formats a message, and gives it to whoever receives them. Receivers get text instead of a format
+ * and its arguments, so that they can be in any language and keep what they got.
+ */
 #include "base/say.h"
 
 #include <stdarg.h>

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* A setting of the thread, as cancellation is: names are formatted deep inside of queries that have
- * no other use for it. */
+/*
+ * Whether names are shown mangled. A setting of the thread, as cancellation is: names are formatted
+ * deep inside of queries that have no other use for it.
+ */
 #include "base/spelling.h"
 
 static _Thread_local bool mangled_names;

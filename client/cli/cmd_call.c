@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* `tracelake call`: details of a call. */
+/*
+ * `tracelake call`: prints a call and what is known of all calls of its function. A value that the
+ * trace does not tell is left out instead of printed as zero.
+ */
 #include "cli/cli.h"
 #include "out/durations.h"
 #include "terminal/plain.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* `tracelake calls`: the calls of a function, the longest first. */
+/*
+ * `tracelake calls`: lists the calls of a function, the longest first. Order and filter are the
+ * server's work, since a function may have millions of calls.
+ */
 #include "cli/timing.h"
 #include "terminal/plain.h"
 #include "terminal/progress.h"

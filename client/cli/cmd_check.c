@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* `tracelake check`: checks an STF file against the specification. */
+/*
+ * `tracelake check`: checks STF files against the specification. Findings are limited for each
+ * rule, so that a frequent one does not hide a rare one.
+ */
 #include "cli/cli.h"
 #include "stf/tools/check.h"
 #include "terminal/args.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* `tracelake coverage`: executed parts of a program. */
+/*
+ * `tracelake coverage`: prints the executed parts of a program, for people or as lcov's tracefile.
+ * The server has the debug information, so that only lines and counts are sent.
+ */
 #include "cli/cli.h"
 #include "cli/codeof.h"
 #include "out/outfile.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* `tracelake cp`: copies captures from one server to another, with setups, images and labels. */
+/*
+ * `tracelake cp`: copies captures from one server to another, with setups, images and labels. What
+ * the target has already is not sent again, so that the same command goes on after an interruption.
+ */
 #include "cli/cli.h"
 #include "cli/setupimages.h"
 #include "out/rows_out.h"

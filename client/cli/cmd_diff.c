@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* `tracelake diff`: where two runs diverge, and the differences by function. */
+/*
+ * `tracelake diff`: shows where two runs diverge, and their differences by function. The server
+ * compares them; each side may be any range of any trace.
+ */
 #include "cli/cli.h"
 #include "out/jsonread.h"
 #include "terminal/plain.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* `tracelake dump`: the records of an STF file as text, one per line. */
+/*
+ * `tracelake dump`: prints the records of an STF file, or writes it in another form. What precedes
+ * damage is printed before the damage is reported, since it is often what was looked for.
+ */
 #include "base/spelling.h"
 #include "cli/cli.h"
 #include "out/codetext.h"

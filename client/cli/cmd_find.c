@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* `tracelake find`: finds occurrences of an address, a function or an event. */
+/*
+ * `tracelake find`: finds occurrences of an address, a function, an event or a text. As with grep,
+ * the exit status is 1 if there are none, so that scripts can ask.
+ */
 #include "cli/cli.h"
 #include "terminal/plain.h"
 #include "terminal/progress.h"

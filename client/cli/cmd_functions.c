@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* `tracelake functions`: the functions of a range with their time. */
+/*
+ * `tracelake functions`: lists the functions of a range with their time. What it shares with the
+ * other tables of times is in timing.c.
+ */
 #include "cli/timing.h"
 #include "terminal/plain.h"
 #include "terminal/progress.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* `tracelake gaps`: the longest stretches without trace. */
+/*
+ * `tracelake gaps`: lists the longest stretches without trace. What it shares with the other tables
+ * of times is in timing.c.
+ */
 #include "cli/timing.h"
 #include "terminal/progress.h"
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* `tracelake get`: a range of a stream, to a file or as text. */
+/*
+ * `tracelake get`: copies a range of a stream to a file or prints it. The server delivers STF, text
+ * and columns; all other formats are made here of these, piece by piece.
+ */
 #include "cli/cli.h"
 #include "cli/csvof.h"
 #include "cli/tracksof.h"

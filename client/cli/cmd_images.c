@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* `tracelake images`: uploads program images and sources before, during or after a capture, lists
- * and removes them. */
+/*
+ * `tracelake images`: uploads program images and sources before, during or after a capture, lists
+ * and removes them. A trace that lacked an image is decoded again with it, so that the order does
+ * not matter.
+ */
 #include "cli/cli.h"
 #include "push/upload.h"
 #include "terminal/plain.h"

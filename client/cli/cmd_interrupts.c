@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* `tracelake interrupts`: exceptions and interrupts of a range, by number. */
+/*
+ * `tracelake interrupts`: lists exceptions and interrupts of a range by number. What it shares with
+ * the other tables of times is in timing.c.
+ */
 #include "cli/timing.h"
 #include "terminal/plain.h"
 #include "terminal/progress.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Commands for traces as a whole: ls, show, rm, label, redecode, verify. */
+/*
+ * Commands for traces as a whole: ls, show, rm, label, redecode, verify. They are one file as they
+ * take the same arguments, several names, and report failures of each.
+ */
 #include "cli/cli.h"
 #include "out/rows_out.h"
 #include "push/upload.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* `tracelake materialise`: converts virtual shards to stored ones. */
+/*
+ * `tracelake materialise`: has the server convert virtual shards to stored ones. Unless told
+ * otherwise it waits until they are, so that a script can go on with them.
+ */
 #include "cli/cli.h"
 #include "out/rows_out.h"
 #include "terminal/remote.h"

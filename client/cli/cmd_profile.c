@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* `tracelake profile`: execution counts and call stacks, for compilers and profile viewers. */
+/*
+ * `tracelake profile`: writes execution counts and call stacks in the forms of compilers and
+ * profile viewers. The answers of several traces are added up by concatenation, which all these
+ * forms allow.
+ */
 #include "base/buf.h"
 #include "cli/cli.h"
 #include "cli/codeof.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* `tracelake push`: sends captures to a server. */
+/*
+ * `tracelake push`: reads captures and sends them to a server. A capture that the server refuses
+ * for its own sake does not keep the others from being sent.
+ */
 #include "cli/cli.h"
 #include "push/captures.h"
 #include "push/perf_live.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* `tracelake raw`: the raw bytes of a capture, and its setup. */
+/*
+ * `tracelake raw`: writes the raw bytes of a capture, its configuration and its images. Written
+ * together they are what `push` takes, so that a capture can be handed on.
+ */
 #include "cli/cli.h"
 #include "cli/setupimages.h"
 #include "out/jsonwrite.h"

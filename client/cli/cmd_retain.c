@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* `tracelake retain`: sets how long raw and decoded data, and unused images, are kept. */
+/*
+ * `tracelake retain`: sets how long raw and decoded data, and unused images, are kept. Values that
+ * are not given stay as they are; --dry-run lists what a rule would remove.
+ */
 #include "base/lifetime.h"
 #include "cli/cli.h"
 #include "terminal/remote.h"

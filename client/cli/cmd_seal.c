@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* `tracelake seal`: ends live captures whose rig is gone. */
+/*
+ * `tracelake seal`: ends live captures whose rig is gone. A server can do so after a time; this is
+ * for people who know it earlier.
+ */
 #include "cli/cli.h"
 #include "out/rows_out.h"
 #include "terminal/remote.h"

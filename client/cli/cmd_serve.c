@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* `tracelake serve`: options from the command line and from a file. */
+/*
+ * `tracelake serve`: reads options from the command line and from a file, and reads the file again
+ * on SIGHUP. Both are parsed by one table, so that each option exists in both and errors name the
+ * line.
+ */
 #include "base/buf.h"
 #include "cli/cli.h"
 #include "serve.h"

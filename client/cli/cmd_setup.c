@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * `tracelake setup`: writes the configuration of a capture from what a system or a recording says
- * of itself, and compares a configuration with a capture's bytes.
+ * of itself, and compares a configuration with a capture's bytes. For the comparison a capture's
+ * beginning is enough, so that large ones take no longer.
  */
 #include "cli/cli.h"
 #include "cli/setupcheck.h"

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* `tracelake simpoints`: representative regions of an execution, as files for simulators. */
+/*
+ * `tracelake simpoints`: chooses representative regions of an execution, and writes them as files
+ * for simulators. For a trace at a server the vectors are made there, and only the regions are
+ * transferred.
+ */
 #include "cli/cli.h"
 #include "cli/slice.h"
 #include "out/jsonread.h"

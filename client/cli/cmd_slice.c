@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* `tracelake slice`: extracts a range of an STF file's instructions into an STF file. */
+/*
+ * `tracelake slice`: extracts a range of an STF file's instructions into an STF file. What can be
+ * read of a damaged trace is kept, and the damage reported.
+ */
 #include "cli/cli.h"
 #include "cli/slice.h"
 #include "cli/slicewhere.h"

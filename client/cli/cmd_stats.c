@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* `tracelake stats`: statistics of a range. */
+/*
+ * `tracelake stats`: prints statistics of a range. Counts are printed by the names that the answer
+ * gives them, so that the command needs no list of kinds and events.
+ */
 #include "cli/cli.h"
 #include "out/jsonread.h"
 #include "terminal/plain.h"

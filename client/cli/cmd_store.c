@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* `tracelake store`: operations on a server's store, without the server. */
+/*
+ * `tracelake store`: works on a server's store without the server. A store is copied this way
+ * because both ends may be folders or clusters that no single server has open.
+ */
 #include "cli/cli.h"
 #include "lake_copy.h"
 #include "terminal/args.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* `tracelake tail`: follows a live stream. */
+/*
+ * `tracelake tail`: follows a live stream. After a broken connection it goes on where it was,
+ * without a line twice.
+ */
 #include "cli/cli.h"
 #include "out/annotate.h"
 #include "out/lines.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* `tracelake token`: manages the file of access tokens, on the server's machine. */
+/*
+ * `tracelake token`: manages the file of access tokens, on the server's machine. A secret is
+ * printed once and only its digest is stored, so that the file alone gives no access.
+ */
 #include "cli/cli.h"
 #include "net/tokens.h"
 #include "terminal/args.h"

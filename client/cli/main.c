@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The `tracelake` executable: finds the command, prints help. */
+/*
+ * The `tracelake` executable: finds the command, and names the nearest one for an unknown name.
+ * Standard output is checked at the end, so that a full disk is an error of every command.
+ */
 #include "base/cpu.h"
 #include "base/nearest.h"
 #include "cli/cli.h"

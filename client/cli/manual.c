@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Manual pages in man(7) macros, from the same rows as help: packages always have pages that fit
- * the executable in them.
+ * Writes manual pages. Manual pages in man(7) macros, from the same rows as help: packages always
+ * have pages that fit the executable in them.
  */
 #include "cli/commands.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The tools `disassembly` and `source`: a line of text for each instruction and line, which is what
- * an assistant reads best, and a third of the same as JSON.
+ * Code around a place, for assistants. The tools `disassembly` and `source`: a line of text for
+ * each instruction and line, which is what an assistant reads best, and a third of the same as
+ * JSON.
  */
 #include "cli/mcpcall.h"
 #include "out/jsonread.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The streams of a trace, one after the other, so that commands agree on what a name means. */
+/*
+ * Goes through the streams that a name means. The streams of a trace, one after the other, so that
+ * commands agree on what a name means.
+ */
 #include "cli/streams.h"
 
 #include <errno.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Shared by `functions`, `calls`, `interrupts` and `gaps`, which differ only in their rows. */
+/*
+ * What `functions`, `calls`, `interrupts` and `gaps` have in common: their arguments, their range,
+ * and columns of times. They differ only in their rows.
+ */
 #include "cli/timing.h"
 
 #include "terminal/progress.h"

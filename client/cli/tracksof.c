@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Rows of the tables `timeline` and `log` become events on tracks as they come: whoever draws the
- * picture has the calls that the page shows, and a trace of any length passes through.
+ * Makes tracks of a trace for viewers. Rows of the tables `timeline` and `log` become events on
+ * tracks as they come: whoever draws the picture has the calls that the page shows, and a trace of
+ * any length passes through.
  */
 #include "cli/tracksof.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Speed is counted in parts of equal time, as many as a picture has columns; a part without
- * instructions has the value 0, and one without counted cycles none.
+ * Makes a counter track of how fast a stream was executed. Speed is counted in parts of equal time,
+ * as many as a picture has columns; a part without instructions has the value 0, and one without
+ * counted cycles none.
  */
 #include "cli/trackspeed.h"
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Answers as structs. They keep the message that their texts are in. */
+/*
+ * Gives answers about calls, profiles, counters and log as C structs. An answer keeps the message
+ * that its texts are in, so that they need not be copied.
+ */
 #include "lookups.h"
 
 #include <stdlib.h>

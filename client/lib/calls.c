@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Queries with JSON answers, which are made here: the server sends messages. */
+/*
+ * Queries with JSON answers. The server sends messages; JSON is made of them here by their
+ * descriptors, so that both forms have the same members.
+ */
 #include "lookups.h"
 #include "json/messagejson.h"
 

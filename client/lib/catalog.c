@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The catalog: listing and managing traces. */
+/*
+ * Lists and manages traces. Lists are requested page by page, and waiting for a trace asks less
+ * often the longer it takes.
+ */
 #include "ask.h"
 #include "rows.h"
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Execution counts of code. */
+/*
+ * Receives execution counts and coverage of code. The server sends them in several messages, which
+ * are appended to one another.
+ */
 #include "ask.h"
 #include "tracelake/v1/ranges.pb-c.h"
 

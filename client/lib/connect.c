@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The connection object: created once, reconnected when a call finds it dead. */
+/*
+ * The connection object, which connects when a call needs it. Since a server may have several
+ * addresses and several servers may share a lake, a call that fails at one is made at the next.
+ */
 #include "ask.h"
 
 #include "base/digits.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Searching. */
+/*
+ * Sends searches, and converts hits. The position after which to continue is part of the answer, so
+ * that a search of any length can be resumed.
+ */
 #include "ask.h"
 #include "position.h"
 

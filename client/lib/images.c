@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Program images: stored once by content. */
+/*
+ * Sends and fetches program images. An image is named by its hash first, so that one that the
+ * server already has is not sent.
+ */
 #include "ask.h"
 #include "tracelake/v1/images.pb-c.h"
 

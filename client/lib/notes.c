@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Notes at places of a trace. */
+/*
+ * Reads and writes notes at places of a trace. Their texts are copied, since people keep a list
+ * longer than a message.
+ */
 #include "ask.h"
 #include "tracelake/v1/catalog.pb-c.h"
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Ranges as files, and queries. */
+/*
+ * Fetches ranges as files or text, and looks up positions. After a broken connection the range is
+ * requested again and what was already returned is skipped, once it is known to be the same.
+ */
 #include "ask.h"
 #include "base/crc32c.h"
 #include "base/pbfield.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Raw bytes of a capture, and its setup. */
+/*
+ * Fetches raw bytes of a capture, and its setup. After a broken connection the bytes that are
+ * missing are requested from any server that has them.
+ */
 #include "ask.h"
 #include "base/pbfield.h"
 #include "tracelake/v1/raw.pb-c.h"

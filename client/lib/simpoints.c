@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Representative regions. */
+/*
+ * Requests representative regions. Their vectors are passed on as they come, so that their number
+ * is no matter of memory.
+ */
 #include "ask.h"
 #include "tracelake/v1/lookups.pb-c.h"
 #include "json/messagejson.h"

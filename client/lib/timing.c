@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Whose time it was. An answer keeps the message that its texts are in. */
+/*
+ * Answers about time: functions, calls, exceptions and gaps as C structs. An answer keeps the
+ * message that its texts are in, so that they need not be copied.
+ */
 #include "ask.h"
 #include "tracelake/v1/ranges.pb-c.h"
 #include "json/messagejson.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Call stacks as pprof's profile.proto, gzip'd. */
+/*
+ * Writes call stacks as pprof's profile.proto, compressed by gzip. Functions have one location
+ * each, since the tree counts functions and not addresses.
+ */
 #include "base/buf.h"
 #include "base/hash.h"
 #include "base/numbers.h"

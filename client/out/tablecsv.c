@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Cells of answers in columns as text, in one form for all commands that print them. */
+/*
+ * Makes text of cells of answers in columns. All commands that print such answers use it, so that a
+ * value looks the same everywhere.
+ */
 #include "out/tablecsv.h"
 
 #include "base/csv.h"

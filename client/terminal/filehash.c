@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Hashes a file piece by piece, as an image may be larger than memory. */
+/*
+ * Hashes a file for names of images. It is read piece by piece, as an image may be larger than
+ * memory.
+ */
 #include "terminal/filehash.h"
 
 #include <openssl/evp.h>

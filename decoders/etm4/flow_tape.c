@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Fast path over a tape, for packets related to the core's location. */
+/*
+ * Follows a tape of packets that relate only to the core's location: atoms and addresses. These are
+ * most packets of a trace; whatever else there is goes through flow.c one by one.
+ */
 #include "etm4/flow_walk.h"
 #include "etm4/headers.h"
 #include "flow/walker_hot.h"

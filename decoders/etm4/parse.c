@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Payload is read with sticky errors that are checked once, before any register changes: a packet
- * cut off by the end of a push is parsed again from its header, and must not count twice.
+ * Parses ETMv4 and ETE packets one by one. Payload is read with sticky errors that are checked
+ * once, before any register changes: a packet cut off by the end of a push is parsed again from its
+ * header, and must not count twice.
  */
 #include "etm4/parse.h"
 

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* ETMv4 and ETE as a stream decoder: packets, packet listing, flow. */
+/*
+ * ETMv4 and ETE as a stream decoder: packets, their listing, and flow. Here is also how a stream is
+ * split for several threads: at an A-Sync followed by trace info, after which the trace repeats all
+ * that it assumes.
+ */
 #include "decode/ops.h"
 #include "etm4/flow.h"
 #include "etm4/packet_text.h"

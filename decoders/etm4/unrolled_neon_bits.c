@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Indices of the set bits of a byte, as bytes, lowest first: a table by which NEON, which has no
- * instruction for it, compresses eight bytes.
+ * instruction for it, compresses eight bytes. It is a file of its own so that the kernel can be
+ * read without it.
  */
 #include "etm4/unrolled_parts.h"
 

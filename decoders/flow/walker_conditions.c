@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Walks for traces that report only conditional and indirect branches (TL_WALKER_CONDITIONS). */
+/*
+ * Walks for traces that report only conditional and indirect branches (TL_WALKER_CONDITIONS). Every
+ * other branch on the way is followed in the program, without a word from the trace.
+ */
 #include "flow/walk.h"
 
 /* Is the successor of `b` determined by the program alone? */

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Save and restore a walker's state. */
+/*
+ * Saves and restores a walker's state for checkpoints. Only what affects the output is saved, since
+ * states are compared to find that two walks have met.
+ */
 #include "flow/walk.h"
 
 void tl_walker_place_state(struct tl_walker *w, struct tl_state *s)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Walks that the format directs block by block. */
+/*
+ * Walks that the format directs block by block. Formats that report waypoints, and not outcomes of
+ * branches, need to see each block before they know how far to go.
+ */
 #include "flow/walk.h"
 
 struct tl_block *tl_walker_here(struct tl_walker *w, uint64_t offset)

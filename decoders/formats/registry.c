@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The only list of supported formats. */
+/*
+ * The only list of supported formats. It contains no code, so that a program can link other tables
+ * instead.
+ */
 #include "decode/registry.h"
 
 /* Arm IHI 0064, "Trace unit registers"; DDI 0487, D24.4 */

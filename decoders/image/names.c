@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Demangled names are kept by symbol, since the same few names are shown again and again; a search
- * by name demangles all of them once.
+ * Names of functions as people read them, and searches by them. Demangled names are kept by symbol,
+ * since the same few names are shown again and again; a search by name demangles all of them once.
  */
 #include "image/names.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A tree (tsearch(3)) of pieces by size and content: pieces of one size are few, and differ early,
- * so a comparison costs little beside reading the file.
+ * Pieces of images in memory, shared by all that have the same bytes. A tree (tsearch(3)) of pieces
+ * by size and content: pieces of one size are few, and differ early, so a comparison costs little
+ * beside reading the file.
  */
 #include "image/pool.h"
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Code that is not in a file. */
+/*
+ * Finds code that is in no file: BPF programs, kernel symbols, patched kernel text. perf records it
+ * while it exists, with the times between which an address has it.
+ */
 #include "import/jitdump.h"
 #include "import/perf_parts.h"
 

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Converts records to the memory of processes over time, with the code found in files. */
+/*
+ * Converts mappings of perf.data to the memory of processes over time, with the code found in
+ * files. A file that is not found is reported once, with its build ID, so that it can be supplied
+ * later.
+ */
 #include "import/debug_file.h"
 #include "import/jitdump.h"
 #include "import/perf_parts.h"

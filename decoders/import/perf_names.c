@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Names of the contexts in the trace: processes of Intel PT, threads of CoreSight. */
+/*
+ * Gives names to the contexts in the trace: processes of Intel PT, threads of CoreSight. A context
+ * has its last name, which is that of the program it became.
+ */
 #include "import/perf_parts.h"
 #include "perf/map.h"
 

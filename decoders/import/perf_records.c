@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Collects information from records and features of perf.data until a setup is requested. */
+/*
+ * Collects records and features of perf.data until a setup is requested. Build IDs, names and
+ * mappings may come in any order, so that nothing is concluded before all have been seen.
+ */
 #include "import/jitdump.h"
 #include "import/perf_parts.h"
 #include "perf/sample.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Two instructions wait: where one went to, and whether it trapped, is told by the next one, and
- * that may turn out to be one that trapped itself, or to be told again as a commit.
+ * Reads the log of a simulator's instructions. Two instructions wait: where one went to, and
+ * whether it trapped, is told by the next one, and that may turn out to be one that trapped itself,
+ * or to be told again as a commit.
  */
 #include "import/spike.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Loads and stores of A32 and T32, from the tables of encodings: nearly all have one bit that tells
- * them apart, at a place by class.
+ * them apart, at a place by class. Only direction and size are told, with which a trace of data is
+ * matched.
  */
 #include "isa/access.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Follows the program from one record of an MTB to the next: an MTB records what is not sequential,
- * so that every branch on the way was not taken.
+ * so that every branch on the way was not taken. What was not recorded is thereby known, and what
+ * contradicts the program is a gap.
  */
 #include "mtb/flow.h"
 

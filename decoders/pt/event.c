@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Packets bind to packets that follow; events pending until such a packet are queued in order. */
+/*
+ * Turns packets of Intel PT into events. Packets bind to packets that follow; events pending until
+ * such a packet are queued in order.
+ */
 #include "pt/event.h"
 
 #include <string.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The effect of each event on the flow, and where it takes place. */
+/*
+ * Carries out the effect of each event on the flow. An event takes place at an instruction that is
+ * found by walking to it, as the trace gives no address for most.
+ */
 #include "flow/walker_hot.h"
 #include "pt/binding.h"
 #include "pt/event_text.h"

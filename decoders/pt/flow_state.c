@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Save and restore the flow decoder's state. */
+/*
+ * Saves and restores the flow decoder's state for checkpoints. Pending events and packets are part
+ * of it, since a stream may be cut between a packet and the place it applies to.
+ */
 #include "pt/flow.h"
 
 static void packet_state(struct tl_pt_packet *p, struct tl_state *s)

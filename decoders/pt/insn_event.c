@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Effects of events, synchronisation, and recovery after errors. */
+/*
+ * Effects of events, synchronisation, and recovery after errors, of the decoder that goes
+ * instruction by instruction. It follows the reference's order of reports, with which the fast
+ * decoder is compared.
+ */
 #include "pt/binding.h"
 #include "pt/insn.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Values are printed as they are in the packet, undecoded: a listing shows what the processor sent,
- * also where the state before it is unknown.
+ * Prints packets of Intel PT for a listing. Values are printed as they are in the packet,
+ * undecoded: a listing shows what the processor sent, also where the state before it is unknown.
  */
 #include "pt/packet_text.h"
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Intel PT as a stream decoder: packets, packet listing, flow. */
+/*
+ * Intel PT as a stream decoder: packets, their listing, and flow. Here is also how a stream is
+ * split for several threads: at PSB, after whose PSB+ nothing earlier matters.
+ */
 #include "decode/ops.h"
 #include "pt/flow.h"
 #include "pt/packet_text.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The E-Trace container: enveloped packets of one or several harts to a decoder per source number.
+ * More sources than a capture can have are a sign of damage, and are not created.
  */
 #include "riscv/etrace_deframe.h"
 #include "riscv/etrace_flow.h"

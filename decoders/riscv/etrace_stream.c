@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* E-Trace packets of one source that another container carries, such as CoreSight frames: over ATB
- * they have the standard's envelope, and the container's ID names the source. */
+/*
+ * E-Trace packets of one source that another container carries, such as CoreSight frames: over ATB
+ * they have the standard's envelope, and the container's ID names the source. Frames are found and
+ * judged as in the container of E-Trace alone; only the offsets are this container's.
+ */
 #include "riscv/etrace_deframe.h"
 #include "riscv/etrace_flow.h"
 #include "riscv/source.h"

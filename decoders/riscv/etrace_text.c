@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Packets in a listing, with the standard's names of fields. */
+/*
+ * Prints E-Trace packets for a listing. Fields have the standard's names, so that a line can be
+ * compared with other decoders' output.
+ */
 #include "riscv/etrace_packet.h"
 
 #include <stdarg.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Which instructions a trace says nothing about, as the standard has it: jumps whose target is in
- * the program, in the instruction in front, or on the stack of return addresses.
+ * the program, in the instruction in front, or on the stack of return addresses. Encoder and
+ * decoder must agree on this set, as each further one shifts all outcomes behind it.
  */
 #include "riscv/etrace_walk_parts.h"
 

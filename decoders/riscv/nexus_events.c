@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Messages of SiFive's encoders that tell events, not the program's way: they are items at once,
- * since nothing has to be followed for them. */
+/*
+ * Messages of SiFive's encoders that tell events, not the program's way: they are items at once,
+ * since nothing has to be followed for them. Their times are those of the messages.
+ */
 #include "riscv/nexus_events.h"
 
 enum circuit {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The bytes of one source to messages, and these to flow: N-Trace and SiFive's dialect. */
+/*
+ * Turns the bytes of one source to messages, and these to flow, for N-Trace and SiFive's dialect.
+ * Both differ in their parameters only, which the source's configuration gives.
+ */
 #include "riscv/nexus_flow.h"
 #include "riscv/source.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The table of formats is linked in, not included, so that a program can have another one and this
- * file does not depend on decoders.
+ * Looks up formats, containers and their options by name. The table of formats is linked in, not
+ * included, so that a program can have another one and this file does not depend on decoders.
  */
 #include "setup/format.h"
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Builds the program image from the images named in a setup. */
+/*
+ * Builds the program image from the images named in a setup. An image may be a whole file, a part
+ * of it, or code whose address follows from a section or symbol.
+ */
 #include "setup/setup.h"
 
 #include "base/filekind.h"

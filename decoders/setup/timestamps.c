@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* A trace unit's control register tells whether it sends timestamps; without it, it may. */
+/*
+ * Tells whether a source has timestamps, by its trace unit's control register. Without the register
+ * it may have them, which is the cautious answer: a decode then looks for them.
+ */
 #include "setup/timestamps.h"
 
 /* Source: Arm IHI0014Q 3.5.1 (ETMCR, bit 28); IHI0064H 7.3.5 (TRCCONFIGR, bit 11); DDI0403E C1.7.6

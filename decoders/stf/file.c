@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Reads STF files by path. */
+/*
+ * Reads STF files by path, whatever they are wrapped in. A .zstf is read chunk by chunk through its
+ * index, everything else as a stream.
+ */
 #include "stf/file.h"
 
 #include <errno.h>

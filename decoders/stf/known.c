@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Only two kinds of records are decoded, all others are skipped by their size: this runs over a
- * whole trace to begin an excerpt at its end.
+ * Keeps the state that an excerpt has to begin with. Only two kinds of records are decoded, all
+ * others are skipped by their size: this runs over a whole trace to begin an excerpt at its end.
  */
 #include "stf/known.h"
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Writes records to a .stf or .zstf file. */
+/*
+ * Writes records to a .stf or .zstf file. It is written under a temporary name and renamed when
+ * complete, so that an interrupted command leaves no file that looks whole.
+ */
 #include "stf/writer.h"
 
 #include <errno.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Decodes records. The size is determined first: only complete records are decoded. */
+/*
+ * Decodes records. The size is determined first, so that only complete records are decoded and
+ * truncated ones are told from bad ones.
+ */
 #include "stf/record.h"
 
 #define VARIABLE 255

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Encodes records. */
+/*
+ * Encodes records. It is the inverse of record.c, with which a test compares it for every kind of
+ * record.
+ */
 #include "stf/record.h"
 
 #include "stf/record_hot.h"

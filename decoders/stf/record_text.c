@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Names, and the listing that `tracelake dump` prints. */
+/*
+ * Names of records, and the listing that `tracelake dump` prints. The most frequent records are
+ * formatted without printf, since listings have hundreds of millions of lines.
+ */
 #include "stf/record.h"
 
 #include "base/digits.h"

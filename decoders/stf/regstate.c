@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A table by register with the instruction that each value belongs to, because operands may be in
- * any order within a group and only their types tell which is later.
+ * Keeps the latest known values of registers. A table by register with the instruction that each
+ * value belongs to, because operands may be in any order within a group and only their types tell
+ * which is later.
  */
 #include "stf/regstate.h"
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Streaming conversion of wrapped bytes to plain STF bytes. */
+/*
+ * Converts wrapped STF bytes to plain ones as they come: zstd, gzip, xz, .zstf. The wrapping is
+ * recognised by its first bytes, since names of files are not reliable.
+ */
 #include "stf/file.h"
 
 #include "stf/stand.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Header writing, record order, and the plain stream. */
+/*
+ * Writes headers and records in the order that the specification asks for. A record out of order is
+ * refused instead of written, since other tools abort on such a file.
+ */
 #include "stf/writer.h"
 
 #include <stdio.h>

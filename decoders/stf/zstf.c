@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Reads the container through its index. */
+/*
+ * Reads the .zstf container through its index. Files of other producers are allowed whatever the
+ * format allows, on a slower path.
+ */
 #include "stf/zstf.h"
 
 #include <stdlib.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Writing the container: see zstf.h for its layout and rules. */
+/*
+ * Writes the .zstf container: see zstf.h for its layout and rules. Frames contain their size, so
+ * that a reader knows the space that it needs.
+ */
 #include "stf/zstf.h"
 
 #include <stdlib.h>

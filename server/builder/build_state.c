@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Saving and loading the complete state of a builder. */
+/*
+ * Saves and loads the complete state of a builder for checkpoints. The shard in the making is part
+ * of it, so that after a restart the next shard is the same to the byte.
+ */
 #include "builder/build_parts.h"
 #include "shard/stackmark.h"
 

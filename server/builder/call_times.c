@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Events are settled from one timestamp to the next in one pass along the points between which time
- * passes evenly: a call that returned without another change of the stack, as most do, costs two
- * interpolations and no frame.
+ * Measures the calls of a shard in the making. Events are settled from one timestamp to the next in
+ * one pass along the points between which time passes evenly: a call that returned without another
+ * change of the stack, as most do, costs two interpolations and no frame.
  */
 #include "builder/call_times.h"
 

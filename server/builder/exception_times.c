@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Only exceptions cost anything here: their own part is what is left of their length without that
- * of what they called, so that nothing has to be counted while it runs.
+ * Measures the exceptions of a shard in the making. Only exceptions cost anything here: their own
+ * part is what is left of their length without that of what they called, so that nothing has to be
+ * counted while it runs.
  */
 #include "builder/exception_times.h"
 

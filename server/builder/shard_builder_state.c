@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Saving and loading a shard builder: the lists of its index, with the open chunk as the last one,
- * packed frames and logs, and all counters.
+ * packed frames and logs, and all counters. After a restart it goes on as if nothing had happened,
+ * and gives the same shard.
  */
 #include "builder/shard_builder.h"
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Deleting traces. */
+/*
+ * Deletes traces, several in one transaction. A trace is marked first and its jobs end before the
+ * catalog forgets it, so that a refusal by the catalog can be undone.
+ */
 #include "change/change.h"
 #include "lake/jobs.h"
 #include "lake/mirror.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Images come: each is stored once, by its hash, and traces that were decoded without it are
- * decoded again with it, so that the order in which programs and traces arrive does not matter.
+ * Puts, binds, fetches and removes program images. Images come: each is stored once, by its hash,
+ * and traces that were decoded without it are decoded again with it, so that the order in which
+ * programs and traces arrive does not matter.
  */
 #include "lake/lakeint.h"
 #include "share/share.h"

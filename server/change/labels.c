@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Labels of traces: "key=value" lines. */
+/*
+ * Checks and sets labels of traces, "key=value" lines. New ones are checked strictly, and anything
+ * can be removed, since older stores may hold what is not allowed.
+ */
 #include "lake/lakeint.h"
 #include "lake/mirror.h"
 #include "share/share.h"

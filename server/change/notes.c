@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Notes and bookmarks of traces. */
+/*
+ * Notes and bookmarks of traces. A note has its times besides its positions, so that it can be
+ * shown on either axis without a look-up.
+ */
 #include "base/utf8.h"
 #include "lake/cut.h"
 #include "lake/mirror.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Decoding a trace again, with another setup or the previous one. */
+/*
+ * Has a trace decoded again, with another setup or the previous one. The generation served stays
+ * until the new one is complete, which is what makes going back possible.
+ */
 #include "lake/lakeint.h"
 #include "share/share.h"
 

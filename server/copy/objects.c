@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Copying objects and logs from one store to another, with read-back and comparison. */
+/*
+ * Copies objects and logs from one store to another. What is there already is compared byte for
+ * byte and never replaced, so that an interrupted copy can be repeated.
+ */
 #include "copy/copy.h"
 
 #include <stdlib.h>

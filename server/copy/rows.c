@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Copying the rows of a trace from one catalog to another. */
+/*
+ * Copies the rows of a trace from one catalog to another. They are written last, once all objects
+ * are there, as they make the trace visible.
+ */
 #include "copy/copy.h"
 
 #include <stdlib.h>

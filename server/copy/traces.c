@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Copying traces from one store to another: which data, in which order. */
+/*
+ * Copies traces from one store to another: which data, in which order. The source may be in use, so
+ * that a trace that changes meanwhile is copied again or left for a later run.
+ */
 #include "copy/copy.h"
 #include "lake/lakeint.h"
 #include "rados/rados.h"

@@ -2,6 +2,7 @@
 /*
  * Complete shards on their way from the decode job into the store: a few at a time, since those
  * share a sync of their folder and a transaction; by a thread of their own, since a medium is slow.
+ * The decode job waits for it only when too many shards are on their way.
  */
 #include "decoding/store_shards.h"
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Captures whose rig is gone. */
+/*
+ * Seals captures whose rig is gone, on request or after a time. No push can begin meanwhile, so
+ * that a rig that comes back is told that its capture is complete.
+ */
 #include "base/journal.h"
 #include "ingest/session.h"
 #include "lake/lakeint.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Ingest sessions: write a rig's capture to the spool, and wake the decode job. */
+/*
+ * Ingest sessions: write a rig's capture to the spool, and wake the decode job. A push of the same
+ * rig takes over from an earlier session, which may hang in a dead connection.
+ */
 #include "ingest/session.h"
 #include "base/journal.h"
 #include "change/change.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Snapshots of a lane for readers, and iteration over their chunks. */
+/*
+ * Snapshots of a lane for readers, and iteration over their chunks. A reader works on a snapshot,
+ * so that shards may be added or replaced while it reads.
+ */
 #include "lake/cut.h"
 #include "base/search.h"
 #include "shard/stackmark.h"

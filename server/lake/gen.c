@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Generations and their lanes: lifetime, catalog, image. Decoding is in decode_job.c. */
+/*
+ * Generations and their lanes: lifetime, rows in the catalog, image. Readers hold references, so
+ * that a generation that was replaced goes once its last reader has ended.
+ */
 #include "lake/lakeint.h"
 #include "setup/timestamps.h"
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Program images: stored by the hash of their content, found by hash or build ID. */
+/*
+ * Program images: stored once by the hash of their content, found by hash or build ID. Traces name
+ * them by hash, so that no upload can change what a trace was decoded with.
+ */
 #include "lake/lakeint.h"
 #include "store/hash.h"
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Objects unknown to the catalog: left by a crash between two steps of a deletion or a swap. */
+/*
+ * Objects unknown to the catalog: left by a crash between two steps of a deletion or a swap. A key
+ * is taken for one only if that can be told for sure.
+ */
 #include "lake/lakeint.h"
 
 #include <stdio.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Reading a capture's raw bytes and setup. */
+/*
+ * Reads a capture's raw bytes and setup. Packed segments and those still in the spool look the same
+ * to a caller.
+ */
 #include "base/recent.h"
 #include "lake/lakeint.h"
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Texts with a checksum as their last line, so that damage is found before a number is believed. */
+/*
+ * Texts with a checksum as their last line, so that damage is found before a number is believed.
+ * Callers parse only what stands in front of it.
+ */
 #include "lake/summed.h"
 
 #include "base/crc32c.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Caches of views: of stored shards, and of regenerated ones. */
+/*
+ * Caches of views: of stored shards, and of regenerated ones. Both are bounded by bytes, and a view
+ * in use is never dropped.
+ */
 #include "base/hash.h"
 #include "base/recent.h"
 #include "lake/lakeint.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* HTTP requests over an HTTP/2 stream. */
+/*
+ * HTTP requests over an HTTP/2 stream. A request becomes the same struct as over HTTP/1.1, so that
+ * handlers do not know which it was.
+ */
 #include "base/cancel.h"
 #include "base/spelling.h"
 #include "net/grpc.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Metrics of the network layer as Prometheus text. */
+/*
+ * Metrics of the network layer as Prometheus text. Counters are atomic, so that a scrape delays no
+ * call.
+ */
 #include "net/grpc.h"
 #include "net/http.h"
 #include "net/netint.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Names in client certificates. */
+/*
+ * Names in client certificates. A name that contains NUL is ignored, because as text it would be
+ * another one.
+ */
 #include "net/tls.h"
 
 #include <openssl/x509v3.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Modifying the file of access tokens: other lines, including comments, are unchanged. */
+/*
+ * Changes the file of access tokens. Other lines, including comments, stay as they are, and the
+ * file is replaced in one step.
+ */
 #include "base/bytes.h"
 #include "net/tokens.h"
 

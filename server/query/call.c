@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Details of a call. */
+/*
+ * Details of a call. The stack is made again at the instruction asked for; what is known of the
+ * function's other calls is added to it.
+ */
 #include "query/calltree.h"
 #include "query/seek.h"
 #include "query/stacks.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Execution counts of one or several traces, as used by compilers. */
+/*
+ * Execution counts of one or several traces, as used by compilers. Addresses in memory are
+ * converted to those of the file, since a compiler knows only these.
+ */
 #include "query/code.h"
 
 #include "query/codecount.h"

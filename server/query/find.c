@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Searching for addresses, functions, instructions and events, in one stream or all streams of a
- * trace.
+ * trace. A search goes through indexes first and walks only the shards that can have a hit.
  */
 #include "query/seek_count.h"
 

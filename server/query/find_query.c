@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Parsing of search queries. */
+/*
+ * Parses search queries to sets of addresses or kinds of events. All forms become ranges of
+ * addresses before anything is searched, so that shards need to know only these.
+ */
 #include "query/seek.h"
 
 #include "base/hash.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Rows of the disassembly list. */
+/*
+ * Rows of the disassembly list. Instructions come from shards and their text from LLVM; without it
+ * the encoding and its kind are shown.
+ */
 #include "base/cancel.h"
 #include "query/debuginfo.h"
 #include "query/opcodes.h"

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* The log of a range: the entries of software trace that begin there, in order and with times, the
- * first or the last ones if there are many. */
+/*
+ * The log of a range: the entries of software trace that begin there, in order and with times, the
+ * first or the last ones if there are many. Its texts are put together from single characters, as
+ * programs send them.
+ */
 #include "query/softlines.h"
 
 #include <stdlib.h>

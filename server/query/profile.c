@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Call tree of a range for users, top-down or bottom-up. */
+/*
+ * The call tree of a range for users, top-down or bottom-up. A tree that is too large loses its
+ * smallest nodes, whose sums stay in their parents.
+ */
 #include "query/calltree.h"
 #include "query/query.h"
 #include "query/samples.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Walked parts are counted into an index of their own, whose sums are closed before they are added:
- * extremes are known then.
+ * Counts calls of ranges that are no whole shards. Walked parts are counted into an index of their
+ * own, whose sums are closed before they are added: extremes are known then.
  */
 #include "query/timed_counts.h"
 

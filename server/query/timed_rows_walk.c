@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Makes the rows of a part as those of a shard are made while it is built, so that whoever reads
- * them need not know where they are from.
+ * them need not know where they are from. It serves parts that are no whole shard.
  */
 #include "query/timed_rows.h"
 

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* The catalog in the index objects: its function table, images, rules, and operations on the whole.
- * rados_rows.h describes the layout. */
+/*
+ * The catalog in the index objects: its function table, images, rules, and operations on the whole.
+ * rados_rows.h describes the layout. Servers of a cluster share it, so that a change is one
+ * operation, which fails if another server was first.
+ */
 #include "base/cancel.h"
 #include "rados/rados_rows.h"
 

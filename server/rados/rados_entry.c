@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Index entries and the pieces that they name. */
+/*
+ * Index entries and the pieces that they name. A piece is announced by an intent before it is
+ * written, so that those of a server that died can be found and removed.
+ */
 #include "rados/rados_int.h"
 #include "shard/varint.h"
 

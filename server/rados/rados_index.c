@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Modifying and reading the index. */
+/*
+ * Modifies and reads the index. A change is one operation that checks the lease's epoch, so that a
+ * server that has lost a trace cannot change it.
+ */
 #include "base/hash.h"
 #include "rados/rados_int.h"
 

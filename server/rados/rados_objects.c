@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Objects: their bytes are in pieces or, if short, in the index. */
+/*
+ * Objects: their bytes are in pieces or, if short, in the index. Entries are cached, since each
+ * read would otherwise take two round trips.
+ */
 #include "base/hash.h"
 #include "rados/rados_int.h"
 

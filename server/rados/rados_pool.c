@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Connecting to the cluster, and single operations. */
+/*
+ * Connects to the cluster, and runs single operations. All waiting for the cluster is here, where
+ * its failures become the lake's errors.
+ */
 #include "rados/rados_int.h"
 
 #include <errno.h>

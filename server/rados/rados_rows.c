@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Rows of the catalog as values of the index, and rows of streams and shards. */
+/*
+ * Rows of the catalog as values of the index, and rows of streams and shards. Keys sort as the rows
+ * are listed, so that a list is one scan.
+ */
 #include "rados/rados_rows.h"
 
 #include "base/crc32c.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Traces in the index, with their labels and notes. */
+/*
+ * Traces in the index, with their labels and notes. A row is changed by comparing it with what was
+ * read, and again if somebody else was first.
+ */
 #include "rados/rados_rows.h"
 
 #include <stdio.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* tracelake.v1.Catalog. */
+/*
+ * tracelake.v1.Catalog: lists, watches and changes traces. Lists are sent in several messages, as
+ * many rows as fit into each.
+ */
 #include "rpc/convert.h"
 #include "rpc/notes.h"
 #include "rpc/rpcint.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Execution counts and coverage: Code and Coverage of tracelake.v1.Ranges. */
+/*
+ * Execution counts and coverage: Code and Coverage of tracelake.v1.Ranges. Rows are sent in
+ * batches, since a program has millions of them.
+ */
 #include "rpc/rpcint.h"
 
 #include "base/utf8.h"

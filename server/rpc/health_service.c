@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* grpc.health.v1.Health. Reports SERVING until the server stops. */
+/*
+ * grpc.health.v1.Health. It reports SERVING until the server stops, so that a load balancer sends
+ * no new calls to one that ends.
+ */
 #include "rpc/reflection.h"
 #include "rpc/rpcint.h"
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* tracelake.v1.Images. */
+/*
+ * tracelake.v1.Images: receives, sends, lists and removes program images. A client gives the hash
+ * first and is told at once if the image is there.
+ */
 #include "base/utf8.h"
 #include "rpc/rpcint.h"
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Calls, call trees and comparisons as messages: their fields are those of lake_analysis.h. */
+/*
+ * Makes messages of calls, call trees and comparisons. Their fields are those of lake_analysis.h,
+ * so that RPC and HTTP give one answer.
+ */
 #include "rpc/lookups.h"
 #include "rpc/scoped.h"
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Statistics, rows of disassembly, sources and representative regions as messages. */
+/*
+ * Makes messages of statistics, rows of disassembly, sources and representative regions. Texts are
+ * borrowed from the lake's answer, which lives until the message is sent.
+ */
 #include "rpc/lookups.h"
 #include "rpc/rpcint.h"
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Data of lanes as messages: call stacks, software trace, states and execution speed of a range. */
+/*
+ * Data of lanes as messages: call stacks, software trace, states and execution speed of a range.
+ * One function fills each kind of answer for RPC, HTTP and SQL alike.
+ */
 #include "rpc/lookups.h"
 
 #include <inttypes.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Notes over RPC and HTTP. */
+/*
+ * Notes over RPC and HTTP. Both are in one file because they share the conversion, and little else
+ * is to be said.
+ */
 #include "rpc/notes.h"
 
 #include "rpc/webapi.h"

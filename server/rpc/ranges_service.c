@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* tracelake.v1.Ranges. */
+/*
+ * tracelake.v1.Ranges: fetches and follows ranges, and looks up positions. Stored bytes are sent
+ * from their file without being read, where a range is whole shards.
+ */
 #include "base/utf8.h"
 #include "rpc/convert.h"
 #include "rpc/rangefile.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* tracelake.v1.Raw: raw bytes and setup of captures. */
+/*
+ * tracelake.v1.Raw: sends raw bytes and setup of captures. Bytes are those that were pushed, also
+ * while a capture is live.
+ */
 #include "rpc/rpcint.h"
 
 #include "tracelake/v1/raw.pb-c.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* grpc.reflection.v1 and v1alpha, which have the same wire format and share one implementation. */
+/*
+ * grpc.reflection.v1 and v1alpha, which have the same wire format and share one implementation.
+ * Descriptors are those that the messages were made from, so that no client needs the .proto files.
+ */
 #include "rpc/reflection.h"
 #include "rpc/rpcint.h"
 

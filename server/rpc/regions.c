@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Regions are labels of their trace, so that they go where it goes. */
+/*
+ * Finds regions by name. They are labels of their trace, so that they go where it goes.
+ */
 #include "rpc/regions.h"
 
 #include <stdio.h>

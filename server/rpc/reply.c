@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory of a reply is kept in a list and freed at once, so that what fills messages has no errors
- * to handle; a reply that ran out of it remembers that.
+ * Memory for messages that are answers. Memory of a reply is kept in a list and freed at once, so
+ * that what fills messages has no errors to handle; a reply that ran out of it remembers that.
  */
 #include "rpc/reply.h"
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The HTTP interface to traces: rows, look-ups and ranges, described in docs/http.md. */
+/*
+ * The HTTP interface to traces: rows, look-ups and ranges, described in docs/http.md. It only reads
+ * arguments; answers are those of RPC as JSON.
+ */
 #include "rpc/webapi.h"
 
 #include "base/timearg.h"

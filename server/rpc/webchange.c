@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Changes made by the page: labels, images, captures uploaded in pieces. docs/http.md. */
+/*
+ * Changes made by the page: labels, deletion, captures uploaded in pieces, described in
+ * docs/http.md. A capture is sent in pieces because a browser cannot send a stream over HTTP/1.1.
+ */
 #include "net/caller.h"
 #include "rpc/rpcint.h"
 #include "rpc/scoped.h"

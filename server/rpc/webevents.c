@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Server-sent events: the traces as they change. Source: WHATWG HTML, section 9.2. */
+/*
+ * Server-sent events: the traces as they change. Only differences to what a client has are sent.
+ * Source: WHATWG HTML, section 9.2.
+ */
 #include "rpc/rpcint.h"
 #include "rpc/scoped.h"
 #include "rpc/webapi.h"

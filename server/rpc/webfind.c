@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Searching over HTTP, in a stream or in all streams of a trace, described in docs/http.md. */
+/*
+ * Searching over HTTP, in a stream or in all streams of a trace, described in docs/http.md. The
+ * kind of search follows from the argument that is present.
+ */
 #include "rpc/rpcint.h"
 #include "rpc/webapi.h"
 #include "rpc/webjson.h"

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Program images over HTTP: those of the server, and which of them a trace uses or lacks, described
- * in docs/http.md. */
+/*
+ * Program images over HTTP: those of the server, and which of them a trace uses or lacks, described
+ * in docs/http.md. A trace's list joins the images of one file, since a program may be mapped in
+ * many pieces.
+ */
 #include "rpc/rpcint.h"
 #include "rpc/webapi.h"
 #include "rpc/webjson.h"

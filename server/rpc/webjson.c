@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One function for each kind of object, written straight into the answer: a list of traces may have
- * megabytes, and a tree of it would have many times that.
+ * Rows of traces as JSON. One function for each kind of object, written straight into the answer: a
+ * list of traces may have megabytes, and a tree of it would have many times that.
  */
 #include "rpc/webjson.h"
 

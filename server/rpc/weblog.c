@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Software trace over HTTP, as JSON and as CSV, described in docs/http.md. */
+/*
+ * Software trace over HTTP, as JSON and as CSV, described in docs/http.md. JSON is the answer of
+ * RPC; CSV has rows of all streams and is made here.
+ */
 #include "base/csv.h"
 #include "rpc/rpcint.h"
 #include "rpc/weblookups.h"

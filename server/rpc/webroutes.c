@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The table of routes, the page's files, and the paths for monitoring. */
+/*
+ * The table of routes, the page's files, and the paths for monitoring. A route names its role and
+ * its class of work, so that nothing is served without a decision on both.
+ */
 #include "rpc/notes.h"
 #include "rpc/rpcint.h"
 #include "rpc/tilecache.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Tiles: protobuf for the page, JSON for people and scripts. */
+/*
+ * Tiles: protobuf for the page, JSON for people and scripts. Sealed ones never change and are
+ * cached as they are sent, compressed.
+ */
 #include "net/gzip.h"
 #include "rpc/rpcint.h"
 #include "rpc/tilecache.h"

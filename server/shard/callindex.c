@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Functions are found by a hash table when paths are new; the calls themselves are counted by
- * number.
+ * An index of the calls of a shard by function. Functions are found by a hash table when paths are
+ * new; the calls themselves are counted by number.
  */
 #include "shard/callindex.h"
 

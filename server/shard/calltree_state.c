@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Call trees as bytes, of which times are left out where there are none. */
+/*
+ * Stores call trees as bytes. Times are left out where there are none, so that traces without
+ * clocks pay nothing for them.
+ */
 #include "shard/calltree.h"
 
 #include "shard/shard.h"

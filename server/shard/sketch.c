@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Keeps the counts of neighbouring classes as one array, since the durations of a function mostly
- * have one order of magnitude.
+ * A histogram of durations with a relative error of at most 1 %, which can be merged. Keeps the
+ * counts of neighbouring classes as one array, since the durations of a function mostly have one
+ * order of magnitude.
  */
 #include "shard/sketch.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Rows are written column by column, as differences to what the row before lets expect: most of
- * the bytes are then small and alike, and zstd needs one to two bytes for each.
+ * Rows about finished calls, as bytes. Rows are written column by column, as differences to what
+ * the row before lets expect: most of the bytes are then small and alike, and zstd needs one to two
+ * bytes for each.
  */
 #include "shard/timedrows.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Checks every byte of a shard: the container's head and index against the private index, each
- * frame and item block by its checksum, the private index by its own.
+ * frame and item block by its checksum, the private index by its own. What is damaged is said by
+ * its place, so that mending can keep the rest.
  */
 #include "base/cancel.h"
 #include "base/crc32c.h"

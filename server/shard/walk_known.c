@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The machine state recorded in imported STF before an instruction. */
+/*
+ * The machine state recorded in imported STF before an instruction. Files of simulators hold
+ * registers and memory that trace units do not tell, which the page shows.
+ */
 #include "shard/walk.h"
 #include "stf/group.h"
 #include "stf/known.h"

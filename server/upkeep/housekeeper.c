@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The housekeeper's thread: applies retention, retries failed operations of the medium, returns
- * free memory. */
+/*
+ * The housekeeper's thread: applies retention, retries failed operations of the medium, returns
+ * free memory. Each round does a bounded part, so that a large store delays nobody.
+ */
 #include "upkeep/housekeeper.h"
 #include "ingest/session.h"
 #include "lake/heap.h"

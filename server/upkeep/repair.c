@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Checking every stored byte, and rebuilding what can be derived from intact data. */
+/*
+ * Checks every stored byte, and rebuilds what can be derived from intact data. A damaged shard is
+ * mended from itself only if it cannot be decoded again.
+ */
 #include "lake/cut.h"
 #include "lake/mirror.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Damaged rows are collected first and mended afterwards, trace by trace: the catalog cannot be
- * called while it tells them, and one trace may have several.
+ * Checks the catalog's rows against their checksums. Damaged rows are collected first and mended
+ * afterwards, trace by trace: the catalog cannot be called while it tells them, and one trace may
+ * have several.
  */
 #include "upkeep/rows.h"
 #include "upkeep/rebuild.h"

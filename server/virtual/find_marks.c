@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Finding the marks (decoding/marks.h) from which shards can be made again, the last one first, and
- * whether this program may use them: it must decode as the one that took them.
+ * whether this program may use them: it must decode as the one that took them. Those of an earlier
+ * run of the server are listed when they are first needed.
  */
 #include "virtual/find_marks.h"
 

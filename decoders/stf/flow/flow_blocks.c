@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Blocks to STF records: consecutive blocks are copied whole; blocks in which a chunk ends, or
- * whose first instruction has additional records, are copied in parts.
+ * whose first instruction has additional records, are copied in parts. Copying is what makes
+ * writing keep up with a walk that decodes each block once.
  */
 #include "stf/close.h"
 #include "stf/flow/flow_copy.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Converts our COMMENT records, which contain lines of flow text, back to items. */
+/*
+ * Converts our COMMENT records, which contain lines of flow text, back to items. STF has no record
+ * for gaps and software trace; as comments they pass through other tools.
+ */
 #include "stf/flow/flow_comment.h"
 
 #include "flow/hardware.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One loop per kind of instruction set, from the same inline code: it then has no branches on it,
- * and keeps its state in registers.
+ * Copies the records of a block's instructions. One loop per kind of instruction set, from the same
+ * inline code: it then has no branches on it, and keeps its state in registers.
  */
 #include "stf/flow/flow_copy.h"
 

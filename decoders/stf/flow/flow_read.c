@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Converts a complete trace to flow items. */
+/*
+ * Converts a complete trace to flow items. It serves files, where the server reads shards in pieces
+ * by the reader itself.
+ */
 #include "stf/flow/flow_reader.h"
 
 int tl_stf_flow_read(const struct tl_stf_source *source, tl_item_sink *sink, void *context,

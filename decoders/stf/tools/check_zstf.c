@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The rules of the .zstf container, see zstf.h, and the check of a complete file. */
+/*
+ * Checks the rules of the .zstf container, see zstf.h, and complete files. Each chunk is checked as
+ * soon as its records have been, so that a finding stands near its cause.
+ */
 #include "stf/group.h"
 #include "stf/tools/check.h"
 

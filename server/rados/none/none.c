@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* In place of the store in RADOS where there is no librados. */
+/*
+ * Stands in place of the store in RADOS where there is no librados. It gives an error that says so,
+ * and everything else is built without a condition.
+ */
 #include "rados/rados.h"
 
 int tl_backend_rados(struct tl_backend **out, const char *url, struct tl_fail *fail)
