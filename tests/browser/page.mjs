@@ -357,7 +357,7 @@ export async function pageChecks(suite, mock) {
     troubles.length = 0; // the browser logs failed requests
   });
 
-  await suite.check("a server that goes away and comes back, a trace that is deleted", {}, async (page, troubles) => {
+  await suite.check("a server that goes away and comes back, a trace that is deleted", { fresh: true }, async (page, troubles) => {
     const port = await freePort();
     const first = await listen({}, port);
     await open(page, first.url, TRACE);
