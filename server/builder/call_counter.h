@@ -38,14 +38,15 @@ struct tl_call_counter {
  * NULL; if not it has been told everything before. */
 void tl_call_counter_begin(struct tl_call_counter *c, struct tl_callstack *calls,
                            struct tl_call_times *times, uint64_t position, uint64_t from);
-/* An item tells of an exception, or of trace that is missing. When memory runs out nothing is
- * counted any more. */
+/* An item told of an exception, or of trace that is missing. When memory runs out nothing is counted
+ * any more. */
 void tl_call_counter_news(struct tl_call_counter *c, const struct tl_item *item, uint64_t position);
 /* The handler that is waited for does not come. */
 void tl_call_counter_unseen(struct tl_call_counter *c);
 #define TL_CALL_COUNTER_NEWS                                                                       \
     (1u << TL_ITEM_EXCEPTION | 1u << TL_ITEM_HARDWARE | 1u << TL_ITEM_GAP | 1u << TL_ITEM_TRACE_ON)
-/* An item that is not a BLOCK, at a position; `now` is the state after it. */
+/* An item that is not a BLOCK, at a position, before the stack has it; `now` is the state after it.
+ * Then tl_call_counter_followed(). */
 static inline void tl_call_counter_item(struct tl_call_counter *c, uint64_t position,
                                         const struct tl_flow_now *now, const struct tl_item *item)
 {
@@ -56,10 +57,16 @@ static inline void tl_call_counter_item(struct tl_call_counter *c, uint64_t posi
         return;
     if (c->waits && position > c->waiting_at)
         tl_call_counter_unseen(c);
-    if (1u << item->kind & TL_CALL_COUNTER_NEWS)
-        tl_call_counter_news(c, item, position);
     if (c->times && tl_call_times_wants(c->times, item))
         tl_call_times_item(c->times, c->calls, position, now, item);
+}
+/* The same item, after the stack has it: frames that it changed belong to what was told before. An
+ * exception may be of an address that another one's handler, or a jump of one, has just reached. */
+static inline void tl_call_counter_followed(struct tl_call_counter *c, uint64_t position,
+                                            const struct tl_item *item)
+{
+    if (c->times && 1u << item->kind & TL_CALL_COUNTER_NEWS)
+        tl_call_counter_news(c, item, position);
 }
 /* A number of gaps alike at a position. */
 static inline void tl_call_counter_gaps(struct tl_call_counter *c, uint64_t position,

@@ -157,6 +157,7 @@ static int count_item(struct tl_indexer *ix, const struct tl_item *item,
     ix->calls.insns = tl_shard_builder_position(shard);
     tl_call_counter_item(&shard->caller, ix->calls.insns, &ix->now, item);
     int r = tl_callstack_push(&ix->calls, item, 1);
+    tl_call_counter_followed(&shard->caller, ix->calls.insns, item);
     ix->now.depth = tl_callstack_depth(&ix->calls);
     if (ix->insn_stats)
         tl_insn_stats_item(ix->insn_stats, item);
@@ -186,6 +187,7 @@ static int count_unmapped(struct tl_indexer *ix, const struct tl_item *items, si
     if (r >= 0 && n > 0) {
         tl_call_counter_gaps(&ix->shard->caller, ix->calls.insns, &ix->now, items, (size_t)n);
         r = tl_callstack_push(&ix->calls, items, 1);
+        tl_call_counter_followed(&ix->shard->caller, ix->calls.insns, items);
     }
     if (r < 0 || n == 0)
         return r;
@@ -399,6 +401,7 @@ static int pass_gap(struct tl_indexer *ix, const struct tl_item *item, uint64_t 
     ix->calls.insns = position;
     tl_call_counter_item(&ix->shard->caller, position, &ix->now, item);
     const int r = tl_callstack_gap(&ix->calls, item);
+    tl_call_counter_followed(&ix->shard->caller, position, item);
     return r < 0 ? r : tl_shard_builder_gap(ix->shard, position, item);
 }
 

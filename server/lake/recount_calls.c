@@ -151,7 +151,11 @@ static int take_item(struct recounter *c, size_t i, struct tl_fail *fail)
         if (!known && c->times.known)
             r = date_frames(c, fail);
     }
-    return r < 0 ? r : tl_walk_follow(&c->walk, &c->calls, i);
+    if (r >= 0)
+        r = tl_walk_follow(&c->walk, &c->calls, i);
+    if (item->kind != TL_ITEM_BLOCK)
+        tl_call_counter_followed(&c->counter, c->walk.positions[i], item);
+    return r;
 }
 
 static int take_chunk(struct recounter *c, struct tl_view *view, size_t chunk, uint64_t from,
