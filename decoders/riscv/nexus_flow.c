@@ -122,7 +122,7 @@ static void take_time(struct tl_nexus_flow *f, const struct tl_nexus_message *m)
 /* ---- addresses ------------------------------------------------------------------------------- */
 
 /* An address as the core has it: its top bit is repeated in those that are not real. */
-static uint64_t canonical(const struct tl_nexus_flow *f, uint64_t address)
+static inline uint64_t canonical(const struct tl_nexus_flow *f, uint64_t address)
 {
     const unsigned rest = 64 - f->walk.config.address_bits;
     return f->walk.config.wide ? (uint64_t)((int64_t)(address << rest) >> rest) : (uint32_t)address;
@@ -137,13 +137,15 @@ uint64_t tl_nexus_address(const struct tl_nexus_flow *f, uint64_t field, unsigne
 }
 
 /* Address of a message that has one; it becomes the base of the next. */
-static uint64_t take_address(struct tl_nexus_flow *f, const struct tl_nexus_message *m)
+static inline uint64_t take_address(struct tl_nexus_flow *f, const struct tl_nexus_message *m)
 {
     if (tl_nexus_has(m, TL_NEXUS_FADDR))
         f->base = tl_nexus_address(f, m->field[TL_NEXUS_FADDR], m->addr_bits);
-    else
+    else if (f->walk.config.extends)
         f->base =
             canonical(f, f->base ^ tl_nexus_address(f, m->field[TL_NEXUS_UADDR], m->addr_bits));
+    else /* the difference of two canonical addresses is one, too */
+        f->base = canonical(f, f->base ^ m->field[TL_NEXUS_UADDR] << 1);
     return f->base;
 }
 
@@ -233,7 +235,7 @@ static enum counted convinces(struct tl_nexus_flow *f, const struct tl_nexus_cou
                               uint64_t offset)
 {
     struct tl_nexus_place before;
-    if (!tl_nexus_try(&f->walk, *c, offset, &before)) {
+    if (!tl_nexus_try(&f->walk, c, offset, &before)) {
         tl_walker_await(&f->walk.walker, true);
         doubt(f);
         return LOST;
@@ -258,17 +260,8 @@ static void report_table(struct tl_nexus_flow *f, uint64_t offset)
     f->tableless = true;
 }
 
-static enum counted count(struct tl_nexus_flow *f, struct tl_nexus_count c, uint64_t offset)
+static enum counted lose_count(struct tl_nexus_flow *f, bool wrong, uint64_t offset)
 {
-    bool wrong = false;
-    c.is_history = f->is_history;
-    enum counted counted = f->doubt ? convinces(f, &c, offset) : FOLLOWED;
-    if (counted == FOLLOWED && !tl_nexus_count(&f->walk, c, offset, &wrong))
-        counted = LOST;
-    if (f->walk.rc < 0 && f->soft.rc >= 0)
-        f->soft.rc = f->walk.rc;
-    if (counted != LOST)
-        return counted;
     if (f->walk.tableless)
         report_table(f, offset);
     if (wrong)
@@ -278,21 +271,37 @@ static enum counted count(struct tl_nexus_flow *f, struct tl_nexus_count c, uint
     return LOST;
 }
 
-/* Execute what a message with I-CNT and perhaps HIST counts. */
-static bool count_message(struct tl_nexus_flow *f, const struct tl_nexus_message *m,
-                          enum tl_nexus_last last, uint64_t place)
+static inline __attribute__((always_inline)) enum counted
+count(struct tl_nexus_flow *f, struct tl_nexus_count *c, uint64_t offset)
 {
-    const struct tl_nexus_count c = {
+    bool wrong = false;
+    enum counted counted = f->doubt ? convinces(f, c, offset) : FOLLOWED;
+    if (counted == FOLLOWED && !tl_nexus_count(&f->walk, c, offset, &wrong))
+        counted = LOST;
+    if (f->walk.rc < 0 && f->soft.rc >= 0)
+        f->soft.rc = f->walk.rc;
+    return counted == LOST ? lose_count(f, wrong, offset) : counted;
+}
+
+/* Execute what a message with I-CNT and perhaps HIST counts. */
+static inline __attribute__((always_inline)) bool count_message(struct tl_nexus_flow *f,
+                                                                const struct tl_nexus_message *m,
+                                                                enum tl_nexus_last last,
+                                                                uint64_t place)
+{
+    struct tl_nexus_count c = {
         .halfwords = f->icnt + (int64_t)m->field[TL_NEXUS_ICNT],
         .outcomes = outcomes_of(m->field[TL_NEXUS_HISTORY]),
         .last = last,
         .place = place,
+        .is_history = f->is_history,
     };
     f->icnt = 0;
-    return count(f, c, m->offset) == FOLLOWED;
+    return count(f, &c, m->offset) == FOLLOWED;
 }
 
-static void jump(struct tl_nexus_flow *f, uint64_t target, uint64_t offset)
+static inline __attribute__((always_inline)) void jump(struct tl_nexus_flow *f, uint64_t target,
+                                                       uint64_t offset)
 {
     tl_walker_jump_hot(&f->walk.walker, target, f->isa, offset);
 }
@@ -311,7 +320,8 @@ static void trap(struct tl_nexus_flow *f, unsigned type, uint64_t offset)
     tl_walker_await(w, true);
 }
 
-static void on_indirect(struct tl_nexus_flow *f, const struct tl_nexus_message *m)
+static inline __attribute__((always_inline)) void on_indirect(struct tl_nexus_flow *f,
+                                                              const struct tl_nexus_message *m)
 {
     const unsigned type = (unsigned)m->field[TL_NEXUS_BTYPE];
     count_message(f, m, type ? TL_NEXUS_LAST_ANY : TL_NEXUS_LAST_ADDRESS, 0);
@@ -341,10 +351,12 @@ static void on_repeat(struct tl_nexus_flow *f, const struct tl_nexus_message *m)
         .halfwords = (int64_t)repeat.icnt,
         .outcomes = outcomes_of(repeat.history),
         .last = repeat.has_target ? TL_NEXUS_LAST_ADDRESS : TL_NEXUS_LAST_TAKEN,
+        .is_history = f->is_history,
     };
     bool followed = repeat.is && f->synced;
     for (uint64_t i = 0; followed && i < m->field[TL_NEXUS_BCNT]; i++) {
-        followed = count(f, c, m->offset) != LOST;
+        struct tl_nexus_count each = c;
+        followed = count(f, &each, m->offset) != LOST;
         if (repeat.has_target)
             jump(f, repeat.target, m->offset);
     }
@@ -354,11 +366,12 @@ static void on_repeat(struct tl_nexus_flow *f, const struct tl_nexus_message *m)
 static void count_outcomes(struct tl_nexus_flow *f, struct tl_nexus_outcomes outcomes,
                            uint64_t times, uint64_t offset)
 {
-    const struct tl_nexus_count c = {.by_outcomes = true, .outcomes = outcomes};
+    const struct tl_nexus_count c = {.by_outcomes = true, .outcomes = outcomes, .is_history = true};
     bool followed = outcomes.n > 0;
     f->is_history = true;
     for (uint64_t i = 0; followed && i < times; i++) {
-        followed = count(f, c, offset) != LOST;
+        struct tl_nexus_count each = c;
+        followed = count(f, &each, offset) != LOST;
         f->icnt -= followed ? f->walk.executed : 0;
     }
 }
@@ -528,6 +541,13 @@ static void learn_mode(struct tl_nexus_flow *f, const struct tl_nexus_message *m
 void tl_nexus_flow_message(struct tl_nexus_flow *f, const struct tl_nexus_message *m)
 {
     tl_item_batch_pause(&f->soft.out);
+    if (m->tcode == TL_NEXUS_HIST && f->synced && f->is_history && !f->misfit) {
+        f->owed = false; /* the same as below, for nearly all messages */
+        on_indirect(f, m);
+        if (tl_nexus_has(m, TL_NEXUS_TSTAMP))
+            take_time(f, m);
+        return;
+    }
     if (!tl_nexus_is_defined(m->tcode)) { /* as if it were not there */
         tl_soft_note(&f->soft, m->offset, "%s %u",
                      tl_nexus_is_reserved(m->tcode) ? "reserved message" : "vendor's message",

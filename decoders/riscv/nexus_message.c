@@ -71,11 +71,11 @@ static const struct {
 
 /* ---- bits ---------------------------------------------------------------------------------- */
 
-/* The message is copied, so that words can be read behind its end. */
-#define ROOM (TL_NEXUS_BYTES + 8u)
+/* Words are read behind the end of a message: there must be room for one. */
+#define WORD 8u
 
 struct reader {
-    uint8_t p[ROOM];
+    const uint8_t *p;
     size_t n;
     size_t byte;  /* of the next bit */
     unsigned bit; /* of its six */
@@ -101,6 +101,9 @@ static inline unsigned take_bits(struct reader *r, unsigned most, uint64_t *out)
     }
     return n;
 }
+
+/* MSEO of 8 bytes: not 0 where a field ends. */
+#define ENDS UINT64_C(0x0303030303030303)
 
 /* The data bits of 8 bytes, joined. */
 static uint64_t join(uint64_t bytes)
@@ -155,12 +158,14 @@ static inline bool take_fixed(struct reader *r, unsigned bits, uint64_t *out)
 /* A variable field, with the number of bits sent; false: the message ends before. */
 static inline bool take_variable(struct reader *r, uint64_t *out, unsigned *bits)
 {
-    const uint64_t word = tl_le64(r->p + r->byte), ends = word & UINT64_C(0x0303030303030303);
     if (is_behind_end(r)) { /* fixed fields filled the byte that ends it */
         r->ended = r->byte;
         *out = *bits = 0;
         return true;
     }
+    if (r->byte >= r->n)
+        return false;
+    const uint64_t word = tl_le64(r->p + r->byte), ends = word & ENDS;
     if (!ends) /* it is longer than 8 bytes, or the message ends */
         return take_long_variable(r, out, bits);
     const unsigned bytes = (unsigned)__builtin_ctzll(ends) / 8 + 1;
@@ -219,31 +224,122 @@ static bool are_counts_small(const struct tl_nexus_message *m)
            m->field[TL_NEXUS_BCNT] <= TL_NEXUS_REPEAT_MAX;
 }
 
-int tl_nexus_read(struct tl_nexus_message *m, struct tl_bytes bytes, unsigned src_bits)
+/* ---- the most frequent ones ------------------------------------------------------------------ */
+
+#define HAS(field) (UINT32_C(1) << TL_NEXUS_##field)
+
+/* Fields that are in one word. */
+struct word {
+    uint64_t bits; /* data bits, joined */
+    uint64_t ends; /* the lowest bit of each byte that ends a field */
+    unsigned at;   /* bits that were read */
+};
+
+static inline bool take_short(struct word *w, uint64_t *out, unsigned *bits)
 {
-    struct reader r;
-    r.n = bytes.n < TL_NEXUS_BYTES ? bytes.n : TL_NEXUS_BYTES;
-    r.byte = r.ended = r.bit = 0;
-    memset(r.p, 0, sizeof r.p);
-    memcpy(r.p, bytes.p, r.n);
+    if (!w->ends)
+        return false;
+    const unsigned byte = (unsigned)__builtin_ctzll(w->ends) / 8, end = 6 * byte + 6;
+    w->ends &= w->ends - 1;
+    *bits = end - w->at;
+    *out = w->bits >> w->at & ((UINT64_C(1) << *bits) - 1);
+    w->at = end;
+    return true;
+}
+
+/*
+ * Nearly all messages are of three kinds, and fit in a word. The same as read_any() for them,
+ * without asking tables. False: read_any() must read it. Inline, for each kind has its own code.
+ */
+static inline __attribute__((always_inline)) bool read_short(struct tl_nexus_message *m,
+                                                             const uint8_t *p, size_t n,
+                                                             unsigned src_bits,
+                                                             enum tl_nexus_tcode tcode)
+{
+    const bool direct = tcode == TL_NEXUS_DIRECT, history = tcode == TL_NEXUS_HIST;
+    const unsigned head_bits = direct ? src_bits : src_bits + 2;
+    if (head_bits > 5 || n < 2 || n > 9)
+        return false;
+    const uint64_t bytes = tl_le64(p + 1);
+    const unsigned all = 6 * ((unsigned)n - 1);
+    struct word w = {join(bytes), bytes & UINT64_C(0x0101010101010101), head_bits};
+    uint64_t count, address = 0, outcomes = 0, time = 0;
+    unsigned bits, address_bits = 0;
+    bool good = take_short(&w, &count, &bits);
+    if (!direct)
+        good = good && w.at < all && take_short(&w, &address, &address_bits);
+    if (history)
+        good = good && w.at < all && take_short(&w, &outcomes, &bits);
+    const bool timed = w.at < all;
+    if (!good || count > TL_NEXUS_COUNT_MAX || (timed && !take_short(&w, &time, &bits)))
+        return false;
+    const uint32_t has = HAS(ICNT) | (direct ? 0 : HAS(BTYPE) | HAS(UADDR)) |
+                         (history ? HAS(HISTORY) : 0) | (timed ? HAS(TSTAMP) : 0);
+    for (uint32_t old = m->has & ~has; old; old &= old - 1)
+        m->field[__builtin_ctz(old)] = 0;
+    const unsigned head = p[1] >> 2;
+    m->has = has;
+    m->bytes = (uint32_t)n;
+    m->tcode = (uint8_t)tcode;
+    m->src = (uint16_t)(head & ((1u << src_bits) - 1));
+    m->addr_bits = (uint8_t)address_bits;
+    m->field[TL_NEXUS_ICNT] = count;
+    m->field[TL_NEXUS_BTYPE] = direct ? 0 : head >> src_bits & 3;
+    m->field[TL_NEXUS_UADDR] = address;
+    m->field[TL_NEXUS_HISTORY] = outcomes;
+    m->field[TL_NEXUS_TSTAMP] = time;
+    return true;
+}
+
+/* ---- all ---------------------------------------------------------------------------------------
+ */
+
+static __attribute__((noinline)) int read_any(struct tl_nexus_message *m, const uint8_t *p,
+                                              size_t n, unsigned src_bits)
+{
+    struct reader r = {.p = p, .n = n < TL_NEXUS_BYTES ? n : TL_NEXUS_BYTES};
     uint64_t src = 0;
     for (; m->has; m->has &= m->has - 1) /* what the last message had */
         m->field[__builtin_ctz(m->has)] = 0;
-    m->bytes = (uint32_t)bytes.n;
+    m->bytes = (uint32_t)n;
     m->addr_bits = 0;
-    const uint8_t tcode = m->tcode = r.p[0] >> 2;
+    const uint8_t tcode = m->tcode = r.n ? p[0] >> 2 : 0;
     r.byte = 1;
     if (r.n == 0 || (src_bits && !take_fixed(&r, src_bits, &src)))
         return TL_BAD;
     m->src = (uint16_t)src;
     if (!messages[tcode].name)
-        return tcode == 0 && bytes.n > 1 && bytes.p[1] == 0 ? TL_BAD : TL_OK;
+        return tcode == 0 && n > 1 && p[1] == 0 ? TL_BAD : TL_OK;
     for (const uint8_t *field = messages[tcode].fields; *field != NO_MORE; field++)
         if (is_present(m, *field) && !take_field(&r, m, *field))
             return TL_BAD;
-    if (r.ended < bytes.n)
+    if (r.ended < n)
         (void)take_field(&r, m, TL_NEXUS_TSTAMP);
     return are_counts_small(m) ? TL_OK : TL_BAD;
+}
+
+static __attribute__((noinline)) int read_copy(struct tl_nexus_message *m, struct tl_bytes bytes,
+                                               unsigned src_bits)
+{
+    uint8_t copy[TL_NEXUS_BYTES + WORD] = {0};
+    memcpy(copy, bytes.p, bytes.n < TL_NEXUS_BYTES ? bytes.n : TL_NEXUS_BYTES);
+    return read_any(m, copy, bytes.n, src_bits);
+}
+
+int tl_nexus_read(struct tl_nexus_message *m, struct tl_bytes bytes, size_t room, unsigned src_bits)
+{
+    const uint8_t *const p = bytes.p;
+    const size_t n = bytes.n;
+    bool done = false;
+    if (room < n + WORD)
+        return read_copy(m, bytes, src_bits);
+    if (p[0] >> 2 == TL_NEXUS_HIST)
+        done = read_short(m, p, n, src_bits, TL_NEXUS_HIST);
+    else if (p[0] >> 2 == TL_NEXUS_DIRECT)
+        done = read_short(m, p, n, src_bits, TL_NEXUS_DIRECT);
+    else if (p[0] >> 2 == TL_NEXUS_INDIRECT)
+        done = read_short(m, p, n, src_bits, TL_NEXUS_INDIRECT);
+    return done ? TL_OK : read_any(m, p, n, src_bits);
 }
 
 unsigned tl_nexus_source(struct tl_bytes bytes, unsigned src_bits)
@@ -252,11 +348,6 @@ unsigned tl_nexus_source(struct tl_bytes bytes, unsigned src_bits)
     for (unsigned i = 1, bits = 0; bits < src_bits && i < bytes.n; i++, bits += 6)
         src |= (unsigned)bytes.p[i] >> 2 << bits;
     return src & ((1u << src_bits) - 1);
-}
-
-bool tl_nexus_is_defined(uint8_t tcode)
-{
-    return messages[tcode].name != NULL;
 }
 
 bool tl_nexus_is_reserved(uint8_t tcode)

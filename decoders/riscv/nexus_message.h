@@ -113,12 +113,14 @@ static inline bool tl_nexus_is_sync(uint8_t tcode)
 }
 
 /*
- * Read a complete message: no byte has MSEO 10, and the last one is the first with 11. A message of
- * a reserved code has no fields. Returns TL_BAD: fields are missing or too large, or it begins with
- * two bytes of zeros, which are memory that was not written. `out` is all zeros, or as an earlier
- * call left it, which saves the time to clear it.
+ * Read a complete message: no byte has MSEO 10, and the last one is the first with 11. `room` bytes
+ * from bytes.p on may be read; if that is a word more than the message, it need not be copied. A
+ * message of a reserved code has no fields. Returns TL_BAD: fields are missing or too large, or it
+ * begins with two bytes of zeros, which are memory that was not written. `out` is all zeros, or as
+ * an earlier call left it, which saves the time to clear it.
  */
-int tl_nexus_read(struct tl_nexus_message *out, struct tl_bytes bytes, unsigned src_bits);
+int tl_nexus_read(struct tl_nexus_message *out, struct tl_bytes bytes, size_t room,
+                  unsigned src_bits);
 
 /* Number of the source in a message's first bytes: enough for `src_bits`, or all there are. */
 unsigned tl_nexus_source(struct tl_bytes bytes, unsigned src_bits);
@@ -127,7 +129,19 @@ unsigned tl_nexus_source(struct tl_bytes bytes, unsigned src_bits);
 const char *tl_nexus_name(uint8_t tcode);
 
 /* Does a message of the code have fields that are known? */
-bool tl_nexus_is_defined(uint8_t tcode);
+static inline bool tl_nexus_is_defined(uint8_t tcode)
+{
+    static const uint64_t defined =
+        UINT64_C(1) << TL_NEXUS_OWNERSHIP | UINT64_C(1) << TL_NEXUS_DIRECT |
+        UINT64_C(1) << TL_NEXUS_INDIRECT | UINT64_C(1) << TL_NEXUS_DATA_ACQUISITION |
+        UINT64_C(1) << TL_NEXUS_ERROR | UINT64_C(1) << TL_NEXUS_SYNC |
+        UINT64_C(1) << TL_NEXUS_DIRECT_SYNC | UINT64_C(1) << TL_NEXUS_INDIRECT_SYNC |
+        UINT64_C(1) << TL_NEXUS_AUXILIARY_WRITE | UINT64_C(1) << TL_NEXUS_RESOURCE_FULL |
+        UINT64_C(1) << TL_NEXUS_HIST | UINT64_C(1) << TL_NEXUS_HIST_SYNC |
+        UINT64_C(1) << TL_NEXUS_REPEAT | UINT64_C(1) << TL_NEXUS_CORRELATION |
+        UINT64_C(1) << TL_NEXUS_CIRCUIT | UINT64_C(1) << TL_NEXUS_CIRCUIT_SYNC;
+    return defined >> (tcode & 63) & 1;
+}
 /* Is it a code that N-Trace 1.0 leaves to later versions, whose messages are to be ignored? */
 bool tl_nexus_is_reserved(uint8_t tcode);
 

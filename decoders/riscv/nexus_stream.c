@@ -42,13 +42,14 @@ static void reject(struct stream *t, const char *why)
     t->n = 0;
 }
 
-/* A message of `n` bytes from offset `start` on. */
-static void on_message(struct stream *t, const uint8_t *p)
+/* A message of `n` bytes from offset `start` on; `room` may be read. */
+static inline __attribute__((always_inline)) void on_message(struct stream *t, const uint8_t *p,
+                                                             size_t room)
 {
     struct tl_nexus_message *const m = &t->message;
     struct tl_soft *const soft = &t->flow.soft;
     const struct tl_bytes bytes = {p, t->n};
-    if (tl_nexus_read(m, bytes, t->flow.walk.config.src_bits) < 0) {
+    if (tl_nexus_read(m, bytes, room, t->flow.walk.config.src_bits) < 0) {
         reject(t, BAD_MESSAGE);
         t->where = BETWEEN;
         return;
@@ -98,14 +99,14 @@ static void take(struct stream *t, uint8_t byte, uint64_t offset)
         reject(t, BAD_MESSAGE);
     } else if (mseo == TL_NEXUS_MESSAGE_END) {
         t->where = BETWEEN;
-        on_message(t, t->bytes);
+        on_message(t, t->bytes, sizeof t->bytes);
     } else if (t->n == TL_NEXUS_BYTES) {
         limit_message(t);
     }
 }
 
 /* The size of the message that begins at `p`; 0: there is none, or it is not complete. */
-static size_t whole_message(const uint8_t *p, size_t n)
+static inline __attribute__((always_inline)) size_t whole_message(const uint8_t *p, size_t n)
 {
     const size_t most = n < TL_NEXUS_BYTES ? n : TL_NEXUS_BYTES;
     if (TL_NEXUS_MSEO(p[0]) != TL_NEXUS_GOES_ON)
@@ -135,7 +136,7 @@ static int push(struct tl_stream_decoder *decoder, const struct tl_run *run)
         if (size > 0) {
             t->start = tl_run_offset(run, i);
             t->n = (uint8_t)size;
-            on_message(t, p);
+            on_message(t, p, run->n - i);
         } else {
             take(t, *p, tl_run_offset(run, i));
         }
@@ -247,8 +248,8 @@ static size_t find_rest(const struct tl_stream_decoder *decoder, const uint8_t *
     for (size_t at = 0; at < n;) {
         const size_t size = whole_message(p + at, n - at);
         const bool idle = size == 0 && TL_NEXUS_MSEO(p[at]) == TL_NEXUS_MESSAGE_END;
-        if (!idle &&
-            (size == 0 || tl_nexus_read(&m, (struct tl_bytes){p + at, size}, config->src_bits) < 0))
+        if (!idle && (size == 0 || tl_nexus_read(&m, (struct tl_bytes){p + at, size}, n - at,
+                                                 config->src_bits) < 0))
             break;
         if (!idle && at > 0 && has_mode && m.tcode != TL_NEXUS_OWNERSHIP)
             return at;

@@ -13,7 +13,8 @@
 
 #define OUTCOME_MAX (INT64_C(1) << 22) /* halfwords in front of a branch; more: an endless loop */
 #define LOOK_EVERY  4096u              /* blocks */
-#define KNOWN       64u                /* blocks passed at once, at most */
+#define KNOWN       64u                /* blocks passed at once, about */
+#define ROOM        (KNOWN + 64 + 1)   /* … at most: those with outcomes, and the last one */
 
 /* Where the count stands. */
 struct state {
@@ -187,63 +188,6 @@ static struct tl_block *known_return(struct tl_nexus_walk *walk, const struct tl
     return next;
 }
 
-/*
- * How block `b`, which is not the last of the count, is left, and the block behind it if that is
- * known. Returns false for what needs more than that; then nothing has changed.
- */
-static inline bool leave_known(struct state *s, struct tl_nexus_outcomes *outcomes,
-                               struct tl_block *b, bool *taken, struct tl_block **next)
-{
-    struct tl_nexus_walk *const walk = s->walk;
-    *taken = true;
-    switch (b->waits) {
-    case TL_WAITS_OUTCOME:
-        if (outcomes->n > 0)
-            *taken = outcomes->bits >> --outcomes->n & 1;
-        else if (s->count.is_history)
-            return false;
-        else
-            *taken = false;
-        *next = b->go[*taken];
-        return true;
-    case TL_WAITS_NOTHING:
-        if (b->last_kind != TL_INSN_BRANCH || walk->config.jumps)
-            return false;
-        if (b->link) {
-            tl_returns_push(&walk->returns, tl_block_after(b));
-            tl_walker_note_caller(&walk->walker, b);
-        }
-        *next = b->go[1];
-        return true;
-    case TL_WAITS_STRAIGHT:
-        *taken = false;
-        *next = b->go[0];
-        return true;
-    case TL_WAITS_RETURN:
-        return (*next = known_return(walk, b)) != NULL;
-    default:
-        return false;
-    }
-}
-
-/* The last block of the count ends in an indirect jump whose target the message gives. Returns
- * false if it does not; then nothing has changed. */
-static bool end_known(struct state *s, struct tl_block *b)
-{
-    struct tl_nexus_walk *const walk = s->walk;
-    uint64_t to;
-    if (b->last_kind != TL_INSN_INDIRECT || b->end != TL_BLOCK_WAYPOINT ||
-        s->count.last != TL_NEXUS_LAST_ADDRESS || s->count.by_outcomes)
-        return false;
-    if (b->is_return)
-        (void)tl_returns_pop(&walk->returns, &to);
-    if (b->link) {
-        tl_returns_push(&walk->returns, tl_block_after(b));
-        tl_walker_note_caller(&walk->walker, b);
-    }
-    return s->ended = true;
-}
-
 /* The walker goes on behind `b`: at `next`, where that is known. */
 static void continue_known(struct tl_walker *w, struct tl_block *b, bool taken,
                            struct tl_block *next)
@@ -259,6 +203,121 @@ static void continue_known(struct tl_walker *w, struct tl_block *b, bool taken,
     }
 }
 
+/* Where a walk through known blocks stands. */
+struct known {
+    struct tl_block *next,
+        *last;         /* the block it stands before; NULL: not known. The one behind it */
+    uint64_t outcomes; /* the oldest in the top bit */
+    unsigned n_outcomes;
+    int64_t bytes; /* of the count, not passed yet */
+    int64_t
+        used_at; /* `bytes` behind the last branch; INT64_MAX: there was none. If `by_outcomes` */
+    uint32_t n;  /* blocks passed */
+    uint64_t insns;
+};
+
+/*
+ * Pass blocks as far as each is followed by a known one and neither ends the count nor needs more
+ * than its outcome: a step for each. Inline, so that all of it stays in registers.
+ */
+static inline __attribute__((always_inline)) void pass_steps(struct tl_nexus_walk *walk,
+                                                             struct known *k, bool by_outcomes,
+                                                             bool is_history, uintptr_t *steps)
+{
+    struct tl_block *b = k->last, *next = k->next;
+    uint64_t outcomes = k->outcomes, insns = 0;
+    unsigned left = k->n_outcomes;
+    int64_t bytes = k->bytes;
+    uintptr_t *at = steps;
+    while (next && at < steps + KNOWN) {
+        while (left > 0 && next->waits == TL_WAITS_OUTCOME && (int64_t)next->size < bytes) {
+            const unsigned taken = outcomes >> 63;
+            b = next;
+            outcomes <<= 1;
+            left--;
+            bytes -= (int64_t)b->size;
+            insns += b->n;
+            *at++ = (uintptr_t)b | taken;
+            next = b->go[taken];
+            if (by_outcomes)
+                k->used_at = bytes;
+            if (!next)
+                break;
+        }
+        if (!next || (by_outcomes && left == 0) || (int64_t)next->size >= bytes)
+            break;
+        unsigned taken = 1;
+        struct tl_block *behind = NULL;
+        if (next->waits == TL_WAITS_NOTHING) {
+            if (next->last_kind != TL_INSN_BRANCH || walk->config.jumps)
+                break;
+            behind = next->go[1];
+            if (next->link) {
+                tl_returns_push(&walk->returns, tl_block_after(next));
+                tl_walker_note_caller(&walk->walker, next);
+            }
+        } else if (next->waits == TL_WAITS_RETURN) {
+            if (!(behind = known_return(walk, next)))
+                break;
+        } else if (next->waits == TL_WAITS_STRAIGHT ||
+                   (next->waits == TL_WAITS_OUTCOME && !is_history)) {
+            taken = 0;
+            behind = next->go[0];
+        } else {
+            break;
+        }
+        if (by_outcomes && next->waits == TL_WAITS_OUTCOME)
+            k->used_at = bytes - (int64_t)next->size;
+        b = next;
+        bytes -= (int64_t)b->size;
+        insns += b->n;
+        *at++ = (uintptr_t)b | taken;
+        next = behind;
+    }
+    k->next = next;
+    k->last = b;
+    k->outcomes = outcomes;
+    k->n_outcomes = left;
+    k->bytes = bytes;
+    k->n = (uint32_t)(at - steps);
+    k->insns = insns;
+}
+
+static inline void begin_known(struct known *k, struct tl_block *b,
+                               const struct tl_nexus_count *count)
+{
+    const unsigned n = count->outcomes.n;
+    k->next = k->last = b;
+    k->outcomes = n ? count->outcomes.bits << (64 - n) : 0;
+    k->n_outcomes = n;
+    k->bytes = count->by_outcomes ? INT64_MAX : count->halfwords * 2;
+    k->used_at = INT64_MAX;
+}
+
+/* Up to the count's end, if that is an indirect jump whose target the message gives. Returns
+ * whether it was reached; then nothing is left but outcomes, in excess. */
+static inline bool end_known(struct tl_nexus_walk *walk, struct known *k,
+                             const struct tl_nexus_count *count, uintptr_t *steps)
+{
+    struct tl_block *const b = k->next;
+    uint64_t to;
+    if (!b || (int64_t)b->size != k->bytes || b->last_kind != TL_INSN_INDIRECT ||
+        b->end != TL_BLOCK_WAYPOINT || count->last != TL_NEXUS_LAST_ADDRESS)
+        return false;
+    if (b->is_return)
+        (void)tl_returns_pop(&walk->returns, &to);
+    if (b->link) {
+        tl_returns_push(&walk->returns, tl_block_after(b));
+        tl_walker_note_caller(&walk->walker, b);
+    }
+    steps[k->n++] = tl_path_step(b, true);
+    k->insns += b->n;
+    k->bytes = 0;
+    walk->walker.pc = b->pc;
+    tl_walker_await_address(&walk->walker, b);
+    return true;
+}
+
 /*
  * Pass blocks from the walker's on, as far as each leads to one that is known: the same as pass()
  * for each, at a fraction of its cost. Returns how many.
@@ -267,51 +326,55 @@ static uint32_t pass_known(struct state *s)
 {
     struct tl_nexus_walk *const walk = s->walk;
     struct tl_walker *const w = &walk->walker;
-    struct tl_block *b = w->block, *next = b;
-    struct tl_nexus_outcomes outcomes = s->count.outcomes;
-    uint64_t insns = 0;
-    int64_t passed = 0, straight = s->straight;
-    const int64_t all = s->count.by_outcomes ? INT64_MAX : s->count.halfwords;
-    uint32_t n = 0;
-    bool taken = false, arrived = false;
-    if (!w->out->paths || !b)
+    struct tl_nexus_count *const count = &s->count;
+    struct known k;
+    if (!w->out->paths || !w->block)
         return 0;
-    uintptr_t *const steps = tl_item_batch_steps(w->out, KNOWN);
-    while (next && n < KNOWN) {
-        const int64_t size = next->size / 2;
-        b = next;
-        if (size >= all - passed) {
-            arrived = size == all - passed && end_known(s, b);
-            if (!arrived)
-                break;
-            taken = true;
-            next = NULL;
-        } else if (!leave_known(s, &outcomes, b, &taken, &next)) {
-            next = b;
-            break;
-        }
-        steps[n++] = tl_path_step(b, taken);
-        insns += b->n;
-        straight = b->conditional ? 0 : straight + size;
-        passed += size;
-        if (s->count.by_outcomes && outcomes.n == 0)
-            break;
-    }
-    if (n == 0)
+    uintptr_t *const steps = tl_item_batch_steps(w->out, ROOM);
+    begin_known(&k, w->block, count);
+    const int64_t all = k.bytes;
+    pass_steps(walk, &k, count->by_outcomes, count->is_history, steps);
+    const bool ended = !count->by_outcomes && end_known(walk, &k, count, steps);
+    if (k.n == 0)
         return 0;
-    s->count.outcomes = outcomes;
-    s->straight = straight;
-    if (arrived) {
-        w->pc = b->pc;
-        tl_walker_await_address(w, b);
-    } else {
-        continue_known(w, b, taken, next);
-    }
+    if (!ended)
+        continue_known(w, k.last, steps[k.n - 1] & TL_STEP_TAKEN, k.next);
+    s->ended |= ended;
+    count->outcomes.n = k.n_outcomes;
+    const int64_t passed = (all - k.bytes) / 2;
+    s->straight = k.used_at == INT64_MAX ? s->straight + passed : (k.used_at - k.bytes) / 2;
     walk->executed += passed;
-    s->count.halfwords -= passed;
-    tl_item_batch_path(w->out, n, insns, s->offset);
-    walk->passed += n;
-    return n;
+    count->halfwords -= passed;
+    tl_item_batch_path(w->out, k.n, k.insns, s->offset);
+    walk->passed += k.n;
+    return k.n;
+}
+
+/*
+ * Nearly all counts lead through known blocks to an indirect jump: follow all of such a one. What
+ * was passed of others is taken off `*rest`.
+ */
+static inline bool count_known(struct tl_nexus_walk *walk, struct tl_nexus_count *rest,
+                               uint64_t offset)
+{
+    struct tl_walker *const w = &walk->walker;
+    struct known k;
+    uintptr_t *const steps = tl_item_batch_steps(w->out, ROOM);
+    begin_known(&k, w->block, rest);
+    pass_steps(walk, &k, false, true, steps);
+    const bool ended = end_known(walk, &k, rest, steps);
+    if (k.n == 0)
+        return false;
+    walk->executed = rest->halfwords - k.bytes / 2;
+    walk->passed += k.n;
+    tl_item_batch_path(w->out, k.n, k.insns, offset);
+    if (ended && k.n_outcomes == 0)
+        return true;
+    if (!ended)
+        continue_known(w, k.last, steps[k.n - 1] & TL_STEP_TAKEN, k.next);
+    rest->halfwords = k.bytes / 2;
+    rest->outcomes.n = k.n_outcomes;
+    return false;
 }
 
 /* ---- counts --------------------------------------------------------------------------------- */
@@ -336,28 +399,35 @@ static bool is_stopped(struct tl_nexus_walk *walk)
     return walk->rc < 0;
 }
 
-bool tl_nexus_count(struct tl_nexus_walk *walk, struct tl_nexus_count count, uint64_t offset,
-                    bool *wrong)
+/* Is `w->block` the block at the current place? */
+static inline bool is_block_known(const struct tl_walker *w)
 {
-    struct state s = {.walk = walk, .count = count, .offset = offset};
+    return w->block && w->block->n > 0 && !w->need_mode && !w->need_address &&
+           !tl_walker_is_full(w);
+}
+
+static __attribute__((noinline)) bool count_any(struct tl_nexus_walk *walk,
+                                                const struct tl_nexus_count *count, uint64_t offset,
+                                                bool *wrong)
+{
+    struct state s = {.walk = walk, .count = *count, .offset = offset};
     struct tl_walker *const w = &walk->walker;
-    walk->executed = 0;
-    walk->guessed = walk->tableless = false;
-    if (!count.by_outcomes)
-        s.wrong = count.halfwords < 0;
-    while (!s.wrong && (count.by_outcomes ? s.count.outcomes.n > 0 : s.count.halfwords > 0)) {
-        struct tl_block *const b = tl_walker_here(w, offset);
+    const bool by_outcomes = count->by_outcomes;
+    if (!by_outcomes)
+        s.wrong = s.count.halfwords < 0;
+    while (!s.wrong && (by_outcomes ? s.count.outcomes.n > 0 : s.count.halfwords > 0)) {
+        struct tl_block *const b = is_block_known(w) ? w->block : tl_walker_here(w, offset);
         if (!b || is_stopped(walk)) {
             *wrong = false;
             return false;
         }
         if (pass_known(&s) > 0) {
-            s.wrong |= count.by_outcomes && s.straight > OUTCOME_MAX;
+            s.wrong |= by_outcomes && s.straight > OUTCOME_MAX;
             continue;
         }
         const int64_t size = b->size / 2;
         const unsigned outcomes = s.count.outcomes.n;
-        if (!count.by_outcomes && size > s.count.halfwords) {
+        if (!by_outcomes && size > s.count.halfwords) {
             walk->executed += s.count.halfwords;
             pass_part(&s, b, (uint32_t)s.count.halfwords * 2);
             break;
@@ -366,12 +436,24 @@ bool tl_nexus_count(struct tl_nexus_walk *walk, struct tl_nexus_count count, uin
         walk->executed += size;
         pass(&s, b);
         s.straight = s.count.outcomes.n < outcomes ? 0 : s.straight + size;
-        s.wrong |= count.by_outcomes && s.straight > OUTCOME_MAX;
+        s.wrong |= by_outcomes && s.straight > OUTCOME_MAX;
     }
-    *wrong = s.wrong || (!count.by_outcomes && ends_wrong(&s));
+    *wrong = s.wrong || (!by_outcomes && ends_wrong(&s));
     if (*wrong)
         tl_walker_lose(w, TL_GAP_NO_PATH, offset);
     return !*wrong;
+}
+
+bool tl_nexus_count(struct tl_nexus_walk *walk, struct tl_nexus_count *count, uint64_t offset,
+                    bool *wrong)
+{
+    const struct tl_walker *const w = &walk->walker;
+    walk->executed = 0;
+    walk->guessed = walk->tableless = false;
+    if (!count->is_history || count->by_outcomes || !w->out->paths || !w->block ||
+        count->halfwords <= 0 || w->out->rc < 0 || walk->passed >= LOOK_EVERY)
+        return count_any(walk, count, offset, wrong);
+    return count_known(walk, count, offset) || count_any(walk, count, offset, wrong);
 }
 
 /* ---- without telling ------------------------------------------------------------------------ */
@@ -384,7 +466,7 @@ static int drop(void *context, const struct tl_item *items, size_t n)
     return TL_OK;
 }
 
-bool tl_nexus_try(struct tl_nexus_walk *walk, struct tl_nexus_count count, uint64_t offset,
+bool tl_nexus_try(struct tl_nexus_walk *walk, const struct tl_nexus_count *count, uint64_t offset,
                   struct tl_nexus_place *before)
 {
     struct tl_walker *const w = &walk->walker;
@@ -397,7 +479,8 @@ bool tl_nexus_try(struct tl_nexus_walk *walk, struct tl_nexus_count count, uint6
     tl_item_batch_init(walk->unsaid, drop, NULL);
     walk->unsaid->rc = out->rc;
     w->out = walk->unsaid;
-    const bool fits = tl_nexus_count(walk, count, offset, &wrong);
+    struct tl_nexus_count rest = *count;
+    const bool fits = tl_nexus_count(walk, &rest, offset, &wrong);
     tl_item_batch_reset(walk->unsaid);
     w->out = out;
     return fits;

@@ -55,9 +55,9 @@ struct tl_nexus_walk {
 /*
  * Execute what a message counts. Returns false if that cannot be: the program cannot be followed,
  * or does not fit the message, which `*wrong` tells; it was reported as a gap. Or `walk->rc` is
- * set.
+ * set. `*count` is used up.
  */
-bool tl_nexus_count(struct tl_nexus_walk *walk, struct tl_nexus_count count, uint64_t offset,
+bool tl_nexus_count(struct tl_nexus_walk *walk, struct tl_nexus_count *count, uint64_t offset,
                     bool *wrong);
 
 /*
@@ -69,7 +69,7 @@ struct tl_nexus_place {
     struct tl_walker walker;
     struct tl_returns returns;
 };
-bool tl_nexus_try(struct tl_nexus_walk *walk, struct tl_nexus_count count, uint64_t offset,
+bool tl_nexus_try(struct tl_nexus_walk *walk, const struct tl_nexus_count *count, uint64_t offset,
                   struct tl_nexus_place *before);
 void tl_nexus_go_back(struct tl_nexus_walk *walk, const struct tl_nexus_place *to);
 

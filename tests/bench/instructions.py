@@ -11,7 +11,7 @@ TOP = 4  # functions listed for each stage
 
 
 def count(program, stage):
-    """(bytes, instructions, [(function, instructions)]) of a stage; None if it cannot run."""
+    """(bytes, instructions traced, instructions, [(function, instructions)]) of a stage; None if it cannot run."""
     with tempfile.TemporaryDirectory() as folder:
         out = os.path.join(folder, 'callgrind.out')
         run = subprocess.run(['valgrind', '--tool=callgrind', '--toggle-collect=measured',
@@ -30,7 +30,8 @@ def count(program, stage):
     for n, what in rows:
         if not what.startswith('PROGRAM'):
             functions[re.sub(r"^[^:]*:|['\s].*$", '', what)] += n
-    return int(run.stdout), total, functions.most_common(TOP)
+    size, traced = (int(word) for word in run.stdout.split())
+    return size, traced, total, functions.most_common(TOP)
 
 
 def main():
@@ -46,9 +47,10 @@ def main():
         if result is None:
             print('%-46s %9s' % (name, 'skipped'))
             continue
-        size, total, functions = result
+        size, _, total, functions = result
         print('%-46s %9.2f  %s' % (name, total / size, ', '.join(
             '%s %.2f' % (what, n / size) for what, n in functions)), flush=True)
 
 
-main()
+if __name__ == '__main__':
+    main()

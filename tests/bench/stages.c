@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A single stage of the decoder on one input, for counting instructions: prints the number of bytes
- * that measured() processes. Everything that is created only once (input, tables, decoded blocks)
- * is created before. Usage: stages STAGE; without an argument, lists the stages. Run by
- * instructions.py.
+ * that measured() processes, and of instructions that they trace. Everything that is created only
+ * once (input, tables, decoded blocks) is created before. Usage: stages STAGE; without an argument,
+ * lists the stages. Run by instructions.py.
  */
 #include "bench/capture.h"
+#include "bench/twin.h"
 #include "decode/decode.h"
 #include "decode/ops.h"
 #include "etm4/packetizer.h"
@@ -15,6 +16,7 @@
 #include "stf/flow/flow_writer.h"
 #include "unit/data.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 
 #define BYTES (256u << 10)
@@ -28,6 +30,8 @@ static struct tl_stream_decoder *decoder;
 static struct tl_stf_flow *writer;
 static struct tl_setup setup; /* of RISC-V trace, whose container is measured, too: */
 static struct tl_decode *capture_decode;
+static uint64_t traced;        /* instructions */
+static bool is_counted = true; /* … are: not while the stage is measured */
 
 static void require(bool good, const char *what)
 {
@@ -211,6 +215,30 @@ static void read_riscv(const char *name, const char *suffix)
     tl_buf_fini(&once);
 }
 
+/* The same program as an ETMv4 would trace it. */
+static void read_twin(const char *name, const char *suffix, bool return_stack)
+{
+    const struct tl_sim_etm4_options options = {.minor = 2, .return_stack = return_stack};
+    struct twin twin;
+    read_riscv(name, suffix);
+    require(twin_of(&twin, &setup, image, (struct tl_bytes){input.p, input.n}, &options) == 0,
+            "no twin");
+    tl_buf_fini(&input);
+    image = twin.image;
+    source = twin.source;
+    input = twin.trace;
+}
+
+static void twin_plain(void)
+{
+    read_twin("nt-sorts-ref-htm", "nex", false);
+}
+
+static void twin_returns(void)
+{
+    read_twin("nt-sorts-ref-htm", "nex", true);
+}
+
 static void read_ntrace(void)
 {
     read_riscv("nt-sorts-ref-htm", "nex");
@@ -246,6 +274,10 @@ static void push_packets(void)
 static int take_items(void *context, const struct tl_item *items, size_t n)
 {
     struct tl_stf_flow_at at = {0};
+    for (size_t i = 0; i < n && is_counted; i++)
+        traced += items[i].kind == TL_ITEM_PATH    ? items[i].value
+                  : items[i].kind == TL_ITEM_BLOCK ? items[i].n
+                                                   : 0;
     if (writer == NULL)
         return 0;
     const int rc = tl_stf_flow_items(writer, items, n, UINT64_MAX, &at);
@@ -339,6 +371,8 @@ static const struct stage {
     {"N-Trace flow, nt-sorts-ref-htm", read_ntrace, begin_capture, push_capture},
     {"N-Trace flow and STF records, nt-sorts-ref-htm", read_ntrace, begin_capture_records,
      push_capture},
+    {"ETMv4 flow and STF records, twin of nt-sorts-ref-htm", twin_plain, begin_records, push_flow},
+    {"ETMv4 flow and STF records, twin with return stack", twin_returns, begin_records, push_flow},
     {"E-Trace flow, et-sorts-ref", read_etrace, begin_capture, push_capture},
     {"E-Trace flow and STF records, et-sorts-ref", read_etrace, begin_capture_records,
      push_capture},
@@ -361,8 +395,9 @@ int main(int argc, char **argv)
             stages[i].make();
             stages[i].begin();
             stages[i].push(); /* decodes the blocks and allocates the memory */
+            is_counted = false;
             measured(&stages[i]);
-            printf("%zu\n", input.n);
+            printf("%zu %" PRIu64 "\n", input.n, traced);
             return 0;
         }
     }
