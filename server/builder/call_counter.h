@@ -38,8 +38,8 @@ struct tl_call_counter {
  * NULL; if not it has been told everything before. */
 void tl_call_counter_begin(struct tl_call_counter *c, struct tl_callstack *calls,
                            struct tl_call_times *times, uint64_t position, uint64_t from);
-/* An item told of an exception, or of trace that is missing. When memory runs out nothing is counted
- * any more. */
+/* An item told of an exception, or of trace that is missing. When memory runs out nothing is
+ * counted any more. */
 void tl_call_counter_news(struct tl_call_counter *c, const struct tl_item *item, uint64_t position);
 /* The handler that is waited for does not come. */
 void tl_call_counter_unseen(struct tl_call_counter *c);

@@ -115,6 +115,53 @@ int tl_lake_put_image(struct tl_lake *lake, const char *name, struct tl_bytes co
     return r < 0 ? r : lake->catalog->ops->announce_image(lake->catalog, row->hash, fail);
 }
 
+/* The setup with the image, as text that ends in NUL. */
+static int add_image(const char *setup_text, const struct tl_lake_binding *binding, unsigned space,
+                     struct tl_buf *out, struct tl_fail *fail)
+{
+    struct tl_setup setup;
+    tl_setup_init(&setup);
+    int r = tl_setup_parse(&setup, setup_text, strlen(setup_text), fail);
+    if (r >= 0)
+        r = tl_grow(&setup.images, &setup.cap_images, setup.n_images + 1, sizeof(*setup.images));
+    if (r >= 0) {
+        struct tl_setup_image *image = &setup.images[setup.n_images++];
+        *image = (struct tl_setup_image){.file = strdup(binding->hash),
+                                         .address = binding->address,
+                                         .offset = binding->offset,
+                                         .length = binding->length ? binding->length : UINT64_MAX,
+                                         .space = space,
+                                         .context = binding->context,
+                                         .span = binding->span};
+        r = image->file ? tl_setup_write(&setup, out) : TL_NOMEM;
+    }
+    if (r >= 0)
+        r = tl_buf_add(out, "", 1);
+    tl_setup_fini(&setup);
+    return r;
+}
+
+/* Returns 1 if it is to be tried again: another image has come meanwhile, for example. */
+static int try_to_bind(struct tl_trace *trace, const struct tl_lake_binding *binding,
+                       unsigned space, struct tl_fail *fail)
+{
+    struct tl_buf text = {0};
+    pthread_mutex_lock(&trace->lock);
+    char *const from = strdup(trace->setup);
+    pthread_mutex_unlock(&trace->lock);
+    int r = from ? add_image(from, binding, space, &text, fail) : TL_NOMEM;
+    if (r >= 0)
+        r = tl_trace_redecode(trace, from, (const char *)text.p, fail);
+    if (r == TL_AGAIN) {
+        pthread_mutex_lock(&trace->lock);
+        r = strcmp(from, trace->setup) != 0 ? 1 : r;
+        pthread_mutex_unlock(&trace->lock);
+    }
+    tl_buf_fini(&text);
+    free(from);
+    return r;
+}
+
 int tl_lake_bind_image(struct tl_lake *lake, const char *id, const struct tl_lake_binding *binding,
                        struct tl_fail *fail)
 {
@@ -127,31 +174,12 @@ int tl_lake_bind_image(struct tl_lake *lake, const char *id, const struct tl_lak
     struct tl_trace *trace = tl_lake_find_trace(lake, id);
     if (!trace)
         return tl_no_trace(lake, fail, id);
-    struct tl_setup setup;
-    struct tl_buf text = {0};
-    tl_setup_init(&setup);
-    pthread_mutex_lock(&trace->lock);
-    int r = tl_setup_parse(&setup, trace->setup, strlen(trace->setup), fail);
-    pthread_mutex_unlock(&trace->lock);
-    tl_trace_put(trace);
-    if (r >= 0)
-        r = tl_grow(&setup.images, &setup.cap_images, setup.n_images + 1, sizeof(*setup.images));
+    int r = tl_trace_pin(trace, TL_PIN_ASK, fail);
     if (r >= 0) {
-        struct tl_setup_image *image = &setup.images[setup.n_images++];
-        *image = (struct tl_setup_image){.file = strdup(hash),
-                                         .address = binding->address,
-                                         .offset = binding->offset,
-                                         .length = binding->length ? binding->length : UINT64_MAX,
-                                         .space = (unsigned)bits,
-                                         .context = binding->context,
-                                         .span = binding->span};
-        r = image->file ? tl_setup_write(&setup, &text) : TL_NOMEM;
+        while ((r = try_to_bind(trace, binding, (unsigned)bits, fail)) > 0)
+            ;
+        tl_trace_unpin(trace);
     }
-    if (r >= 0)
-        r = tl_buf_add(&text, "", 1);
-    if (r >= 0)
-        r = tl_lake_redecode(lake, id, (const char *)text.p, fail);
-    tl_buf_fini(&text);
-    tl_setup_fini(&setup);
+    tl_trace_put(trace);
     return r;
 }

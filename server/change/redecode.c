@@ -17,7 +17,7 @@ int tl_lake_redecode(struct tl_lake *lake, const char *id, const char *setup, st
         return tl_no_trace(lake, fail, id);
     int r = tl_trace_pin(trace, TL_PIN_ASK, fail);
     if (r >= 0) {
-        r = tl_trace_redecode(trace, setup, fail);
+        r = tl_trace_redecode(trace, NULL, setup, fail);
         tl_trace_unpin(trace);
     }
     tl_trace_put(trace);

@@ -170,7 +170,7 @@ static int64_t start_over(struct tl_trace *trace, struct tl_gen *gen)
 {
     struct tl_fail fail = {0};
     tl_gen_stop(gen);
-    if (tl_trace_redecode(trace, NULL, &fail) < 0)
+    if (tl_trace_redecode(trace, NULL, NULL, &fail) < 0)
         set_state(trace, TL_TRACE_FAILED, fail.text);
     return 0;
 }
@@ -185,7 +185,7 @@ static bool takes_image(struct tl_trace *trace, struct tl_gen *gen)
     pthread_mutex_unlock(&gen->lock);
     return trace->lake->shared && program &&
            tl_program_is_outdated(program, trace->lake, &gen->setup) &&
-           tl_trace_redecode(trace, NULL, &fail) >= 0;
+           tl_trace_redecode(trace, NULL, NULL, &fail) >= 0;
 }
 
 void tl_trace_image_came(struct tl_trace *trace)
@@ -206,9 +206,13 @@ static bool takes_recorded(struct tl_trace *trace, struct tl_gen *gen)
 {
     struct tl_buf text = {0};
     struct tl_fail fail = {0};
-    const bool takes = tl_recorded_setup(gen, &text, &fail) == TL_OK &&
-                       tl_trace_redecode(trace, (const char *)text.p, &fail) >= 0;
+    pthread_mutex_lock(&trace->lock);
+    char *const from = trace->making == gen || !trace->making ? strdup(trace->setup) : NULL;
+    pthread_mutex_unlock(&trace->lock);
+    const bool takes = from && tl_recorded_setup(gen, &text, &fail) == TL_OK &&
+                       tl_trace_redecode(trace, from, (const char *)text.p, &fail) >= 0;
     tl_buf_fini(&text);
+    free(from);
     return takes;
 }
 

@@ -121,7 +121,9 @@ bool tl_trace_is_virtual(struct tl_trace *trace);
 /* By how many raw bytes the trace's index must lag to be made behind its decoding; UINT64_MAX: it
  * never is. */
 uint64_t tl_trace_index_lag(struct tl_trace *trace);
-/* Decode it again, as tl_lake_redecode(); for whoever may change it, without its lock held. */
-TL_MUST_USE int tl_trace_redecode(struct tl_trace *trace, const char *setup, struct tl_fail *fail);
+/* Decode it again, as tl_lake_redecode(); for whoever may change it, without its lock held. `from`
+ * is the setup that the new one was made of, or NULL; TL_AGAIN: it is no longer the trace's. */
+TL_MUST_USE int tl_trace_redecode(struct tl_trace *trace, const char *from, const char *setup,
+                                  struct tl_fail *fail);
 
 #endif

@@ -474,6 +474,77 @@ static void a_damaged_list_ages_nothing(void **state)
     set_rule(0, 0);
 }
 
+/* ---- several at once ------------------------------------------------------------------------- */
+
+#define BINDERS 8
+#define BOUND   2000 /* images before them, so that reading the setup takes a while */
+
+struct binder {
+    pthread_t thread;
+    pthread_barrier_t *together;
+    char hash[72];
+    int result;
+};
+
+static void *bind_one(void *context)
+{
+    struct binder *const b = context;
+    const struct tl_lake_binding binding = {.hash = b->hash, .address = 0x7000000};
+    (void)pthread_barrier_wait(b->together);
+    b->result = tl_lake_bind_image(lake, "t", &binding, NULL);
+    return NULL;
+}
+
+static void give_long_setup(const char *hash)
+{
+    char line[200];
+    struct tl_buf text = {0};
+    assert_int_equal(tl_buf_add(&text, capture.setup.p, strlen((char *)capture.setup.p)), TL_OK);
+    for (unsigned i = 0; i < BOUND; i++) {
+        const int n = snprintf(line, sizeof line, "[image p%u]\nfile=%s\naddress=0x%x\n", i, hash,
+                               0x8000000 + i * 0x1000);
+        assert_int_equal(tl_buf_add(&text, line, (size_t)n), TL_OK);
+    }
+    assert_int_equal(tl_buf_add(&text, "", 1), TL_OK);
+    assert_int_equal(tl_lake_redecode(lake, "t", (char *)text.p, NULL), TL_OK);
+    assert_int_equal(wait_done(lake, "t"), TL_TRACE_SEALED);
+    tl_buf_fini(&text);
+}
+
+/* Images that are bound at the same time are all bound. */
+static void images_at_once(void **state)
+{
+    struct binder binders[BINDERS] = {0};
+    struct tl_trace_images images;
+    pthread_barrier_t together;
+    (void)state;
+    push_all(lake, "t", &capture, 3000);
+    assert_int_equal(wait_done(lake, "t"), TL_TRACE_SEALED);
+    assert_int_equal(pthread_barrier_init(&together, NULL, BINDERS), 0);
+    for (unsigned i = 0; i < BINDERS; i++) {
+        const char text[] = {'a' + (char)i, '\n', 0};
+        put_text("part.bin", text, 64, binders[i].hash);
+        binders[i].together = &together;
+    }
+    give_long_setup(binders[0].hash);
+    for (unsigned i = 0; i < BINDERS; i++)
+        assert_int_equal(pthread_create(&binders[i].thread, NULL, bind_one, &binders[i]), 0);
+    for (unsigned i = 0; i < BINDERS; i++)
+        assert_int_equal(pthread_join(binders[i].thread, NULL), 0);
+    assert_int_equal(wait_done(lake, "t"), TL_TRACE_SEALED);
+    assert_int_equal(tl_lake_trace_images(lake, "t", &images, NULL), TL_OK);
+    for (unsigned i = 0; i < BINDERS; i++) {
+        size_t found = 0;
+        for (size_t k = 0; k < images.setup.n_images; k++)
+            found += images.setup.images[k].address == 0x7000000 &&
+                     !strcmp(images.setup.images[k].file, binders[i].hash);
+        assert_int_equal(binders[i].result, TL_OK);
+        assert_int_equal(found, 1);
+    }
+    tl_trace_images_fini(&images);
+    (void)pthread_barrier_destroy(&together);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -485,6 +556,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(unused_images_are_removed_by_age, set_up, tear_down),
         cmocka_unit_test_setup_teardown(unused_images_are_removed_by_size, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_damaged_list_ages_nothing, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(images_at_once, set_up, tear_down),
     };
     return cmocka_run_group_tests_name("lake_images", tests, NULL, NULL);
 }
