@@ -160,7 +160,13 @@ static int parse_place(const char *text, char near[static 64], struct tracelake_
     return TL_ARGS_GO;
 }
 
+/* Options for searches that TEXT can name: what stands in front of it there. */
+enum { DATA, WRITTEN, WORDED };
+static const char *const words[WORDED] = {"data:", "written:"};
+
 struct find_args {
+    const char *worded[WORDED];
+    char *joined;                              /* owned */
     const char *text[TRACELAKE_FIND_LINE + 1]; /* indexed by enum tracelake_find_kind */
     const char *after, *before;
     char near[64];
@@ -170,6 +176,21 @@ struct find_args {
 static int read_args(struct find_args *a, struct tracelake_query *query)
 {
     int kinds = 0;
+    for (int i = 0; i < WORDED; i++) {
+        if (!a->worded[i])
+            continue;
+        const size_t n = strlen(words[i]) + strlen(a->worded[i]) + 1;
+        free(a->joined);
+        a->joined = malloc(n);
+        if (!a->joined) {
+            tl_cli_warn("find", "out of memory");
+            return TL_CLI_BAD;
+        }
+        snprintf(a->joined, n, "%s%s", words[i], a->worded[i]);
+        query->kind = TRACELAKE_FIND_TEXT;
+        query->text = a->joined;
+        kinds++;
+    }
     for (int i = 0; i <= TRACELAKE_FIND_LINE; i++)
         if (a->text[i]) {
             query->kind = (enum tracelake_find_kind)i;
@@ -178,7 +199,7 @@ static int read_args(struct find_args *a, struct tracelake_query *query)
         }
     if (kinds != 1)
         return tl_cli_usage("find", "say what: one of TEXT, --pc, --symbol, --event, --call, "
-                                    "--mnemonic, --opcode, --text");
+                                    "--mnemonic, --opcode, --text, --data, --written");
     if (a->after && a->before)
         return tl_cli_usage("find", "say one of --after, --before");
     query->at = TRACELAKE_END;
@@ -220,6 +241,10 @@ int tl_cmd_find(int argc, char **argv)
         {"text", 0, TL_ARG_TEXT, &a.text[TRACELAKE_FIND_LINE], "WORD",
          "what programs print by software trace, or hardware reports: lines that contain it (*, "
          "?)"},
+        {"data", 0, TL_ARG_TEXT, &a.worded[DATA], "VAR",
+         "accesses to a variable, address or range ADDR:ADDR, as trace of data tells (ETMv3, DWT, "
+         "STF)"},
+        {"written", 0, TL_ARG_TEXT, &a.worded[WRITTEN], "VAR", "… only those that write"},
         {"after", 0, TL_ARG_TEXT, &a.after, "PLACE",
          "only after instruction PLACE (with --all: STREAM:INSN); PLACE+N: after the first N hits "
          "there"},
@@ -256,9 +281,10 @@ int tl_cmd_find(int argc, char **argv)
     struct tracelake *lake;
     if (status == TL_ARGS_GO)
         status = tl_remote_connect(&lake, &remote);
-    if (status != TL_ARGS_GO)
-        return status;
-    status = run(lake, &name, &query, &span, a.all, json);
-    tracelake_close(lake);
+    if (status == TL_ARGS_GO) {
+        status = run(lake, &name, &query, &span, a.all, json);
+        tracelake_close(lake);
+    }
+    free(a.joined);
     return status;
 }

@@ -116,8 +116,8 @@ static const struct tl_command commands[] = {
      "TRACE --all (TEXT | …)      in all streams, by time",
      "TEXT is a function (finds calls; part of its name is enough), function+0xOFFSET, an address "
      "or range, an event, a mnemonic; or with its kind: call:…, pc:…, event:…, op:…, opcode:…, "
-     "process:… (where a process of this name starts running), data:ADDR[:ADDR] (accesses to "
-     "memory, of a trace with data trace), text:WORD (as --text). Exit status 1 if nothing is "
+     "process:… (where a process of this name starts running), data:VAR, written:VAR (as --data "
+     "and --written), text:WORD (as --text). Exit status 1 if nothing is "
      "found."},
 #endif
 #ifdef TL_HAVE_LOG

@@ -62,6 +62,22 @@ static const struct tl_part_symbol *variable_at(const struct tl_image *image, ui
     return v && address - v->offset < v->size ? v : NULL;
 }
 
+size_t tl_image_variables_named(const struct tl_image *image, const char *name,
+                                struct tl_image_range *out, size_t cap)
+{
+    char demangled[TL_DEMANGLED];
+    size_t n = 0;
+    for (size_t i = 0; image && i < image->n_variables; i++) {
+        const struct tl_part_symbol *const v = &image->variables[i];
+        if (strcmp(v->name, name) != 0 &&
+            !(tl_demangle(v->name, demangled) && strcmp(demangled, name) == 0))
+            continue;
+        if (n++ < cap)
+            out[n - 1] = (struct tl_image_range){v->offset, v->offset + (v->size ? v->size : 1)};
+    }
+    return n;
+}
+
 /* A pointer is followed by the function that it points to. */
 static void put_value(const struct tl_image *image, uint32_t type,
                       const struct tl_image_access *access, char *out, size_t room)

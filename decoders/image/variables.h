@@ -24,6 +24,16 @@ struct tl_image_access {
 bool tl_image_variable_text(const struct tl_image *image, const struct tl_image_access *access,
                             char *out, size_t size);
 
+/* Addresses [from, to). */
+struct tl_image_range {
+    uint64_t from, to;
+};
+
+/* Get the memory of the variables of this name, as in the source or mangled: the first `cap` of
+ * them. Returns how many there are. */
+size_t tl_image_variables_named(const struct tl_image *image, const char *name,
+                                struct tl_image_range *out, size_t cap);
+
 /* What stands between a variable and its value, and in front of the type. */
 #define TL_VARIABLE_VALUE " = "
 #define TL_VARIABLE_TYPE  " ("

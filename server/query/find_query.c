@@ -7,6 +7,7 @@
 
 #include "base/hash.h"
 #include "image/names.h"
+#include "query/seek_data.h"
 #include "query/seek_lines.h"
 
 #include <ctype.h>
@@ -28,6 +29,7 @@ static void say(struct tl_sought *s, const char *format, ...)
 void tl_sought_fini(struct tl_sought *s)
 {
     free(s->own);
+    free(s->memory);
     free(s->ranges);
     free(s->symbols);
     free(s->wanted);
@@ -331,23 +333,17 @@ static int want_process(struct tl_sought *s, const char *name, struct tl_fail *f
     return TL_OK;
 }
 
-static bool is_address(const char *text, uint64_t *from, uint64_t *to);
-
-/* Search for accesses to memory that data trace tells. */
+/* Search for accesses to memory that a trace tells; `text`: to which. */
 static int want_data(struct tl_sought *s, const char *text, struct tl_fail *fail)
 {
-    if (!is_address(text, &s->data_from, &s->data_to))
-        return tl_fail_set(fail, TL_USAGE,
-                           "\"%.60s\" is no address; give e.g. data:20001000 or "
-                           "data:20001000:20001100",
-                           text);
-    s->data_to += s->data_to == s->data_from;
-    s->data = true;
-    s->kind = TL_FIND_EVENT;
-    s->gap = -1;
-    s->kinds = 1u << TL_ITEM_NOTE;
     say(s, "accesses to %.100s", text);
-    return TL_OK;
+    return tl_sought_data(s, text, false, fail);
+}
+
+static int want_written(struct tl_sought *s, const char *text, struct tl_fail *fail)
+{
+    say(s, "writes to %.100s", text);
+    return tl_sought_data(s, text, true, fail);
 }
 
 /* Search in what programs print. */
@@ -386,17 +382,22 @@ static bool read_hex(const char *text, const char **end, uint64_t *out)
     return errno == 0;
 }
 
-/* Parse "ADDR", "ADDR:ADDR" or "ADDR-ADDR". Without 0x it must contain a decimal digit. */
-static bool is_address(const char *text, uint64_t *from, uint64_t *to)
+bool tl_sought_addresses(const char *text, uint64_t *from, uint64_t *to)
 {
     const char *end;
-    if (!strpbrk(text, "0123456789") || !read_hex(text, &end, from))
+    if (!read_hex(text, &end, from))
         return false;
     *to = *from;
     if (*end == '\0')
         return true;
     return (*end == ':' || *end == '-') && read_hex(end + 1, &end, to) && *end == '\0' &&
            *to > *from;
+}
+
+/* The same, but no word like "add": without 0x it must contain a decimal digit. */
+static bool is_address(const char *text, uint64_t *from, uint64_t *to)
+{
+    return strpbrk(text, "0123456789") && tl_sought_addresses(text, from, to);
 }
 
 /* Parse "main+0x10". */
@@ -424,13 +425,23 @@ static int want_offset(struct tl_sought *s, const char *text, size_t n, uint64_t
     return TL_OK;
 }
 
+/* Can a stream of the trace tell accesses to memory? */
+static bool tells_data(const struct tl_setup *setup)
+{
+    bool tells = false;
+    for (size_t i = 0; i < setup->n_sources; i++)
+        tells |= setup->sources[i].protocol == TL_PROTO_ITM ||
+                 setup->sources[i].protocol == TL_PROTO_ETM3;
+    return tells;
+}
+
 static const struct prefix {
     const char *name;
     int (*want)(struct tl_sought *s, const char *text, struct tl_fail *fail);
 } prefixes[] = {
     {"call:", want_calls},  {"event:", want_event},   {"opcode:", want_opcode},
     {"op:", want_mnemonic}, {"symbol:", want_symbol}, {"process:", want_process},
-    {"data:", want_data},   {"text:", want_line},
+    {"data:", want_data},   {"text:", want_line},     {"written:", want_written},
 };
 
 static int want_text(struct tl_sought *s, const struct tl_setup *setup, const char *text,
@@ -452,6 +463,8 @@ static int want_text(struct tl_sought *s, const struct tl_setup *setup, const ch
         if (r != TL_NOTFOUND)
             return r;
     }
+    if (tells_data(setup) && tl_image_variables_named(s->image, text, NULL, 0) > 0)
+        return want_data(s, text, fail);
     if (strncasecmp(text, "0x", 2) != 0) {
         const int r = want_calls(s, text, fail);
         if (r != TL_NOTFOUND)

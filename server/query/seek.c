@@ -9,9 +9,9 @@
 #include "base/pattern.h"
 #include "base/search.h"
 #include "image/names.h"
+#include "query/seek_data.h"
 #include "query/seek_lines.h"
 #include "shard/stackmark.h"
-#include "stf/operands.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -165,68 +165,6 @@ static bool is_switch_to(const char *note, const char *process)
             tl_text_fits(process, note + sizeof begin - 1 + name));
 }
 
-/* Does a note tell of an access to that memory (docs/flow-text.md, data trace)? */
-static bool is_access_to(const char *note, uint64_t from, uint64_t to)
-{
-    static const char access[] = "INST_MEM_ACCESS ", other[] = "data ";
-    const char *const address = strstr(note, "addr=0x"), *const size = strstr(note, " size=");
-    if (!address || (strncmp(note, access, sizeof access - 1) != 0 &&
-                     strncmp(note, other, sizeof other - 1) != 0))
-        return false;
-    const uint64_t first = strtoull(address + strlen("addr=0x"), NULL, 16);
-    const uint64_t bytes = size ? strtoull(size + strlen(" size="), NULL, 10) : 1;
-    return first < to && (first >= from || from - first < bytes);
-}
-
-/* Must what was pushed as STF be looked through? Accesses are records of other tools' instructions.
- */
-static bool is_of_records(const struct tl_seek *s)
-{
-    return s->sought->data && s->cut->lane->protocol == TL_PROTO_STF;
-}
-
-/*
- * Does an access touch the wanted memory? Its size is in bytes, or with some producers in bits:
- * nothing wider than the contents, and 8 is bytes where the address allows it.
- */
-static bool touches(const struct tl_sought *w, const struct tl_stf_access *access)
-{
-    const uint64_t contents = 8 * (uint64_t)(access->n_data ? access->n_data : 1);
-    uint64_t bytes = access->size < contents ? access->size : contents;
-    if (access->size == 8 && access->address % 8)
-        bytes = 1;
-    return access->address < w->data_to &&
-           (access->address >= w->data_from || w->data_from - access->address < bytes);
-}
-
-/* The accesses of a block's instructions, as in flow text. */
-static int seek_records(struct tl_seek *s, const struct tl_item *item, uint64_t position)
-{
-    const struct tl_block *const b = item->block;
-    struct tl_walk_step insn = {.next = b->pc};
-    size_t at = 0;
-    int r = TL_OK;
-    for (uint32_t i = 0; i < item->n && r >= 0 && s->walk.whole; i++) {
-        struct tl_stf_access access;
-        r = tl_walk_insn(&s->walk, b, &at, insn.next, &insn);
-        struct tl_stf_group group = {.rest = insn.group, .layout = s->walk.groups.layout};
-        while (r >= 0 && tl_stf_group_access(&group, &access) == TL_OK) {
-            char text[TL_HIT_TEXT];
-            if (!touches(s->sought, &access))
-                continue;
-            const int n =
-                snprintf(text, sizeof text, "note %s addr=0x%llx size=%u attr=0x%x access=%u",
-                         access.bus ? "BUS_MASTER_ACCESS" : "INST_MEM_ACCESS",
-                         (unsigned long long)access.address, access.size, access.attr, access.type);
-            if (access.n_data > 0)
-                snprintf(text + n, sizeof text - (size_t)n, " data=0x%llx",
-                         (unsigned long long)tl_stf_access_data(&access, 0));
-            r = s->sink(s->context, position + i, insn.pc, text);
-        }
-    }
-    return r;
-}
-
 /* ---- items and calls ------------------------------------------------------------------------ */
 
 static int report_event(struct tl_seek *s, const struct tl_item *item, uint64_t position)
@@ -235,8 +173,7 @@ static int report_event(struct tl_seek *s, const struct tl_item *item, uint64_t 
     const struct tl_sought *const w = s->sought;
     if (!(w->kinds & 1u << item->kind) ||
         (w->gap >= 0 && (item->kind != TL_ITEM_GAP || item->sub != w->gap)) ||
-        (w->process && !is_switch_to(item->text, w->process)) ||
-        (w->data && !is_access_to(item->text, w->data_from, w->data_to)))
+        (w->process && !is_switch_to(item->text, w->process)))
         return TL_OK;
     if (!s->count) {
         const int r = tl_item_words(item, &s->line);
@@ -317,9 +254,10 @@ static int seek_items(struct tl_seek *s, struct tl_fail *fail)
         const struct tl_item *item = &walk->items[i];
         if (item->kind != TL_ITEM_BLOCK)
             tl_flow_now_item(&s->now, item);
-        if (w->kind == TL_FIND_EVENT)
-            r = item->kind == TL_ITEM_BLOCK ? seek_records(s, item, walk->positions[i])
-                                            : seek_event(s, item, walk->positions[i]);
+        if (w->memory)
+            r = tl_seek_data(s, i, fail);
+        else if (w->kind == TL_FIND_EVENT)
+            r = seek_event(s, item, walk->positions[i]);
         else if (item->kind == TL_ITEM_BLOCK)
             r = points ? seek_block(s, item, walk->positions[i], fail)
                        : seek_codes(s, item, walk->positions[i]);
@@ -352,7 +290,7 @@ static bool calls_promising(const struct tl_seek *s, const struct tl_shard_index
 static bool promising(struct tl_seek *s, const struct tl_view *view, const struct tl_chunk *c)
 {
     const struct tl_sought *const w = s->sought;
-    if (is_of_records(s))
+    if (tl_seek_is_of_records(s))
         return true;
     switch (w->kind) {
     case TL_FIND_EVENT:
@@ -376,7 +314,7 @@ static bool promising_shard(const struct tl_seek *s, size_t shard)
 {
     const struct tl_buckets *all = &s->summary;
     const struct tl_sought *const w = s->sought;
-    if (!is_of_events(w) || is_of_records(s) || shard >= s->shards)
+    if (!is_of_events(w) || tl_seek_is_of_records(s) || shard >= s->shards)
         return true;
     struct tl_bucket sought = {0};
     for (uint32_t kinds = w->kinds; kinds; kinds &= kinds - 1) {
@@ -414,7 +352,7 @@ static int walk_chunk(struct tl_seek *s, struct tl_walk *walk, struct tl_view *v
                                          .to = range->to,
                                          .tail = range->tail && !calls,
                                          .protocol = s->cut->lane->protocol};
-    walk->detail = calls || is_of_records(s)  ? TL_WALK_FLOW
+    walk->detail = calls || w->memory         ? TL_WALK_FLOW
                    : w->kind == TL_FIND_EVENT ? TL_WALK_ITEMS
                                               : TL_WALK_SPANS;
     walk->pc_from = w->pc_from;
@@ -422,25 +360,34 @@ static int walk_chunk(struct tl_seek *s, struct tl_walk *walk, struct tl_view *v
     return tl_walk_chunk(walk, view, chunk, &walked, fail);
 }
 
-/* Was the instruction before `position` in the same wanted range? */
-static int was_inside(struct tl_seek *s, uint64_t position, size_t in, struct tl_fail *fail)
+int tl_seek_before(struct tl_seek *s, uint64_t position, struct tl_fail *fail)
 {
     const struct tl_seek_range range = {.from = position - 1, .to = position};
     const size_t shard = tl_cut_shard_at(s->cut, position - 1);
     struct tl_view *view;
     if (shard == s->cut->n_rows)
-        return false;
+        return TL_OK;
     int r = tl_cut_view(s->cut, shard, &view, fail);
     if (r < 0)
         return r;
     r = walk_chunk(s, &s->before, view, tl_shard_chunk_at(&view->index, position - 1), &range,
                    fail);
-    for (size_t i = 0; i < s->before.n && r == TL_OK; i++)
+    tl_view_put(view);
+    return r < 0 ? r : s->before.n > 0;
+}
+
+/* Was the instruction before `position` in the same wanted range? */
+static int was_inside(struct tl_seek *s, uint64_t position, size_t in, struct tl_fail *fail)
+{
+    int r = tl_seek_before(s, position, fail);
+    if (r <= 0)
+        return r;
+    r = false;
+    for (size_t i = 0; i < s->before.n && !r; i++)
         if (s->before.items[i].kind == TL_ITEM_BLOCK)
             r = is_in(s, s->before.items[i].block->pc) == in;
         else if (s->before.items[i].kind == TL_ITEM_UNKNOWN)
             r = is_in(s, tl_item_address(&s->before.items[i])) == in;
-    tl_view_put(view);
     return r;
 }
 

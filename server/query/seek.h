@@ -8,6 +8,7 @@
 #ifndef TL_QUERY_SEEK_H
 #define TL_QUERY_SEEK_H
 
+#include "image/variables.h"
 #include "query/opcodes.h"
 #include "query/query.h"
 
@@ -26,11 +27,14 @@ struct tl_sought {
     uint32_t kinds;          /* EVENT, LINE: bit set of item kinds */
     int gap;                 /* EVENT: only this enum tl_gap; -1: any */
     const char *process;     /* EVENT: only notes that a process of this name runs; NULL: all */
-    bool data;               /* EVENT: only notes of accesses to the memory [data_from, data_to) */
-    uint64_t data_from, data_to;
-    uint8_t *symbols; /* CALL, SYMBOL: for each symbol of the image, whether it is wanted */
-    size_t n_symbols; /* size of `symbols` */
-    uint32_t *wanted; /* the wanted symbols, in order of address */
+    struct tl_image_range
+        *memory; /* EVENT: only accesses to any of this memory; NULL: all events */
+    size_t n_memory;
+    const char *variable; /* EVENT: only accesses to this variable, which `memory` is; NULL: none */
+    bool written;         /* EVENT: no reads */
+    uint8_t *symbols;     /* CALL, SYMBOL: for each symbol of the image, whether it is wanted */
+    size_t n_symbols;     /* size of `symbols` */
+    uint32_t *wanted;     /* the wanted symbols, in order of address */
     size_t n_wanted;
     size_t functions; /* CALL, SYMBOL: how many functions are wanted */
     char what[128];
@@ -40,6 +44,8 @@ struct tl_sought {
  * tl_sought_fini(), also after an error. */
 TL_MUST_USE int tl_sought_init(struct tl_sought *out, struct tl_gen *gen,
                                const struct tl_find_request *request, struct tl_fail *fail);
+/* Parse "ADDR", "FROM:TO" or "FROM-TO", hexadecimal; `*to` is `*from` if there is only one. */
+bool tl_sought_addresses(const char *text, uint64_t *from, uint64_t *to);
 /* Query for the calls of one function, by the index of its symbol. TL_NOMEM. */
 TL_MUST_USE int tl_sought_function(struct tl_sought *out, struct tl_gen *gen, uint32_t function);
 void tl_sought_fini(struct tl_sought *sought);
@@ -87,6 +93,10 @@ struct tl_seek {
 TL_MUST_USE int tl_seek_init(struct tl_seek *seek, const struct tl_sought *sought,
                              const struct tl_cut *cut);
 void tl_seek_fini(struct tl_seek *seek);
+
+/* Walk the instruction before `position` > 0 into seek->before. 1; TL_OK: the stream has none
+ * there; or an error. */
+TL_MUST_USE int tl_seek_before(struct tl_seek *seek, uint64_t position, struct tl_fail *fail);
 
 /*
  * Report the hits of shard `i` in the range to the sink, in order. Backward: chunks are processed

@@ -203,13 +203,14 @@ def cortex_m_manual(lab):
         text = manual.read()
     config = file(lab, 'board.ini', re.search(r'(?s)```ini\n(.*?)```', text).group(1))
     turn = '0e0f10' 'c00a' '1710020008' '0e0f20' 'c005' '0e0030' '1700010008' '0141' '010a' 'c064'
-    turn += ''.join('19%02x' % byte for byte in b'Fault\n')
+    turn += ''.join('19%02x' % byte for byte in b'Fault\n') + '4714020008' '4e1001' '8f07000000' '85ff' 'c001'
     swo = file(lab, 'swo.bin', bytes.fromhex(turn) * 20)
     push = re.search(r'(?m)^    tracelake (push .*)$', text).group(1).replace(' --image app.elf', '')
     lab.start()
     lab.run(*push.replace('board.ini', config).replace('swo.bin', swo).split())
     answers = {a: lab.run(*a.split()).text() for a in re.findall(r'`tracelake ((?:get|profile|find|log|interrupts) [^`]*)`', text)}
     for command, wanted in (('get', ' itm 0 A\n'), ('profile', ' '), ('find run1/cs.00 --event', 'exception enter 15 SysTick'),
+                            ('find run1/cs.00 --written', ' 0000000008000214 write 0x20000110 4 bytes 0x7: dwt0\n'),
                             ('find run1/cs.00 text:', 'itm 3 Fault'), ('log run1', ' itm 3 Fault\n'), ('interrupts', '\n    15 ')):
         found = [answer for ask, answer in answers.items() if ask.startswith(command)]
         check(found and wanted in found[0], command, found)
@@ -269,6 +270,19 @@ def simulated_cortex_m(lab):
     check('ticks' in lab.run('log', 'sim', '--csv').text(), 'the variable')
     said = [e['text'] for e in ask(lab, 'sim/log?streams=cs.01&limit=300')['streams']['cs.01']['entries'] if 'text' in e]
     check(any(re.match(r'data write 0 \S+ \S+ \S+ ticks <SysTick_Handler', t) for t in said), 'who wrote it', said)
+    written = re.findall(r'(?m)^\d+ (\d+) \d+ 0*(\S+) write (\S+) 4 bytes 0x(\S+) by (\w+)\S*: ticks$',
+                         lab.run('find', 'sim/cs.01', '--written', 'ticks', '--limit', '0').text())
+    wanted, time = [], 0
+    for line in truth['cs.01']:
+        word = line.split()
+        if word[:2] == ['A', 'time']:
+            time = word[2]
+        elif word[:3] == ['H', 'data', 'write']:
+            wanted.append((time, word[6].lstrip('0'), '0x' + word[4], word[5].lstrip('0'), 'SysTick_Handler'))
+    check(len(wanted) > 10 and [(str(int(time) // 10), *what) for time, *what in written] == wanted, written[:3], wanted[:3])
+    for asked in ('ticks', 'data:20000100', 'data:0x200000ff:20000101', 'written:ticks'):
+        check(len(ask(lab, 'sim/find?limit=10000&q=' + asked)['hits']) == len(wanted), asked)
+    check(not ask(lab, 'sim/find?q=data:20000104')['hits'], 'another variable')
     check(any(re.match('pc [0-9a-f]{16} <task_motor', t) for t in said), 'where it was', said)
     profile = json.loads(lab.run('profile', 'sim/cs.01', '--as', 'json').text())
     check(profile['sampled'] and profile['insns'] > 100 and profile['asleep'] > 0, profile)

@@ -55,12 +55,20 @@ def traced_data(lab):
         check(records == sum(groups, []), path, records)
     # The same, pushed as STF.
     lab.run('push', '--trace', 's', '--format', 'stf', lab.path('out/cs.10.zstf'))
-    check(lab.run('find', 's', 'data:5000:0x30000000').text().count('INST_MEM_ACCESS') == 4, 'pushed STF')
+    check(lab.run('find', 's', 'data:5000:0x30000000').text().count('\n') == 5, 'pushed STF')
     for what, insns in ('data:5004', ['0']), ('data:5000:5008', ['0']), ('data:5007', ['0']), ('data:5009', []), \
             ('data:0x5000:0x30000000', ['0', '1', '2', '2']):
         hits = [line.split()[0] for line in lab.run('find', 'd/cs.10', what, status=0 if insns else 1).text().splitlines()[1:]]
         check(len(hits) == len(insns), what, hits)
     lab.fails(2, r'no address', 'find', 'd/cs.10', 'data:x')
+    for stream in 'd/cs.10', 's':
+        told = [line.split(' ', 4)[3:] for line in lab.run('find', stream, '--data', '5000:30000000').text().splitlines()[1:]]
+        check(told == [['0000000000002000', 'read 0x5004 4 bytes 0x44332211'],
+                       ['0000000000002002', 'write 0x5008 1 byte 0x7f'],
+                       ['0000000000002004', 'read 0x20000000 4 bytes 0x1234'],
+                       ['0000000000002004', 'read 0x20000004 4 bytes 0x56']], stream, told)
+        written = lab.run('find', stream, '--written', '5000:30000000').text()
+        check(written.count('\n') == 2 and 'write 0x5008' in written, stream, written)
 
 
 if __name__ == '__main__':
