@@ -8,6 +8,7 @@
  */
 #include "decode/soft.h"
 #include "etm3/flow.h"
+#include "etm3/late.h"
 #include "etm3/packet_text.h"
 
 #include <stdlib.h>
@@ -27,6 +28,7 @@ struct etm3_stream {
     struct tl_etm3_config config;
     bool follows; /* there is a flow to follow; else packets are only listed */
     struct tl_etm3_flow flow;
+    struct tl_etm3_late *late; /* NULL: there are no values */
     struct tl_etm3_known known;
     uint8_t mode; /* enum mode */
     uint8_t n;    /* of a packet that a push cut */
@@ -53,10 +55,34 @@ static void list(struct etm3_stream *s, const struct tl_etm3_packet *p)
     s->soft.rc = s->soft.sink.packet(s->soft.sink.context, line);
 }
 
+/* Pass on what waits for values no longer. */
+static void tell_ready(struct etm3_stream *s)
+{
+    const unsigned n = tl_etm3_late_ready(s->late);
+    for (unsigned i = 0; i < n; i++)
+        tl_etm3_flow_packet(&s->flow, &s->late->v[i]);
+    if (n > 0)
+        tl_etm3_late_told(s->late, n);
+}
+
+/* The values that packets wait for will not come. */
+static void tell_late(struct etm3_stream *s)
+{
+    if (!s->late)
+        return;
+    s->late->awaits = 0;
+    tell_ready(s);
+}
+
 static void tell(struct etm3_stream *s, const struct tl_etm3_packet *p)
 {
     list(s, p);
-    if (s->follows)
+    if (!s->follows)
+        return;
+    const bool kept = s->late && tl_etm3_late_add(s->late, p);
+    if (s->late)
+        tell_ready(s);
+    if (!kept)
         tl_etm3_flow_packet(&s->flow, p);
 }
 
@@ -85,6 +111,7 @@ static void lose(struct etm3_stream *s, const char *why, uint64_t at, uint64_t b
         .type = TL_ETM3_BAD, .offset = at, .context = (uint32_t)bytes};
     tell_mark(s);
     list(s, &bad);
+    tell_late(s);
     if (s->follows)
         tl_etm3_flow_lose(&s->flow);
     begin_loss(s, why, at, bytes);
@@ -237,6 +264,7 @@ static int finish(struct tl_stream_decoder *decoder)
         tl_soft_report_loss(&s->soft, "NOTSYNC", s->lost);
     else if (s->mode != ZEROS)
         tell_mark(s);
+    tell_late(s);
     if (s->follows)
         tl_etm3_flow_finish(&s->flow, s->start);
     tell_restart(s);
@@ -250,6 +278,8 @@ static void destroy(struct tl_stream_decoder *decoder)
     struct etm3_stream *const s = (struct etm3_stream *)decoder;
     if (s && s->follows)
         tl_etm3_flow_fini(&s->flow);
+    if (s)
+        free(s->late);
     free(s);
 }
 
@@ -268,8 +298,10 @@ static int create(struct tl_stream_decoder **out, const struct tl_source *source
     s->config = config;
     s->soft.out.paths = sink->paths;
     if (usable == TL_OK) {
+        const bool values = config.data_values;
         s->follows = true;
-        if (tl_etm3_flow_init(&s->flow, &config, image, &s->soft.out) < 0) {
+        s->late = values ? calloc(1, sizeof *s->late) : NULL;
+        if (tl_etm3_flow_init(&s->flow, &config, image, &s->soft.out) < 0 || (values && !s->late)) {
             destroy(&s->soft.base);
             return tl_fail_set(fail, TL_NOMEM, "out of memory for a decoder");
         }
@@ -287,6 +319,8 @@ static void reset(struct tl_stream_decoder *decoder)
     begin_loss(s, TL_LOSS_NOT_SYNC, 0, 0);
     s->zeros = s->start = 0;
     s->has_mark = false;
+    if (s->late)
+        s->late->n = s->late->awaits = 0;
     if (s->follows)
         tl_etm3_flow_reset(&s->flow);
 }
@@ -343,6 +377,8 @@ static void state(struct tl_stream_decoder *decoder, struct tl_state *state)
     tl_state_check(state, s->mode != HUNT || s->zeros <= s->lost);
     known_state(&s->known, state);
     mark_state(s, state);
+    if (s->late)
+        tl_etm3_late_state(s->late, state);
     if (s->follows)
         tl_etm3_flow_state(&s->flow, state);
 }

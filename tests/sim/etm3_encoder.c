@@ -6,6 +6,7 @@
  */
 #include "sim/etm3_encoder.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,6 +15,19 @@ enum { DEPTH = 64, STACK = 32, PERIODIC = 0, TRACE_ON = 1, OVERFLOWED = 2 };
 struct call {
     uint32_t insn;  /* to return to */
     uint8_t number; /* of the exception; 0: a call */
+};
+
+/* An access whose value is sent later: the truth has a place for it, which is filled in with it. */
+struct late {
+    bool is;
+    uint32_t step; /* when the access was */
+    uint32_t address, width, access;
+    uint32_t place;
+};
+
+/* The line at a place of the truth. */
+struct place {
+    char text[120];
 };
 
 struct encoder {
@@ -34,13 +48,12 @@ struct encoder {
     uint32_t atoms, n_atoms;
     uint32_t cycles;       /* PTM: since the last count; ETMv3: since the last outcome */
     uint32_t data_address; /* sent last */
-    struct {
-        bool is;
-        uint32_t address;
-    } late[4]; /* accesses whose values are still to be sent, by tag */
+    struct late late[4];   /* accesses whose values are still to be sent, by tag */
+    uint32_t steps;
     uint32_t predicted[STACK];
     size_t n_predicted;
     struct tl_buf pending; /* truth that is not final */
+    struct tl_buf *places; /* struct place */
     bool open;             /* the last instruction's line is in `pending`, */
     size_t before_last;    /* from here on */
     bool moved;            /* PTM: instructions were executed since the last waypoint */
@@ -445,37 +458,76 @@ static uint32_t some_value(struct encoder *e, unsigned width)
     return width == 4 ? value : value & ((1u << 8 * width) - 1);
 }
 
-/* The value of an access before; not of every one right away. */
-static void put_late(struct encoder *e)
+static struct place *place(struct encoder *e, uint32_t i)
 {
-    const unsigned tag = 1 + tl_sim_below(&e->rng, 3);
-    if (!e->late[tag].is || tl_sim_below(&e->rng, 3) > 0)
-        return;
-    const uint32_t value = some_value(e, 4);
-    put(e, (uint8_t)(tag << 5 | code_of(value) << 2));
-    put_value(e, value);
-    if (e->o->data_addresses)
-        SAY(e, "A data late addr=0x%x value=0x%x pending=%u\n", e->late[tag].address, value, tag);
-    else
-        SAY(e, "A data late value=0x%x pending=%u\n", value, tag);
-    e->late[tag].is = false;
+    return (struct place *)e->places->p + i;
 }
 
-static bool put_pending(struct encoder *e, const char *verb, uint32_t address, bool first)
+/* The value of an access before: not of every one right away, and of few only after this many
+ * instructions. */
+static void put_late(struct encoder *e)
 {
+    enum { STEPS = 4 };
+    const unsigned tag = 1 + tl_sim_below(&e->rng, 3);
+    struct late *const l = &e->late[tag];
+    if (!l->is || (tl_sim_below(&e->rng, 3) > 0 && e->steps - l->step < STEPS))
+        return;
+    l->is = false;
+    if (e->steps - l->step > 2 * STEPS)
+        return; /* never */
+    const uint32_t value = some_value(e, l->width);
+    put(e, (uint8_t)(tag << 5 | code_of(value) << 2));
+    put_value(e, value);
+    struct place *const at = place(e, l->place);
+    if (e->o->data_addresses)
+        snprintf(at->text, sizeof at->text,
+                 "A INST_MEM_ACCESS addr=0x%x size=%u attr=0x0 access=%u\nA INST_MEM_CONTENT "
+                 "data=0x%x\n",
+                 l->address, l->width, l->access, value);
+    else
+        snprintf(at->text, sizeof at->text, "A data %s value=0x%x\n",
+                 l->access == 1 ? "read" : "write", value);
+}
+
+static bool put_pending(struct encoder *e, const struct tl_arm32_insn *i, uint32_t address,
+                        bool first)
+{
+    const char *const verb = i->access == 1 ? "read" : "write";
     const unsigned tag = 1 + tl_sim_below(&e->rng, 3);
     if (!e->o->data_values || e->late[tag].is || tl_sim_below(&e->rng, 4) > 0)
         return false;
     put(e, (uint8_t)(0x50 | tag << 2 | (first ? 0x20 : 0)));
     if (first && e->o->data_addresses)
         put_data_address(e, address);
+    struct place line = {""};
     if (e->o->data_addresses)
-        SAY(e, "A data %s addr=0x%x pending=%u\n", verb, address, tag);
+        snprintf(line.text, sizeof line.text, "A data %s addr=0x%x pending=%u\n", verb, address,
+                 tag);
     else
-        SAY(e, "A data %s pending=%u\n", verb, tag);
-    e->late[tag].is = true;
-    e->late[tag].address = address;
+        snprintf(line.text, sizeof line.text, "A data %s pending=%u\n", verb, tag);
+    const uint32_t n = (uint32_t)(e->places->n / sizeof line);
+    if (e->rc >= 0)
+        e->rc = tl_buf_add(e->places, &line, sizeof line);
+    SAY(e, "A @%u\n", n);
+    e->late[tag] = (struct late){true, e->steps, address, i->width, i->access, n};
     return true;
+}
+
+/* Put the lines into their places. */
+static int fill_places(const struct tl_buf *said, const struct tl_buf *places, struct tl_buf *truth)
+{
+    const char *p = (const char *)said->p, *const end = p + said->n;
+    int r = TL_OK;
+    while (p < end && r >= 0) {
+        const char *const stop = (const char *)memchr(p, '\n', (size_t)(end - p)) + 1;
+        if (p[0] == 'A' && p[2] == '@')
+            r = tl_buf_printf(truth, "%s",
+                              ((const struct place *)places->p)[strtoul(p + 3, NULL, 10)].text);
+        else
+            r = tl_buf_add(truth, p, (size_t)(stop - p));
+        p = stop;
+    }
+    return r;
 }
 
 static void put_normal(struct encoder *e, const struct tl_arm32_insn *i, uint32_t address,
@@ -503,7 +555,6 @@ static void put_normal(struct encoder *e, const struct tl_arm32_insn *i, uint32_
 /* All that is sent of the accesses of the instruction executed last. */
 static void tell_data(struct encoder *e, const struct tl_arm32_insn *i)
 {
-    const char *const verb = i->access == 1 ? "read" : "write";
     uint32_t address = tl_sim_below(&e->rng, 4) ? e->data_address + 4 * tl_sim_below(&e->rng, 100)
                                                 : tl_sim_below(&e->rng, UINT32_MAX);
     flush_atoms(e);
@@ -513,7 +564,7 @@ static void tell_data(struct encoder *e, const struct tl_arm32_insn *i)
         return;
     }
     for (unsigned n = 0; n < i->transfers; n++, address += 4)
-        if (!put_pending(e, verb, address, n == 0))
+        if (!put_pending(e, i, address, n == 0))
             put_normal(e, i, address, n == 0);
     if (i->access == 2 && tl_sim_below(&e->rng, 10) == 0) {
         put(e, 0x50);
@@ -528,6 +579,7 @@ static void step(struct encoder *e)
     bool passed = true, indirect = false;
     uint32_t next = e->at + 1;
     e->last = e->at;
+    e->steps++;
     e->cycles += e->o->cycle_accurate ? tl_sim_below(&e->rng, 3) * tl_sim_below(&e->rng, 12) : 0;
     switch (i->kind) {
     case TL_ARM32_MAYBE:
@@ -624,11 +676,6 @@ static void put_waypoint(struct encoder *e)
     settle(e);
 }
 
-static bool begins(const uint8_t *line, size_t left, const char *text)
-{
-    return left >= strlen(text) && memcmp(line, text, strlen(text)) == 0;
-}
-
 /* The last instruction's line goes, with its accesses; what else was said behind it stays. */
 static void take_back(struct encoder *e)
 {
@@ -636,7 +683,7 @@ static void take_back(struct encoder *e)
         uint8_t *const line = e->pending.p + at;
         const size_t left = e->pending.n - at;
         const size_t n = (size_t)((uint8_t *)memchr(line, '\n', left) - line) + 1;
-        const bool goes = *line == 'I' || (*line == 'A' && !begins(line, left, "A data late"));
+        const bool goes = *line == 'I' || *line == 'A';
         if (!goes) {
             at += n;
             continue;
@@ -681,6 +728,7 @@ static void skip(struct encoder *e)
     settle(e);
     flush_atoms(e);
     struct tl_buf trace = {0}, truth = {0};
+    memset(e->late, 0, sizeof e->late); /* values that were to come are lost */
     struct encoder away = *e;
     away.trace = &trace;
     away.truth = &truth;
@@ -701,8 +749,13 @@ static void skip(struct encoder *e)
 int tl_sim_etm3_encode(const struct tl_arm32_program *program, const struct tl_sim_etm3_options *o,
                        struct tl_buf *trace, struct tl_buf *truth)
 {
-    struct encoder e = {
-        .program = program, .o = o, .rng = {o->seed}, .trace = trace, .truth = truth};
+    struct tl_buf said = {0}, places = {0};
+    struct encoder e = {.program = program,
+                        .o = o,
+                        .rng = {o->seed},
+                        .trace = trace,
+                        .truth = &said,
+                        .places = &places};
     e.time = UINT64_C(0x3123456789);
     put_sync(&e, TRACE_ON);
     bool inside = false; /* a handler: it is not interrupted */
@@ -727,5 +780,9 @@ int tl_sim_etm3_encode(const struct tl_arm32_program *program, const struct tl_s
     settle(&e);
     flush_atoms(&e);
     tl_buf_fini(&e.pending);
+    if (e.rc >= 0)
+        e.rc = fill_places(&said, &places, truth);
+    tl_buf_fini(&said);
+    tl_buf_fini(&places);
     return e.rc;
 }

@@ -145,8 +145,8 @@ static const struct example examples[] = {
                                                                     "200c"},
     /* a value that comes later, of the load before */
     {&data, BYTES(A L "\x84\x74\x84\xa0\x01\x84\x2c\x11\x22\x33\x44\x4c\x01\0\0\0"),
-     "O; I 2000; A data read addr=0x5004 pending=1; I 2002; A data late addr=0x5004 "
-     "value=0x44332211 pending=1; A data late value=0x1 pending=2"},
+     "O; I 2000; A INST_MEM_ACCESS addr=0x5004 size=4 attr=0x0 access=1; A INST_MEM_CONTENT "
+     "data=0x44332211; I 2002; A data late value=0x1 pending=2"},
     /* what is not told of an access */
     {&data, BYTES(A L "\x88\x50\x62\x7a\x85\x20\x6a"),
      "O; I 2000; I 2002; A data store-failed; A data suppressed; A data not-traced addr=0x1005; "
