@@ -206,6 +206,11 @@ void tl_block_cache_view(struct tl_block_cache *cache, uint64_t view);
 struct tl_block *tl_block_get(struct tl_block_cache *cache, unsigned space, enum tl_isa isa,
                               uint64_t pc);
 
+/* The first `n` instructions of a block of the cache, `bytes` long, were executed: the block that
+ * begins behind them is probably requested next, and is made of this one. */
+void tl_block_cache_begun(struct tl_block_cache *cache, const struct tl_block *block, uint32_t n,
+                          uint32_t bytes);
+
 /* An unmapped address range. */
 struct tl_unmapped_range {
     uint64_t first, last;

@@ -71,6 +71,12 @@ struct mapped {
     struct tl_bytes code;
 };
 
+/* A block of which only the first instructions were executed: the rest is a block, too. */
+struct begun {
+    const struct tl_block *block; /* NULL: none */
+    uint32_t n, bytes;            /* executed */
+};
+
 struct tl_block_cache {
     struct tl_block_cache_size size; /* must be first */
     const struct tl_image *image;
@@ -88,6 +94,7 @@ struct tl_block_cache {
     struct tl_block nothing; /* returned by tl_block_get() for unmapped memory */
     struct tl_unmapped_range unmapped[UNMAPPED];
     struct mapped mapped;
+    struct begun begun;
 };
 
 int tl_block_cache_new(struct tl_block_cache **out, const struct tl_image *image,
@@ -136,6 +143,7 @@ void tl_block_cache_reset(struct tl_block_cache *cache)
     cache->chunk_used = 0;
     memset(cache->slots, 0, ((size_t)cache->mask + 1) * sizeof *cache->slots);
     cache->used = 0;
+    cache->begun.block = NULL;
     cache->size.bytes = ((size_t)cache->mask + 1) * sizeof *cache->slots;
 }
 
@@ -356,6 +364,61 @@ static int decode(struct tl_block_cache *cache, unsigned space, struct tl_block 
     return TL_OK;
 }
 
+/* Bytes of the first `n` instructions of a block in `coded`. TL_NOMEM. */
+static int64_t coded_bytes(struct tl_block_cache *cache, const struct tl_block *b, uint32_t n)
+{
+    int64_t bytes = 0;
+    if (tl_buf_reserve(&cache->scratch, TL_BLOCK_CODE) < 0)
+        return TL_NOMEM;
+    for (uint32_t at = 0; n > 0; n--) {
+        struct tl_insn insn;
+        tl_block_insn(b, at, &insn);
+        bytes += cache->code(cache->scratch.p, b->pc + at, b->code + at, insn.size, insn.encoding,
+                             (enum tl_isa)b->isa);
+        at += insn.size;
+    }
+    return bytes;
+}
+
+/*
+ * Make `b` of what is left of a block that was begun, if it begins there. Cycle counts and data
+ * trace split blocks at each instruction: decoding the rest each time would be quadratic. Not where
+ * properties of single instructions matter. Returns whether it did, or TL_NOMEM.
+ */
+static int take_rest(struct tl_block_cache *cache, unsigned space, struct tl_block *b)
+{
+    enum { IT_MAX = 4 }; /* the last one may be conditional by an IT that is not in the rest */
+    const struct begun *const begun = &cache->begun;
+    const struct tl_block *const all = begun->block;
+    if (!all || all->pc + begun->bytes != b->pc || all->isa != b->isa ||
+        !same_place(((const struct entry *)all)->place, (struct place){cache->view, space}) ||
+        all->n <= begun->n || all->end == TL_BLOCK_FULL || all->traps || all->binds ||
+        (all->isa == TL_ISA_T32 && all->conditional && all->n <= begun->n + IT_MAX + 1))
+        return false;
+    const int64_t coded = cache->code ? coded_bytes(cache, all, begun->n) : 0;
+    if (coded < 0)
+        return (int)coded;
+    const uint64_t pc = b->pc;
+    *b = *all;
+    b->pc = pc;
+    b->n -= begun->n;
+    b->size -= begun->bytes;
+    b->code += begun->bytes;
+    b->go[0] = b->go[1] = NULL;
+    b->function = TL_NO_FUNCTION;
+    if (cache->code) {
+        b->coded += coded;
+        b->coded_size -= (uint32_t)coded;
+    }
+    return true;
+}
+
+void tl_block_cache_begun(struct tl_block_cache *cache, const struct tl_block *block, uint32_t n,
+                          uint32_t bytes)
+{
+    cache->begun = (struct begun){block, n, bytes};
+}
+
 static enum tl_block_waits waits_for(const struct tl_block *b)
 {
     if (b->end == TL_BLOCK_FULL)
@@ -439,11 +502,54 @@ static void expect_next(const struct tl_block_cache *cache, const struct tl_bloc
         __builtin_prefetch(cache->mapped.code.p + (b->target - cache->mapped.at));
 }
 
-static __attribute__((noinline)) struct tl_block *
-decode_new(struct tl_block_cache *cache, uint64_t h, unsigned space, enum tl_isa isa, uint64_t pc)
+/* Add a block to the cache, in the free `slot` for it; `coded`: its encoded form exists, else it is
+ * in the scratch buffer. NULL: out of memory. */
+static struct tl_block *keep_block(struct tl_block_cache *cache, struct slot *slot, uint64_t h,
+                                   unsigned space, struct tl_block *b, bool coded)
+{
+    const size_t n = cache->code && !coded ? cache->scratch.n : 0;
+    expect_next(cache, b, space);
+    const int64_t function = tl_image_view_symbol(cache->image, cache->view, space, b->pc);
+    if (function >= 0)
+        b->function = (uint32_t)function;
+
+    if (cache->used >= cache->mask / 4 * 3) {
+        if (grow_slots(cache) < 0)
+            return NULL;
+        slot = find_slot(cache, h, space, b->isa, b->pc);
+    }
+    struct entry *entry = allocate(cache, sizeof *entry + n);
+    if (!entry)
+        return NULL;
+    if (cache->code && !coded) {
+        memcpy(entry->coded, cache->scratch.p, n);
+        b->coded = entry->coded;
+        b->coded_size = (uint32_t)n;
+    }
+    b->odd = b->last_size != 2 && b->last_size != 4;
+    const bool plain =
+        b->coded && (!b->odd || tl_isa_is_x86(b->isa)) && b->last_kind != TL_INSN_RETURN_EX;
+    b->plain = plain ? b->isa : TL_ISA_NONE;
+    b->entry = begins_function(cache->image, b->function, b->pc);
+    b->waits = (uint8_t)waits_for(b);
+    b->number = next_number();
+    entry->block = *b;
+    entry->place = (struct place){cache->view, space};
+    *slot = (struct slot){.hash = h, .entry = entry};
+    cache->used++;
+    return &entry->block;
+}
+
+static __attribute__((noinline)) struct tl_block *decode_new(struct tl_block_cache *cache,
+                                                             struct slot *slot, uint64_t h,
+                                                             unsigned space, enum tl_isa isa,
+                                                             uint64_t pc)
 {
     struct tl_block b;
     tl_block_init(&b, pc, isa);
+    const int rest = take_rest(cache, space, &b);
+    if (rest)
+        return rest < 0 ? NULL : keep_block(cache, slot, h, space, &b, true);
     b.end = TL_BLOCK_UNMAPPED;
     const struct tl_bytes code = code_at(cache, space, pc);
     b.code = code.p;
@@ -457,38 +563,13 @@ decode_new(struct tl_block_cache *cache, uint64_t h, unsigned space, enum tl_isa
             note_unmapped(cache, space, pc);
         return nothing_at(cache, isa, pc);
     }
-    expect_next(cache, &b, space);
-    const int64_t function = tl_image_view_symbol(cache->image, cache->view, space, pc);
-    if (function >= 0)
-        b.function = (uint32_t)function;
-
-    if (cache->used >= cache->mask / 4 * 3 && grow_slots(cache) < 0)
-        return NULL;
-    struct entry *entry = allocate(cache, sizeof *entry + (cache->code ? cache->scratch.n : 0));
-    if (!entry)
-        return NULL;
-    if (cache->code) {
-        memcpy(entry->coded, cache->scratch.p, cache->scratch.n);
-        b.coded = entry->coded;
-        b.coded_size = (uint32_t)cache->scratch.n;
-    }
-    b.odd = b.last_size != 2 && b.last_size != 4;
-    const bool plain =
-        b.coded && (!b.odd || tl_isa_is_x86(isa)) && b.last_kind != TL_INSN_RETURN_EX;
-    b.plain = plain ? b.isa : TL_ISA_NONE;
-    b.entry = begins_function(cache->image, b.function, b.pc);
-    b.waits = (uint8_t)waits_for(&b);
-    b.number = next_number();
-    entry->block = b;
-    entry->place = (struct place){cache->view, space};
-    *find_slot(cache, h, space, isa, pc) = (struct slot){.hash = h, .entry = entry};
-    cache->used++;
-    return &entry->block;
+    return keep_block(cache, slot, h, space, &b, false);
 }
 
 void tl_block_cache_code(struct tl_block_cache *cache, tl_block_code *code)
 {
     cache->code = code;
+    cache->begun.block = NULL;
 }
 
 void tl_block_cache_view(struct tl_block_cache *cache, uint64_t view)
@@ -522,8 +603,8 @@ struct tl_block *tl_block_get(struct tl_block_cache *cache, unsigned space, enum
     if (!cache->first.space)
         cache->first = place;
     cache->plural |= !same_place(cache->first, place);
-    const struct entry *const entry = find_slot(cache, h, (uint8_t)space, (uint8_t)isa, pc)->entry;
-    if (entry)
-        return (struct tl_block *)(uintptr_t)&entry->block;
-    return decode_new(cache, h, (uint8_t)space, isa, pc);
+    struct slot *const slot = find_slot(cache, h, (uint8_t)space, (uint8_t)isa, pc);
+    if (slot->entry)
+        return &slot->entry->block;
+    return decode_new(cache, slot, h, (uint8_t)space, isa, pc);
 }

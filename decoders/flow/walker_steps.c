@@ -39,6 +39,7 @@ bool tl_walker_execute_part(struct tl_walker *w, struct tl_block *b, uint32_t by
         tl_item_batch_block(w->out, b, (uint32_t)n, false, offset);
     w->pc = tl_isa_wrap(w->isa, b->pc + bytes);
     w->by_address = false;
+    tl_block_cache_begun(w->cache, b, (uint32_t)n, bytes);
     tl_walk_forget_block(w);
     return true;
 }

@@ -39,6 +39,19 @@ static bool ends_sync(uint8_t *repeated, uint8_t byte, enum tl_fit_kind kind)
     return ends;
 }
 
+/* Count the run's bytes in their slots. A slot has at most as many of them as it has places. */
+static void count_known(struct tl_fit *fit, const struct tl_run *run)
+{
+    for (size_t i = 0, end; i < run->n; i = end) {
+        const uint64_t first = tl_run_offset(run, i), slot = first / TL_FIT_SLOT;
+        const uint64_t left = (slot + 1) * TL_FIT_SLOT - first;
+        end = left < run->n - i ? i + (size_t)left : run->n;
+        while (tl_run_offset(run, end - 1) / TL_FIT_SLOT != slot)
+            end--;
+        fit->known[slot] += (uint8_t)(end - i);
+    }
+}
+
 static int on_run(void *context, uint8_t id, const struct tl_run *run)
 {
     struct trial *const t = context;
@@ -46,13 +59,18 @@ static int on_run(void *context, uint8_t id, const struct tl_run *run)
     if (kind == TL_FIT_UNKNOWN)
         return TL_OK;
     uint8_t *const repeated = &t->repeated[id & 127];
+    count_known(t->fit, run);
     for (size_t i = 0; i < run->n; i++) {
-        const uint64_t offset = tl_run_offset(run, i);
-        t->fit->known[offset / TL_FIT_SLOT]++;
+        if (*repeated == 0 && kind != TL_FIT_STM) { /* to the next byte that matters */
+            const uint8_t *const next = memchr(run->p + i, 0, run->n - i);
+            if (!next)
+                break;
+            i = (size_t)(next - run->p);
+        }
         if (ends_sync(repeated, run->p[i], kind))
             t->fit->syncs[t->begun[id & 127] / TL_FIT_SLOT]++;
         if (*repeated <= (kind == TL_FIT_STM ? 2 : 1))
-            t->begun[id & 127] = offset;
+            t->begun[id & 127] = tl_run_offset(run, i);
     }
     return TL_OK;
 }

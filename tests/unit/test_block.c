@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "flow/block.h"
 #include "flow/item.h"
+#include "sim/program_rng.h"
 #include "stf/close.h"
 
 #include <setjmp.h>
@@ -361,6 +362,88 @@ static void has_its_lines_ready(void **state)
     tl_image_free(image);
 }
 
+/* Random code of long blocks, for T32 with IT blocks and instructions of both sizes. */
+static void put_random_code(uint8_t *out, size_t n, enum tl_isa isa, struct tl_sim_rng *rng)
+{
+    static const uint8_t a32[] = {0x01, 0x00, 0x80, 0xe2}, a64[] = {0x1f, 0x20, 0x03, 0xd5};
+    for (size_t at = 0; at + 4 <= n;) {
+        const uint32_t dice = tl_sim_below(rng, 40);
+        const uint32_t any = tl_sim_below(rng, UINT32_MAX);
+        if (isa != TL_ISA_T32) {
+            memcpy(out + at, isa == TL_ISA_A32 ? a32 : a64, 4);
+            if (dice == 0)
+                tl_put_le32(out + at, any);
+            at += 4;
+            continue;
+        }
+        tl_put_le16(out + at, dice < 4    ? (uint16_t)(0xbf01 | (any & 0xfe)) /* IT */
+                              : dice < 5  ? (uint16_t)any
+                              : dice < 12 ? 0xf8d1u /* LDR.W */
+                                          : 0x3001u /* ADDS */);
+        at += 2;
+        if (dice >= 5 && dice < 12) {
+            tl_put_le16(out + at, 4);
+            at += 2;
+        }
+    }
+}
+
+static void assert_alike(const struct tl_block *a, const struct tl_block *b)
+{
+    struct tl_block x = *a, y = *b;
+    assert_int_equal(x.coded_size, y.coded_size);
+    assert_true(x.coded_size == 0 || memcmp(x.coded, y.coded, x.coded_size) == 0);
+    x.coded = y.coded = NULL;
+    x.number = y.number = 0;
+    memset(x.go, 0, sizeof x.go);
+    memset(y.go, 0, sizeof y.go);
+    assert_memory_equal(&x, &y, sizeof x);
+}
+
+/* What is left of a block that was executed in part is as if it were decoded by itself. */
+static void rests_are_blocks(void **state)
+{
+    static const enum tl_isa isas[] = {TL_ISA_A32, TL_ISA_T32, TL_ISA_A64};
+    enum { BYTES = 3000, BASE = 0x8000 };
+    const struct tl_isa_options options = {.arch_major = 7, .profile = 'M'};
+    struct tl_sim_rng rng = {5};
+    uint32_t compared = 0;
+    (void)state;
+    for (unsigned round = 0; round < 12; round++) {
+        const enum tl_isa isa = isas[round % 3];
+        static uint8_t code[BYTES + 4];
+        struct tl_image *image;
+        struct tl_block_cache *parts, *alone;
+        put_random_code(code, sizeof code, isa, &rng);
+        assert_int_equal(tl_image_new(&image), TL_OK);
+        assert_int_equal(tl_image_add_bytes(image, BASE, (struct tl_bytes){code, BYTES},
+                                            TL_SPACE_ANY, NULL, NULL),
+                         TL_OK);
+        assert_int_equal(tl_image_freeze(image), TL_OK);
+        assert_int_equal(tl_block_cache_new(&parts, image, &options), TL_OK);
+        assert_int_equal(tl_block_cache_new(&alone, image, &options), TL_OK);
+        if (round % 4) {
+            tl_block_cache_code(parts, tl_item_text_insn);
+            tl_block_cache_code(alone, tl_item_text_insn);
+        }
+        uint64_t pc = BASE;
+        while (pc < BASE + BYTES) {
+            const struct tl_block *b = tl_block_get(parts, TL_SPACE_ANY, isa, pc);
+            assert_alike(b, tl_block_get(alone, TL_SPACE_ANY, isa, pc));
+            compared++;
+            const uint32_t n = b->n > 0 ? 1 + tl_sim_below(&rng, b->n < 4 ? b->n : 4) : 0;
+            const uint32_t bytes = n ? tl_block_bytes(b, n) : 2;
+            if (n > 0 && n < b->n)
+                tl_block_cache_begun(parts, b, n, bytes);
+            pc += bytes;
+        }
+        tl_block_cache_free(parts);
+        tl_block_cache_free(alone);
+        tl_image_free(image);
+    }
+    assert_true(compared > 2000);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -375,6 +458,7 @@ int main(void)
         cmocka_unit_test(remembers_what_is_not_there),
         cmocka_unit_test(limits_block_length),
         cmocka_unit_test(has_its_lines_ready),
+        cmocka_unit_test(rests_are_blocks),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
