@@ -187,22 +187,37 @@ static bool is_there(const ProtobufCFieldDescriptor *field, const char *message)
     return field->type != PROTOBUF_C_TYPE_INT32 || *(const int32_t *)member >= 0;
 }
 
-void tl_messagejson(struct tl_jsonout *j, const ProtobufCMessage *message)
+/* A position `at` is not a member: its members are. */
+static bool is_in_place(const ProtobufCFieldDescriptor *field)
+{
+    return field->type == PROTOBUF_C_TYPE_MESSAGE && !strcmp(field->name, "at");
+}
+
+static void write_members(struct tl_jsonout *j, const ProtobufCMessage *message)
 {
     const ProtobufCMessageDescriptor *const kind = message->descriptor;
     const char *const p = (const char *)message;
     char room[TL_FIELD_NAME];
-    tl_jsonout_open(j, '{');
     for (unsigned i = 0; i < kind->n_fields && j->rc >= 0; i++) {
         const ProtobufCFieldDescriptor *const field = &kind->fields[i];
         if (!is_there(field, p))
             continue;
+        if (is_in_place(field)) {
+            write_members(j, *(ProtobufCMessage *const *)(p + field->offset));
+            continue;
+        }
         tl_jsonout_name(j, tl_messagejson_name(field, room));
         if (field->label == PROTOBUF_C_LABEL_REPEATED)
             write_array(j, field, p, false);
         else
             write_value(j, field, p + field->offset);
     }
+}
+
+void tl_messagejson(struct tl_jsonout *j, const ProtobufCMessage *message)
+{
+    tl_jsonout_open(j, '{');
+    write_members(j, message);
     tl_jsonout_close(j, '}');
 }
 

@@ -6,6 +6,7 @@
 #ifndef TL_JSON_MESSAGEJSON_H
 #define TL_JSON_MESSAGEJSON_H
 
+#include "base/bytes.h"
 #include "base/jsonout.h"
 
 #include <protobuf-c/protobuf-c.h>
@@ -20,6 +21,14 @@ void tl_messagejson(struct tl_jsonout *j, const ProtobufCMessage *message);
 TL_MUST_USE int tl_messagejson_text(struct tl_buf *out, const ProtobufCMessage *message);
 /* The array of the message's only field, an element in each line. */
 void tl_messagejson_rows(struct tl_jsonout *j, const ProtobufCMessage *message);
+
+/*
+ * A new message whose field `map`, of texts, has the members of a JSON object. The caller frees it
+ * by protobuf_c_message_free_unpacked(). TL_BAD: it is no JSON object; TL_USAGE: a member is no
+ * text; TL_NOMEM.
+ */
+TL_MUST_USE int tl_messagejson_read(const ProtobufCMessageDescriptor *kind, const char *map,
+                                    struct tl_bytes json, ProtobufCMessage **out);
 
 /* The name that a field has in JSON and as an argument of HTTP. */
 #define TL_FIELD_NAME 64

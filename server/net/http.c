@@ -466,8 +466,31 @@ static void refuse_role(struct tl_net *net, const struct tl_http_request *reques
     (void)!tl_fields_add(&response->headers, "www-authenticate", "Bearer realm=\"tracelake\"");
 }
 
-/* What forbids running the handler: the token's scope, the body, an argument that it does not take,
- * which would otherwise be an answer to another question. */
+/* Does the route take this argument? */
+static bool takes(const struct tl_route *route, const char *name)
+{
+    const struct tl_route_arg *arg = route->takes;
+    while (arg->name && strcmp(arg->name, name) != 0)
+        arg++;
+    return arg->name && *name != '{';
+}
+
+/* An argument that it does not take would be an answer to another question. */
+static int refuse_argument(const struct tl_route *route, const char *name, struct tl_fail *fail)
+{
+    char there[160] = "";
+    for (const struct tl_route_arg *arg = route->takes; arg->name; arg++) {
+        const size_t n = strlen(there);
+        const bool again = arg > route->takes && !strcmp(arg->name, arg[-1].name);
+        if (*arg->name != '{' && !again)
+            snprintf(there + n, sizeof there - n, "%s%s", n ? ", " : "", arg->name);
+    }
+    return tl_fail_set(fail, TL_USAGE, "\"%.40s\" is no argument here; %s%s", name,
+                       *there ? "there are " : "there are none", there);
+}
+
+/* What forbids running the handler: the token's scope, the body, an argument that it does not take.
+ */
 static int check_request(const struct tl_net *net, const struct tl_http_request *request,
                          const struct tl_route *route, struct tl_fail *fail)
 {
@@ -481,12 +504,9 @@ static int check_request(const struct tl_net *net, const struct tl_http_request 
                            (unsigned)route->body_max);
     if (request->body_error < 0)
         return tl_fail_set(fail, TL_AGAIN, "too much is being sent; try again later");
-    for (size_t i = 0; route->query && i < request->query.n; i++) {
-        const char *const name = tl_fields_name(&request->query, i);
-        if (!tl_list_has(route->query, name))
-            return tl_fail_set(fail, TL_USAGE, "\"%.40s\" is no argument here; %s%.120s", name,
-                               *route->query ? "there are " : "there are none", route->query);
-    }
+    for (size_t i = 0; route->takes && i < request->query.n; i++)
+        if (!takes(route, tl_fields_name(&request->query, i)))
+            return refuse_argument(route, tl_fields_name(&request->query, i), fail);
     return TL_OK;
 }
 

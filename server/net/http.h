@@ -14,6 +14,8 @@
 #include "net/net.h"
 #include "net/waiter.h"
 
+#include <protobuf-c/protobuf-c.h>
+
 struct tl_account; /* net/shares.h */
 struct tl_route;
 
@@ -67,6 +69,13 @@ struct tl_http_response {
 
 enum tl_verb { TL_GET, TL_PUT, TL_POST, TL_DELETE };
 
+/* What a part of the path, "{trace}", or an argument, "from", is for. */
+struct tl_route_arg {
+    const char *name;  /* NULL ends a table */
+    const char *field; /* of the route's message; NULL: of the same name */
+    uint8_t how;       /* it fills that; the handler's */
+};
+
 /*
  * Several routes may have the same pattern, one per verb. Requests that change something are
  * rejected if they come from a page of another site, although the browser sends the user's
@@ -78,12 +87,13 @@ struct tl_route {
     uint8_t role; /* enum tl_role required of the token */
     /* Returns TL_OK, or an enum tl_err that becomes a JSON error with response->fail's text. */
     int (*run)(struct tl_http_request *request, struct tl_http_response *response);
-    uint8_t effort;     /* enum tl_effort of `run`; a response with `produce` is TL_LASTING */
-    uint8_t reach;      /* enum tl_reach; for TL_REACH_TRACE the first {…} is the trace */
-    uint8_t verb;       /* enum tl_verb; HEAD is handled as TL_GET */
-    uint32_t body_max;  /* maximum body size, 0: no body accepted */
-    const char *query;  /* arguments it takes, "from, to"; others are refused. NULL: any */
-    const void *detail; /* for `run`, which other routes have too */
+    uint8_t effort;    /* enum tl_effort of `run`; a response with `produce` is TL_LASTING */
+    uint8_t reach;     /* enum tl_reach; for TL_REACH_TRACE the first {…} is the trace */
+    uint8_t verb;      /* enum tl_verb; HEAD is handled as TL_GET */
+    uint32_t body_max; /* maximum body size, 0: no body accepted */
+    const struct tl_route_arg *takes; /* arguments; others are refused. NULL: it takes any */
+    const ProtobufCMessageDescriptor *message; /* the request that they describe. NULL: none */
+    const void *detail;                        /* for `run`, which other routes have too */
     /* As `run`, but only from memory and without blocking, since it runs on a loop's thread.
      * TL_AGAIN: not possible, use `run`. NULL: never possible. */
     int (*run_at_once)(struct tl_http_request *request, struct tl_http_response *response);

@@ -4,9 +4,8 @@
  * first and is told at once if the image is there.
  */
 #include "base/utf8.h"
-#include "rpc/rpcint.h"
-
-#include "tracelake/v1/images.pb-c.h"
+#include "rpc/lookups.h"
+#include "rpc/lookups_service.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -15,8 +14,9 @@
 #define MAX_IMAGE    (256u << 20)
 #define MAX_TOGETHER (1024ull << 20) /* total size of images being transferred at the same time */
 
-static void fill(struct tl_image_row *row, Tracelake__V1__Image *out)
+void tl_fill_image(struct tl_image_row *row, Tracelake__V1__Image *out)
 {
+    tracelake__v1__image__init(out);
     tl_utf8_clean(row->name);
     out->sha256 = row->hash;
     out->name = row->name;
@@ -24,10 +24,16 @@ static void fill(struct tl_image_row *row, Tracelake__V1__Image *out)
     out->size = row->size;
 }
 
+static void fill_row(struct tl_reply *reply, void *message, const void *row)
+{
+    (void)reply; /* has the row */
+    tl_fill_image((struct tl_image_row *)(uintptr_t)row, message);
+}
+
 static int send_row(struct tl_call *call, struct tl_image_row *row)
 {
     Tracelake__V1__Image reply = TRACELAKE__V1__IMAGE__INIT;
-    fill(row, &reply);
+    tl_fill_image(row, &reply);
     return tl_call_send(call, &reply.base);
 }
 
@@ -153,7 +159,7 @@ static int run_get(struct tl_call *call, const void *message)
     struct tl_buf content = {0};
     int rc =
         tl_lake_get_image(tl_call_rpc(call)->lake, r->sha256, &row, &content, tl_call_fail(call));
-    fill(&row, &image);
+    tl_fill_image(&row, &image);
     reply.image = &image;
     for (size_t at = 0; rc >= 0 && (at < content.n || reply.image); reply.image = NULL) {
         reply.data.data = content.p + at;
@@ -165,43 +171,47 @@ static int run_get(struct tl_call *call, const void *message)
     return rc;
 }
 
-static int run_list(struct tl_call *call, const void *message)
+void tl_binding_of(const Tracelake__V1__BindImageRequest *r, struct tl_lake_binding *out)
 {
-    Tracelake__V1__ListImagesReply reply = TRACELAKE__V1__LIST_IMAGES_REPLY__INIT;
+    *out = (struct tl_lake_binding){.hash = r->sha256,
+                                    .address = r->address,
+                                    .offset = r->offset,
+                                    .length = r->length,
+                                    .space = r->space,
+                                    .context = {.context_id = r->context_id,
+                                                .vmid = r->vmid,
+                                                .has_context_id = r->in_process_case != 0,
+                                                .has_vmid = r->in_machine_case != 0},
+                                    .span = {r->begin, r->until}};
+}
+
+int tl_answer_images(const struct tl_asker *asker, const void *request, struct tl_reply *reply,
+                     struct tl_fail *fail)
+{
     struct tl_image_row *rows = NULL;
     size_t n = 0;
-    int rc = tl_lake_images(tl_call_rpc(call)->lake, &rows, &n);
-    if (rc < 0)
-        return rc;
-    Tracelake__V1__Image *const images = calloc(n + 1, sizeof *images);
-    reply.images = calloc(n + 1, sizeof *reply.images);
-    rc = images && reply.images ? TL_OK : TL_NOMEM;
-    for (; rc == TL_OK && reply.n_images < n; reply.n_images++) {
-        tracelake__v1__image__init(&images[reply.n_images]);
-        fill(&rows[reply.n_images], &images[reply.n_images]);
-        reply.images[reply.n_images] = &images[reply.n_images];
-    }
-    if (rc == TL_OK)
-        rc = tl_call_send(call, &reply.base);
-    free(reply.images);
-    free(images);
-    free(rows);
-    return rc;
+    (void)request;
+    (void)fail;
+    Tracelake__V1__ListImagesReply *const m =
+        tl_reply_begin(reply, &tracelake__v1__list_images_reply__descriptor);
+    const int rc = m ? tl_lake_images(asker->lake, &rows, &n) : TL_NOMEM;
+    tl_reply_keep(reply, rows);
+    if (rc >= 0 && !reply->failed)
+        tl_reply_rows(reply, &m->images, &m->n_images, &tracelake__v1__image__descriptor, rows, n,
+                      sizeof *rows, fill_row);
+    return tl_reply_done(reply, rc);
+}
+
+static int run_list(struct tl_call *call, const void *message)
+{
+    return tl_call_answer(call, message, tl_answer_images);
 }
 
 static int run_bind(struct tl_call *call, const void *message)
 {
     const Tracelake__V1__BindImageRequest *const r = message;
-    const struct tl_lake_binding binding = {.hash = r->sha256,
-                                            .address = r->address,
-                                            .offset = r->offset,
-                                            .length = r->length,
-                                            .space = r->space,
-                                            .context = {.context_id = r->context_id,
-                                                        .vmid = r->vmid,
-                                                        .has_context_id = r->in_process_case != 0,
-                                                        .has_vmid = r->in_machine_case != 0},
-                                            .span = {r->begin, r->until}};
+    struct tl_lake_binding binding;
+    tl_binding_of(r, &binding);
     const int rc =
         tl_lake_bind_image(tl_call_rpc(call)->lake, r->trace, &binding, tl_call_fail(call));
     if (rc < 0)

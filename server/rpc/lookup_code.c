@@ -197,14 +197,22 @@ int tl_answer_insns(const struct tl_asker *asker, const void *request, struct tl
 {
     enum { SOME = 100, MOST = 4096 };
     const Tracelake__V1__InsnsRequest *const r = request;
-    const uint32_t n = r->count == 0 ? SOME : r->count < MOST ? r->count : MOST;
+    const uint64_t all = r->to == 0         ? UINT64_MAX
+                         : r->to > r->begin ? r->to - r->begin
+                                            : 0,
+                   wanted = r->count > 0 ? r->count
+                            : r->to > 0  ? all
+                                         : SOME,
+                   most = wanted < all ? wanted : all;
+    const uint32_t n = most < MOST ? (uint32_t)most : MOST;
     struct rows rows = {.reply = reply,
                         .out = tl_reply_begin(reply, &tracelake__v1__insns_reply__descriptor)};
     if (rows.out)
-        rows.out->insns = tl_reply_take(reply, n * sizeof *rows.out->insns);
+        rows.out->insns = tl_reply_take(reply, (n + 1) * sizeof *rows.out->insns);
     int rc = reply->failed ? TL_NOMEM
-                           : tl_lake_insns(asker->lake, r->trace, r->stream, r->begin, n, add_row,
-                                           &rows, fail);
+             : n == 0      ? TL_OK
+                      : tl_lake_insns(asker->lake, r->trace, r->stream, r->begin, n, add_row, &rows,
+                                      fail);
     return rc == TL_EOF ? TL_OK : rc;
 }
 
@@ -262,4 +270,17 @@ int tl_answer_simpoints(struct tl_lake *lake, const struct tl_simpoints_request 
     }
     tl_simpoints_found_fini(&found);
     return tl_reply_done(reply, rc);
+}
+
+int tl_answer_regions(const struct tl_asker *asker, const void *request, struct tl_reply *reply,
+                      struct tl_fail *fail)
+{
+    const Tracelake__V1__SimPointsRequest *const r = request;
+    const struct tl_simpoints_request wanted = {.trace = r->trace,
+                                                .stream = r->stream,
+                                                .from = r->begin,
+                                                .to = tl_end_of(r->end),
+                                                .interval = r->interval,
+                                                .most = r->most ? r->most : TL_SIMPOINTS};
+    return tl_answer_simpoints(asker->lake, &wanted, reply, fail);
 }

@@ -91,22 +91,28 @@ static void fill_entry(struct tl_reply *reply, void *message, const void *row)
         e->is_text ? TRACELAKE__V1__LOG_ENTRY__SAID_TEXT : TRACELAKE__V1__LOG_ENTRY__SAID_VALUE;
 }
 
+void tl_log_of(const Tracelake__V1__LogRequest *r, struct tl_soft_request *out)
+{
+    *out = (struct tl_soft_request){.trace = r->trace,
+                                    .stream = r->stream,
+                                    .unit = (enum tl_range_unit)r->unit,
+                                    .from = r->begin,
+                                    .to = tl_end_of(r->to),
+                                    .limit = r->limit,
+                                    .last = r->last,
+                                    .one_channel = r->one_port,
+                                    .channel = r->port};
+}
+
 int tl_answer_log(const struct tl_asker *asker, const void *request, struct tl_reply *reply,
                   struct tl_fail *fail)
 {
     const Tracelake__V1__LogRequest *const r = request;
-    const struct tl_soft_request wanted = {.trace = r->trace,
-                                           .stream = r->stream,
-                                           .unit = (enum tl_range_unit)r->unit,
-                                           .from = r->begin,
-                                           .to = tl_end_of(r->to),
-                                           .limit = r->limit,
-                                           .last = r->last,
-                                           .one_channel = r->one_port,
-                                           .channel = r->port};
+    struct tl_soft_request wanted;
     struct tl_soft_log log = {0};
     Tracelake__V1__LogReply *const m = tl_reply_begin(reply, &tracelake__v1__log_reply__descriptor);
     int rc = m ? tl_check_enum("unit", (unsigned)r->unit, TL_UNITS, fail) : TL_NOMEM;
+    tl_log_of(r, &wanted);
     if (rc >= 0)
         rc = tl_lake_log(asker->lake, &wanted, &log, fail);
     if (rc >= 0) {

@@ -20,7 +20,7 @@ static const char *text_of(const ProtobufCMessage *request, const char *name)
     return field ? *(char *const *)((const char *)request + field->offset) : "";
 }
 
-static int answer_with(struct tl_call *call, const void *request, tl_answer *answer)
+int tl_call_answer(struct tl_call *call, const void *request, tl_answer *answer)
 {
     enum { MOST = (4 << 20) - 4096 }; /* bytes of a message */
     const struct tl_asker asker = {tl_call_rpc(call)->lake, tl_call_scope(call)};
@@ -38,7 +38,7 @@ static int answer_with(struct tl_call *call, const void *request, tl_answer *ans
 #define DOOR(name)                                                                                 \
     static int run_##name(struct tl_call *call, const void *request)                               \
     {                                                                                              \
-        return answer_with(call, request, tl_answer_##name);                                       \
+        return tl_call_answer(call, request, tl_answer_##name);                                    \
     }
 DOOR(stats)
 DOOR(insns)
@@ -51,6 +51,8 @@ DOOR(hits)
 DOOR(call)
 DOOR(profile)
 DOOR(compare)
+DOOR(find)
+DOOR(locate)
 DOOR(functions)
 DOOR(calls)
 DOOR(exceptions)
@@ -145,7 +147,7 @@ const struct tl_method tl_lookups_methods[] = {
     {NULL, NULL, 0, 0, NULL},
 };
 
-#define TIMING(method, name, message)                                                              \
+#define ANSWER(method, name, message)                                                              \
     {                                                                                              \
         "/tracelake.v1.Ranges/" method, &tracelake__v1__##message##__descriptor, TL_UNARY,         \
             TL_ROLE_READ, run_##name, TL_LONG                                                      \
@@ -158,11 +160,13 @@ const struct tl_method tl_lookups_methods[] = {
     }
 
 const struct tl_method tl_answering_methods[] = {
-    TIMING("Functions", functions, functions_request),
-    TIMING("Calls", calls, calls_request),
-    TIMING("Exceptions", exceptions, exceptions_request),
-    TIMING("Gaps", gaps, gaps_request),
-    TIMING("Extremes", extremes, extremes_request),
+    ANSWER("Find", find, find_request),
+    ANSWER("Locate", locate, locate_request),
+    ANSWER("Functions", functions, functions_request),
+    ANSWER("Calls", calls, calls_request),
+    ANSWER("Exceptions", exceptions, exceptions_request),
+    ANSWER("Gaps", gaps, gaps_request),
+    ANSWER("Extremes", extremes, extremes_request),
     MOVED("Stats"),
     MOVED("Insns"),
     MOVED("Slices"),

@@ -5,10 +5,10 @@
  */
 #include "rpc/notes.h"
 
+#include "rpc/lookups.h"
+#include "rpc/lookups_service.h"
 #include "rpc/webapi.h"
-#include "rpc/webjson.h"
-
-#include "tracelake/v1/catalog.pb-c.h"
+#include "rpc/webargs.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,10 +24,34 @@ static void fill(struct tl_note *note, Tracelake__V1__Note *out)
     out->to = note->to;
     out->text = note->text;
     out->has_time = note->has_time;
-    out->time = note->time;
-    out->time_to = note->time_to;
+    if (note->has_time) {
+        TL_SET(out, time, note->time);
+        TL_SET(out, time_to, note->time_to);
+    }
     out->created_ns = note->created_ns;
     out->updated_ns = note->updated_ns;
+}
+
+static void fill_row(struct tl_reply *reply, void *message, const void *row)
+{
+    (void)reply; /* has the row */
+    fill((struct tl_note *)(uintptr_t)row, message);
+}
+
+int tl_answer_notes(const struct tl_asker *asker, const void *request, struct tl_reply *reply,
+                    struct tl_fail *fail)
+{
+    const Tracelake__V1__ListNotesRequest *const r = request;
+    struct tl_note *notes = NULL;
+    size_t n = 0;
+    Tracelake__V1__ListNotesReply *const m =
+        tl_reply_begin(reply, &tracelake__v1__list_notes_reply__descriptor);
+    const int rc = m ? tl_lake_notes(asker->lake, r->trace, &notes, &n, fail) : TL_NOMEM;
+    tl_reply_keep(reply, notes);
+    if (rc >= 0 && !reply->failed)
+        tl_reply_rows(reply, &m->notes, &m->n_notes, &tracelake__v1__note__descriptor, notes, n,
+                      sizeof *notes, fill_row);
+    return tl_reply_done(reply, rc);
 }
 
 static int take_text(struct tl_note *note, const char *stream, struct tl_bytes text,
@@ -49,26 +73,7 @@ static int take_text(struct tl_note *note, const char *stream, struct tl_bytes t
 
 int tl_run_list_notes(struct tl_call *call, const void *message)
 {
-    const Tracelake__V1__ListNotesRequest *const r = message;
-    Tracelake__V1__ListNotesReply reply = TRACELAKE__V1__LIST_NOTES_REPLY__INIT;
-    struct tl_note *notes = NULL;
-    size_t n = 0;
-    int rc = tl_lake_notes(tl_call_rpc(call)->lake, r->trace, &notes, &n, tl_call_fail(call));
-    if (rc < 0)
-        return tl_explain(tl_call_fail(call), rc, r->trace, NULL);
-    Tracelake__V1__Note *const rows = calloc(n + 1, sizeof *rows);
-    reply.notes = calloc(n + 1, sizeof *reply.notes);
-    rc = rows && reply.notes ? TL_OK : TL_NOMEM;
-    for (; rc == TL_OK && reply.n_notes < n; reply.n_notes++) {
-        fill(&notes[reply.n_notes], &rows[reply.n_notes]);
-        reply.notes[reply.n_notes] = &rows[reply.n_notes];
-    }
-    if (rc == TL_OK)
-        rc = tl_call_send(call, &reply.base);
-    free(reply.notes);
-    free(rows);
-    free(notes);
-    return rc;
+    return tl_call_answer(call, message, tl_answer_notes);
 }
 
 int tl_run_put_note(struct tl_call *call, const void *message)
@@ -104,70 +109,35 @@ int tl_run_delete_note(struct tl_call *call, const void *message)
 /* ---- HTTP -------------------------------------------------------------------------------------
  */
 
-static void write_note(struct tl_jsonout *j, const struct tl_note *note)
-{
-    tl_jsonout_open(j, '{');
-    tl_webjson_u64(j, "id", note->id);
-    tl_webjson_text(j, "stream", note->stream);
-    tl_webjson_u64(j, "at", note->at);
-    tl_webjson_u64(j, "to", note->to);
-    if (note->has_time) {
-        tl_webjson_u64(j, "time", note->time);
-        tl_webjson_u64(j, "time_to", note->time_to);
-    }
-    tl_webjson_i64(j, "created_ns", note->created_ns);
-    tl_webjson_i64(j, "updated_ns", note->updated_ns);
-    tl_webjson_text(j, "text", note->text);
-    tl_jsonout_close(j, '}');
-}
-
-int tl_web_notes(struct tl_http_request *request, struct tl_http_response *response)
-{
-    struct tl_note *notes = NULL;
-    size_t n = 0;
-    const int rc =
-        tl_lake_notes(tl_web_lake(request), request->part[0], &notes, &n, &response->fail);
-    if (rc < 0)
-        return tl_web_explain(request, response, rc);
-    struct tl_buf text = {0};
-    struct tl_jsonout json = {.out = &text};
-    tl_jsonout_open(&json, '[');
-    for (size_t i = 0; i < n; i++)
-        write_note(&json, &notes[i]);
-    tl_jsonout_close(&json, ']');
-    free(notes);
-    return tl_webjson_respond(response, &json);
-}
-
 int tl_web_put_note(struct tl_http_request *request, struct tl_http_response *response)
 {
     struct tl_note note = {0};
     struct tl_fail *const fail = &response->fail;
-    const char *const stream = tl_http_query(request, "stream");
-    const struct tl_http_arg args[] = {{"id", TL_HTTP_U64, &note.id},
-                                       {"at", TL_HTTP_U64, &note.at},
-                                       {"at", TL_HTTP_U64, &note.to}, /* unless there is: */
-                                       {"to", TL_HTTP_U64, &note.to},
-                                       {0}};
-    int rc = tl_http_args(request, args, fail);
+    Tracelake__V1__Note asked = TRACELAKE__V1__NOTE__INIT, reply;
+    Tracelake__V1__PutNoteRequest r = TRACELAKE__V1__PUT_NOTE_REQUEST__INIT;
+    r.note = &asked;
+    int rc = tl_web_fill(request, &r, fail);
+    if (!tl_http_query(request, "to"))
+        asked.to = asked.at;
     if (rc == TL_OK)
-        rc = take_text(&note, stream ? stream : "", request->body, fail);
+        rc = take_text(&note, asked.stream, request->body, fail);
+    note.id = asked.id;
+    note.at = asked.at;
+    note.to = asked.to;
     if (rc == TL_OK)
-        rc = tl_lake_put_note(tl_web_lake(request), request->part[0], &note, fail);
+        rc = tl_lake_put_note(tl_web_lake(request), r.trace, &note, fail);
     if (rc < 0)
         return tl_web_explain(request, response, rc);
-    struct tl_buf text = {0};
-    struct tl_jsonout json = {.out = &text};
-    write_note(&json, &note);
-    return tl_webjson_respond(response, &json);
+    fill(&note, &reply);
+    return tl_web_respond(request, response, &reply.base, false);
 }
 
 int tl_web_delete_note(struct tl_http_request *request, struct tl_http_response *response)
 {
+    Tracelake__V1__DeleteNoteRequest r = TRACELAKE__V1__DELETE_NOTE_REQUEST__INIT;
     struct tl_fail *const fail = &response->fail;
-    uint64_t id;
-    int rc = tl_http_parse_number(request->part[1], "the note", &id, fail);
+    int rc = tl_web_fill(request, &r, fail);
     if (rc == TL_OK)
-        rc = tl_lake_remove_note(tl_web_lake(request), request->part[0], id, fail);
+        rc = tl_lake_remove_note(tl_web_lake(request), r.trace, r.id, fail);
     return rc < 0 ? tl_web_explain(request, response, rc) : tl_web_respond_nothing(response);
 }

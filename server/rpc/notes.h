@@ -9,7 +9,6 @@ int tl_run_list_notes(struct tl_call *call, const void *message);
 int tl_run_put_note(struct tl_call *call, const void *message);
 int tl_run_delete_note(struct tl_call *call, const void *message);
 
-int tl_web_notes(struct tl_http_request *request, struct tl_http_response *response);
 int tl_web_put_note(struct tl_http_request *request, struct tl_http_response *response);
 int tl_web_delete_note(struct tl_http_request *request, struct tl_http_response *response);
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * tracelake.v1.Ranges: fetches and follows ranges, and looks up positions. Stored bytes are sent
- * from their file without being read, where a range is whole shards.
+ * tracelake.v1.Ranges: fetches and follows ranges, and answers tiles. Stored bytes are sent from
+ * their file without being read, where a range is whole shards.
  */
-#include "base/utf8.h"
 #include "rpc/convert.h"
 #include "rpc/rangefile.h"
 #include "rpc/regions.h"
@@ -13,8 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DATA_FIELD   3 /* FetchReply.data */
-#define HIT_OVERHEAD 4 /* tag and length */
+#define DATA_FIELD 3 /* FetchReply.data */
 
 static uint64_t or_end(uint64_t to)
 {
@@ -215,131 +213,7 @@ static int run_follow(struct tl_call *call, const void *message)
     return rc == TL_EOF ? TL_OK : rc;
 }
 
-/* ---- look-ups --------------------------------------------------------------------------- */
-
-static void fill_position(const struct tl_position *at, Tracelake__V1__Position *out)
-{
-    out->insn = at->insn;
-    out->time = at->time;
-    out->byte = at->byte;
-    out->has_time = at->has_time;
-    out->time_from = at->time_from;
-    out->time_to = at->time_to == UINT64_MAX ? 0 : at->time_to;
-}
-
-static int run_locate(struct tl_call *call, const void *message)
-{
-    const Tracelake__V1__LocateRequest *const r = message;
-    Tracelake__V1__Position reply = TRACELAKE__V1__POSITION__INIT;
-    struct tl_position at = {0};
-    int rc = check_enums(call, (unsigned)r->unit, 0);
-    if (rc == TL_OK)
-        rc = tl_lake_locate(tl_call_rpc(call)->lake, r->trace, r->stream,
-                            (enum tl_range_unit)r->unit, r->at, &at, tl_call_fail(call));
-    if (rc < 0)
-        return tl_explain(tl_call_fail(call), rc, r->trace, r->stream);
-    fill_position(&at, &reply);
-    return tl_call_send(call, &reply.base);
-}
-
-struct hit_pb {
-    Tracelake__V1__Hit hit;
-    Tracelake__V1__Position at;
-};
-
-static int send_hits(struct tl_call *call, struct tl_found *found)
-{
-    const size_t n = found->n;
-    Tracelake__V1__FindReply reply = TRACELAKE__V1__FIND_REPLY__INIT;
-    struct hit_pb *const rows = calloc(n + 1, sizeof *rows);
-    reply.hits = calloc(n + 1, sizeof *reply.hits);
-    int rc = rows && reply.hits ? TL_OK : TL_NOMEM;
-    size_t bytes = 0;
-    for (; rc == TL_OK && reply.n_hits < n && bytes < TL_REPLY_BYTES; reply.n_hits++) {
-        struct hit_pb *const row = &rows[reply.n_hits];
-        struct tl_hit *const hit = &found->hits[reply.n_hits];
-        tl_utf8_clean(hit->text);
-        tracelake__v1__hit__init(&row->hit);
-        tracelake__v1__position__init(&row->at);
-        fill_position(&hit->at, &row->at);
-        row->hit.at = &row->at;
-        row->hit.pc = hit->pc;
-        row->hit.text = hit->text;
-        row->hit.stream = hit->stream;
-        reply.hits[reply.n_hits] = &row->hit;
-        bytes += tracelake__v1__hit__get_packed_size(&row->hit) + HIT_OVERHEAD;
-    }
-    reply.more = found->more || reply.n_hits < n;
-    if (reply.more && reply.n_hits > 0)
-        reply.skip = found->hits[reply.n_hits - 1].nth;
-    reply.total = found->total;
-    reply.before = found->before;
-    reply.functions = found->functions;
-    reply.what = found->what;
-    tl_utf8_clean(found->what);
-    if (rc == TL_OK)
-        rc = tl_call_send(call, &reply.base);
-    free(reply.hits);
-    free(rows);
-    return rc;
-}
-
-static int run_find(struct tl_call *call, const void *message)
-{
-    const Tracelake__V1__FindRequest *const r = message;
-    struct tl_find_request request = {.trace = r->trace,
-                                      .stream = r->stream,
-                                      .from = r->begin,
-                                      .to = or_end(r->to),
-                                      .near = *r->near ? r->near : NULL,
-                                      .at = r->at,
-                                      .skip = r->skip,
-                                      .backward = r->backward,
-                                      .count = r->count,
-                                      .limit = r->limit};
-    struct tl_found found;
-    switch ((int)r->what_case) {
-    case TRACELAKE__V1__FIND_REQUEST__WHAT_PC:
-        request.kind = TL_FIND_PC;
-        request.pc_from = r->pc->begin;
-        request.pc_to = r->pc->to;
-        break;
-    case TRACELAKE__V1__FIND_REQUEST__WHAT_SYMBOL:
-        request.kind = TL_FIND_SYMBOL;
-        request.text = r->symbol;
-        break;
-    case TRACELAKE__V1__FIND_REQUEST__WHAT_EVENT:
-        request.kind = TL_FIND_EVENT;
-        request.text = r->event;
-        break;
-    case TRACELAKE__V1__FIND_REQUEST__WHAT_CALL:
-        request.kind = TL_FIND_CALL;
-        request.text = r->call;
-        break;
-    case TRACELAKE__V1__FIND_REQUEST__WHAT_MNEMONIC:
-        request.kind = TL_FIND_MNEMONIC;
-        request.text = r->mnemonic;
-        break;
-    case TRACELAKE__V1__FIND_REQUEST__WHAT_OPCODE:
-        request.kind = TL_FIND_OPCODE;
-        request.text = r->opcode;
-        break;
-    case TRACELAKE__V1__FIND_REQUEST__WHAT_TEXT:
-        request.kind = TL_FIND_TEXT;
-        request.text = r->text;
-        break;
-    case TRACELAKE__V1__FIND_REQUEST__WHAT_LINE:
-        request.kind = TL_FIND_LINE;
-        request.text = r->line;
-        break;
-    default:
-        return tl_fail_set(tl_call_fail(call), TL_USAGE, "find what? Give a pc, symbol or event");
-    }
-    int rc = tl_lake_find(tl_call_rpc(call)->lake, &request, &found, tl_call_fail(call));
-    rc = rc < 0 ? tl_explain(tl_call_fail(call), rc, r->trace, r->stream) : send_hits(call, &found);
-    tl_found_fini(&found);
-    return rc;
-}
+/* ---- tiles ------------------------------------------------------------------------------ */
 
 static int run_tiles(struct tl_call *call, const void *message)
 {
@@ -373,10 +247,6 @@ int tl_generation_of(struct tl_lake *lake, const char *trace, uint64_t *out)
 const struct tl_method tl_ranges_methods[] = {
     {"/tracelake.v1.Ranges/Fetch", &tracelake__v1__fetch_request__descriptor, TL_SERVER_STREAM,
      TL_ROLE_READ, run_fetch},
-    {"/tracelake.v1.Ranges/Locate", &tracelake__v1__locate_request__descriptor, TL_UNARY,
-     TL_ROLE_READ, run_locate, TL_LONG},
-    {"/tracelake.v1.Ranges/Find", &tracelake__v1__find_request__descriptor, TL_UNARY, TL_ROLE_READ,
-     run_find, TL_LONG},
     {"/tracelake.v1.Ranges/Code", &tracelake__v1__code_request__descriptor, TL_SERVER_STREAM,
      TL_ROLE_READ, tl_run_code, TL_LONG},
     {"/tracelake.v1.Ranges/Coverage", &tracelake__v1__code_request__descriptor, TL_SERVER_STREAM,

@@ -19,16 +19,31 @@ void tl_reply_free(struct tl_reply *reply)
     *reply = (struct tl_reply){0};
 }
 
+static bool has_room(struct tl_reply *reply)
+{
+    const bool has = tl_grow(&reply->memory, &reply->cap, reply->n + 1, sizeof *reply->memory) >= 0;
+    reply->failed |= !has;
+    return has;
+}
+
 void *tl_reply_take(struct tl_reply *reply, size_t size)
 {
-    void *const p = tl_grow(&reply->memory, &reply->cap, reply->n + 1, sizeof *reply->memory) < 0
-                        ? NULL
-                        : calloc(1, size);
+    void *const p = has_room(reply) ? calloc(1, size) : NULL;
     if (p)
         reply->memory[reply->n++] = p;
     else
         reply->failed = true;
     return p;
+}
+
+void tl_reply_keep(struct tl_reply *reply, void *memory)
+{
+    if (!memory)
+        return;
+    if (has_room(reply))
+        reply->memory[reply->n++] = memory;
+    else
+        free(memory);
 }
 
 void *tl_reply_new(struct tl_reply *reply, const ProtobufCMessageDescriptor *kind)

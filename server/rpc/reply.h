@@ -39,6 +39,8 @@ static inline int tl_reply_done(const struct tl_reply *reply, int rc)
 /* What follows lives as long as the reply. NULL: no memory, and the reply has failed. */
 
 void *tl_reply_take(struct tl_reply *reply, size_t size); /* zeroed */
+/* Take over what malloc() has returned, or NULL. */
+void tl_reply_keep(struct tl_reply *reply, void *memory);
 /* An empty message. */
 void *tl_reply_new(struct tl_reply *reply, const ProtobufCMessageDescriptor *kind);
 /* The same as the answer itself. */

@@ -9,6 +9,7 @@
 #include "rpc/rpcint.h"
 #include "rpc/scoped.h"
 #include "rpc/webapi.h"
+#include "rpc/webargs.h"
 #include "rpc/webjson.h"
 
 #include "tracelake/v1/ranges.pb-c.h"
@@ -59,9 +60,9 @@ static void fill(Tracelake__V1__TableColumn *out, const struct tl_sql_column *co
         out->nulls = bytes_of(column->nulls, (rows + 7) / 8);
 }
 
-static int send_batch(void *context, const struct tl_sql_batch *batch)
+/* The batch, whose bytes it borrows, as a message. */
+static int table_of(struct answer *a, const struct tl_sql_batch *batch, Tracelake__V1__Table *table)
 {
-    struct answer *const a = context;
     const int r = make_room(a, batch->n_columns);
     if (r < 0)
         return r;
@@ -69,13 +70,27 @@ static int send_batch(void *context, const struct tl_sql_batch *batch)
         fill(&a->columns[i], &batch->columns[i], batch->n_rows);
         a->places[i] = &a->columns[i];
     }
-    Tracelake__V1__Table table = TRACELAKE__V1__TABLE__INIT;
-    table.columns = a->places;
-    table.n_columns = a->n;
-    table.rows = batch->n_rows;
-    table.last = batch->last;
-    table.truncated = batch->truncated;
-    return tl_call_send(a->call, &table.base);
+    tracelake__v1__table__init(table);
+    table->columns = a->places;
+    table->n_columns = a->n;
+    table->rows = batch->n_rows;
+    table->last = batch->last;
+    table->truncated = batch->truncated;
+    return TL_OK;
+}
+
+static void answer_fini(struct answer *a)
+{
+    free(a->columns);
+    free(a->places);
+}
+
+static int send_batch(void *context, const struct tl_sql_batch *batch)
+{
+    struct answer *const a = context;
+    Tracelake__V1__Table table;
+    const int rc = table_of(a, batch, &table);
+    return rc < 0 ? rc : tl_call_send(a->call, &table.base);
 }
 
 int tl_run_sql(struct tl_call *call, const void *message)
@@ -90,8 +105,7 @@ int tl_run_sql(struct tl_call *call, const void *message)
                                            .viewer = (void *)(uintptr_t)tl_call_scope(call)};
     const int rc =
         tl_lake_sql(tl_call_rpc(call)->lake, &request, send_batch, &answer, tl_call_fail(call));
-    free(answer.columns);
-    free(answer.places);
+    answer_fini(&answer);
     return rc;
 }
 
@@ -132,8 +146,7 @@ int tl_run_insn_columns(struct tl_call *call, const void *message)
     int rc = columns_of(r, &request, fail);
     if (rc >= 0)
         rc = tl_lake_insn_columns(tl_call_rpc(call)->lake, &request, send_batch, &answer, fail);
-    free(answer.columns);
-    free(answer.places);
+    answer_fini(&answer);
     return tl_explain(fail, rc, r->trace, r->stream);
 }
 
@@ -237,33 +250,62 @@ static void document_fini(struct document *d)
     free(d->kinds);
 }
 
-/* The argument `q`, else the body; the caller frees it. */
-static char *question_of(const struct tl_http_request *request)
+/* Messages, which together are one. */
+static int pack_batch(void *context, const struct tl_sql_batch *batch)
 {
-    const char *const q = tl_http_query(request, "q");
-    const struct tl_bytes body = request->body;
-    return q ? strdup(q) : strndup(body.p ? (const char *)body.p : "", body.n);
+    struct tl_http_response *const response = context;
+    struct answer answer = {0};
+    Tracelake__V1__Table table, *tables[] = {&table};
+    Tracelake__V1__Tables message = TRACELAKE__V1__TABLES__INIT;
+    message.tables = tables;
+    message.n_tables = 1;
+    int rc = table_of(&answer, batch, &table);
+    if (rc >= 0)
+        rc = tl_web_pack(response, &message.base);
+    answer_fini(&answer);
+    return rc < 0 ? rc : response->body.n > MOST_BYTES && !batch->last ? TL_EOF : TL_OK;
+}
+
+static int respond_tables(struct tl_http_response *response, struct tl_lake *lake,
+                          const struct tl_sql_request *asked)
+{
+    const int rc = tl_lake_sql(lake, asked, pack_batch, response, &response->fail);
+    if (rc == TL_EOF) {
+        Tracelake__V1__Tables more = TRACELAKE__V1__TABLES__INIT;
+        more.truncated = true;
+        return tl_web_pack(response, &more.base);
+    }
+    return rc;
 }
 
 int tl_web_sql(struct tl_http_request *request, struct tl_http_response *response)
 {
-    struct tl_sql_request asked = {
-        .trace = request->part[0], .sees = sees, .viewer = request->scope};
-    const struct tl_http_arg args[] = {
-        {"rows", TL_HTTP_U64, &asked.rows}, {"seconds", TL_HTTP_U32, &asked.seconds}, {0}};
+    Tracelake__V1__SqlRequest r = TRACELAKE__V1__SQL_REQUEST__INIT;
     struct document d = {.json = {.out = &d.rows}};
     struct tl_buf body = {0};
     struct tl_jsonout json = {.out = &body};
-    char *const text = question_of(request);
-    asked.text = text;
-    int rc = text ? tl_http_args(request, args, &response->fail) : TL_NOMEM;
-    if (rc >= 0)
+    const struct tl_bytes posted = request->body;
+    char *const text = posted.n ? strndup((const char *)posted.p, posted.n) : NULL;
+    int rc = posted.n && !text ? TL_NOMEM : tl_web_fill(request, &r, &response->fail);
+    const struct tl_sql_request asked = {.trace = r.trace,
+                                         .text = text ? text : r.text,
+                                         .rows = r.rows,
+                                         .seconds = r.seconds,
+                                         .sees = sees,
+                                         .viewer = request->scope};
+    const bool packed = tl_web_wants_protobuf(request);
+    if (rc >= 0 && packed)
+        rc = respond_tables(response, tl_web_lake(request), &asked);
+    else if (rc >= 0)
         rc = tl_lake_sql(tl_web_lake(request), &asked, write_batch, &d, &response->fail);
     rc = rc == TL_EOF && d.truncated ? TL_OK : rc;
-    if (rc >= 0)
+    if (rc >= 0 && !packed)
         write_document(&d, &json);
-    rc = rc < 0 ? tl_explain(&response->fail, rc, request->part[0], NULL)
-                : tl_webjson_respond(response, &json);
+    if (rc < 0)
+        rc = tl_explain(&response->fail, rc, request->part[0], NULL);
+    else
+        rc = packed ? tl_fields_add(&response->headers, "cache-control", "no-store")
+                    : tl_webjson_respond(response, &json);
     document_fini(&d);
     free(text);
     return rc;

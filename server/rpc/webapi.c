@@ -5,11 +5,11 @@
  */
 #include "rpc/webapi.h"
 
-#include "base/timearg.h"
-
+#include "rpc/convert.h"
 #include "rpc/rangefile.h"
 #include "rpc/rpcint.h"
 #include "rpc/scoped.h"
+#include "rpc/webargs.h"
 #include "rpc/webjson.h"
 
 #include "tracelake/v1/ranges.pb-c.h"
@@ -18,33 +18,53 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_STREAMS 16
-
 #define PAGE 1000 /* default traces per page */
+
+/* Messages, each of which has as many traces as fit; together they are one. */
+static int respond_messages(struct tl_http_response *response, struct tl_trace_list *list,
+                            bool more)
+{
+    int rc = TL_OK;
+    size_t next = 0;
+    do {
+        Tracelake__V1__ListTracesReply reply;
+        rc = tl_traces_pb(list, &next, 0, more, &reply);
+        if (rc < 0)
+            break;
+        char *const token = reply.next_page_token;
+        if (next < list->n) /* what follows is in this answer, too */
+            reply.next_page_token = (char *)(uintptr_t)protobuf_c_empty_string;
+        rc = tl_web_pack(response, &reply.base);
+        reply.next_page_token = token;
+        tl_traces_pb_free(&reply);
+    } while (rc >= 0 && next < list->n);
+    tl_trace_list_free(list);
+    return rc < 0 ? rc : tl_fields_add(&response->headers, "cache-control", "no-store");
+}
 
 /* The traces after a cursor, and the cursor of the next page. */
 static int respond_page(struct tl_http_request *request, struct tl_http_response *response)
 {
-    const char *const cursor = tl_http_query(request, "cursor");
+    Tracelake__V1__ListTracesRequest r = TRACELAKE__V1__LIST_TRACES_REQUEST__INIT;
     struct tl_trace_list list = {0};
     struct tl_trace_place place;
     char next[TL_PLACE_TEXT];
-    uint64_t limit = PAGE;
-    int rc =
-        tl_http_args(request, (const struct tl_http_arg[]){{"limit", TL_HTTP_U64, &limit}, {0}},
-                     &response->fail);
-    if (rc >= 0 && (limit == 0 || limit > TL_PAGE_MAX))
+    r.page_size = PAGE;
+    int rc = tl_web_fill(request, &r, &response->fail);
+    if (rc >= 0 && (r.page_size == 0 || r.page_size > TL_PAGE_MAX))
         rc = tl_fail_set(&response->fail, TL_USAGE, "limit is from 1 to %d", TL_PAGE_MAX);
-    if (rc >= 0 && cursor && tl_place_read(cursor, &place) < 0)
-        rc = tl_fail_set(&response->fail, TL_USAGE, "\"%.80s\" is no cursor", cursor);
+    if (rc >= 0 && *r.page_token && tl_place_read(r.page_token, &place) < 0)
+        rc = tl_fail_set(&response->fail, TL_USAGE, "\"%.80s\" is no cursor", r.page_token);
     if (rc >= 0)
-        rc = tl_scoped_page(tl_web_lake(request), request->scope, cursor ? &place : NULL, limit,
-                            &list);
+        rc = tl_scoped_page(tl_web_lake(request), request->scope, *r.page_token ? &place : NULL,
+                            r.page_size, &list);
     if (rc < 0) {
         tl_trace_list_free(&list);
         return rc;
     }
     const bool more = rc > 0 && list.n > 0;
+    if (tl_web_wants_protobuf(request))
+        return respond_messages(response, &list, more);
     struct tl_buf text = {0};
     struct tl_jsonout json = {.out = &text};
     tl_jsonout_open(&json, '{');
@@ -69,11 +89,26 @@ int tl_web_traces(struct tl_http_request *request, struct tl_http_response *resp
     const int rc = tl_scoped_traces(tl_web_lake(request), request->scope, &list);
     if (rc < 0)
         return rc;
+    if (tl_web_wants_protobuf(request))
+        return respond_messages(response, &list, false);
     struct tl_buf text = {0};
     struct tl_jsonout json = {.out = &text};
     tl_webjson_traces(&json, &list);
     tl_trace_list_free(&list);
     return tl_webjson_respond(response, &json);
+}
+
+/* The message of a single trace. */
+static int respond_message(struct tl_http_response *response, struct tl_trace_list *list)
+{
+    Tracelake__V1__ListTracesReply reply;
+    int rc = tl_traces_pb(list, &(size_t){0}, 1, false, &reply);
+    if (rc >= 0) {
+        rc = tl_web_pack(response, &reply.traces[0]->base);
+        tl_traces_pb_free(&reply);
+    }
+    tl_trace_list_free(list);
+    return rc < 0 ? rc : tl_fields_add(&response->headers, "cache-control", "no-store");
 }
 
 int tl_web_trace(struct tl_http_request *request, struct tl_http_response *response)
@@ -82,6 +117,8 @@ int tl_web_trace(struct tl_http_request *request, struct tl_http_response *respo
     const int rc = tl_lake_trace(tl_web_lake(request), request->part[0], &list);
     if (rc < 0)
         return tl_web_explain(request, response, rc);
+    if (tl_web_wants_protobuf(request))
+        return respond_message(response, &list);
     struct tl_buf text = {0};
     struct tl_jsonout json = {.out = &text};
     tl_webjson_trace(&json, &list.rows[0]);
@@ -89,116 +126,7 @@ int tl_web_trace(struct tl_http_request *request, struct tl_http_response *respo
     return tl_webjson_respond(response, &json);
 }
 
-int tl_web_functions(struct tl_http_request *request, struct tl_http_response *response)
-{
-    struct tl_functions functions;
-    struct tl_buf text = {0};
-    struct tl_jsonout json = {.out = &text};
-    const int rc =
-        tl_lake_functions(tl_web_lake(request), request->part[0], &functions, &response->fail);
-    tl_jsonout_open(&json, '[');
-    for (size_t i = 0; rc >= 0 && i < functions.n; i++) {
-        tl_jsonout_line(&json);
-        tl_webjson_function(&json, i, &functions.p[i]);
-    }
-    tl_jsonout_close(&json, ']');
-    tl_functions_fini(&functions);
-    if (rc >= 0)
-        return tl_webjson_respond(response, &json);
-    tl_buf_fini(&text);
-    return tl_web_explain(request, response, rc);
-}
-
-/* ---- arguments -------------------------------------------------------------------------- */
-
-/* The argument `unit`, also called `axis`; instructions if it is missing. TL_USAGE. */
-static int web_unit(const struct tl_http_request *request, enum tl_range_unit *out,
-                    struct tl_fail *fail)
-{
-    const char *const axis = tl_http_query(request, "axis"),
-                      *const unit = tl_http_query(request, "unit"),
-                      *const text = unit ? unit : axis;
-    if (tl_unit_parse(text ? text : "insn", out) == TL_OK)
-        return TL_OK;
-    return tl_fail_set(fail, TL_USAGE, "%s=%.20s; it is insn, time, ns or byte",
-                       unit ? "unit" : "axis", text);
-}
-
-int tl_unit_parse(const char *text, enum tl_range_unit *out)
-{
-    static const char *const names[] = {"insn", "time", "byte", "ns"};
-    for (unsigned i = 0; i < sizeof names / sizeof *names; i++) {
-        if (!strcmp(text, names[i])) {
-            *out = (enum tl_range_unit)i;
-            return TL_OK;
-        }
-    }
-    return TL_USAGE;
-}
-
-/* Ends of a range of time. */
-static int times(const struct tl_http_request *request, enum tl_range_unit *unit, uint64_t *from,
-                 uint64_t *to, struct tl_fail *fail)
-{
-    const char *const begin = tl_http_query(request, "from"), *const end =
-                                                                  tl_http_query(request, "to");
-    struct tl_time_range range;
-    char length[64];
-    /* The '+' of a length, unless it was escaped, has become a blank. */
-    snprintf(length, sizeof length, "+%s", end && *end == ' ' ? end + 1 : "");
-    if (tl_time_ends_parse(begin, end && *end == ' ' ? length : end, &range) < 0)
-        return tl_fail_set(fail, TL_USAGE, "from=%.40s, to=%.40s is not " TL_TIME_RANGE_EXPECTED,
-                           begin ? begin : "", end ? end : "");
-    *unit = range.ns ? TL_UNIT_NS : TL_UNIT_TIME;
-    *from = range.from;
-    *to = range.to;
-    return TL_OK;
-}
-
-int tl_web_span(const struct tl_http_request *request, enum tl_range_unit *unit, uint64_t *from,
-                uint64_t *to, struct tl_fail *fail)
-{
-    const struct tl_http_arg args[] = {{"from", TL_HTTP_U64, from}, {"to", TL_HTTP_U64, to}, {0}};
-    *from = 0;
-    *to = UINT64_MAX;
-    const int rc = web_unit(request, unit, fail);
-    if (rc >= 0 && *unit == TL_UNIT_TIME)
-        return times(request, unit, from, to, fail);
-    return rc < 0 ? rc : tl_http_args(request, args, fail);
-}
-
-int tl_web_place(const struct tl_http_request *request, const char *name, enum tl_range_unit *unit,
-                 uint64_t *at, struct tl_fail *fail)
-{
-    const char *const text = tl_http_query(request, name);
-    struct tl_time_arg time;
-    if (!text || *unit != TL_UNIT_TIME)
-        return tl_http_args(request, (const struct tl_http_arg[]){{name, TL_HTTP_U64, at}, {0}},
-                            fail);
-    if (tl_time_parse(text, &time) < 0)
-        return tl_fail_set(fail, TL_USAGE, "%s=%.40s; it is " TL_TIME_EXPECTED, name, text);
-    if (time.ns)
-        *unit = TL_UNIT_NS;
-    *at = time.value;
-    return TL_OK;
-}
-
-int tl_web_insns_span(const struct tl_http_request *request, uint64_t *from, uint64_t *to,
-                      struct tl_fail *fail)
-{
-    enum tl_range_unit unit;
-    uint64_t *const ends[] = {from, to};
-    int rc = tl_web_span(request, &unit, from, to, fail);
-    for (size_t i = 0; i < 2 && rc >= 0 && unit != TL_UNIT_INSN; i++) {
-        struct tl_position at;
-        if (*ends[i] == UINT64_MAX)
-            continue;
-        rc = tl_lake_locate(tl_web_lake(request), request->part[0], request->part[1], unit,
-                            *ends[i], &at, fail);
-        *ends[i] = rc < 0 ? 0 : at.insn;
-    }
-    return rc;
-}
+/* ---- answers ------------------------------------------------------------------------------ */
 
 bool tl_web_wants_protobuf(const struct tl_http_request *request)
 {
@@ -212,9 +140,10 @@ int tl_web_pack(struct tl_http_response *response, const ProtobufCMessage *messa
     const int rc = tl_buf_reserve(&response->body, n + 1);
     if (rc < 0)
         return rc;
-    response->body.n = protobuf_c_message_pack(message, response->body.p);
+    const bool first = response->body.n == 0;
+    response->body.n += protobuf_c_message_pack(message, response->body.p + response->body.n);
     response->compress = true;
-    return tl_http_type(response, "application/x-protobuf");
+    return first ? tl_http_type(response, "application/x-protobuf") : TL_OK;
 }
 
 int tl_web_respond_nothing(struct tl_http_response *response)
@@ -225,76 +154,19 @@ int tl_web_respond_nothing(struct tl_http_response *response)
     return tl_webjson_respond(response, &json);
 }
 
-/* ---- look-ups --------------------------------------------------------------------------- */
-
-int tl_web_locate(struct tl_http_request *request, struct tl_http_response *response)
-{
-    enum tl_range_unit unit = TL_UNIT_INSN;
-    struct tl_position at = {0};
-    uint64_t where = 0;
-    int rc = web_unit(request, &unit, &response->fail);
-    if (rc == TL_OK && !tl_http_query(request, "at"))
-        rc =
-            tl_fail_set(&response->fail, TL_USAGE, "say at=POSITION, with unit=insn, time or byte");
-    if (rc == TL_OK)
-        rc = tl_web_place(request, "at", &unit, &where, &response->fail);
-    if (rc == TL_OK)
-        rc = tl_lake_locate(tl_web_lake(request), request->part[0], request->part[1], unit, where,
-                            &at, &response->fail);
-    if (rc < 0)
-        return tl_web_explain(request, response, rc);
-    if (!tl_web_wants_protobuf(request)) {
-        struct tl_buf text = {0};
-        struct tl_jsonout json = {.out = &text};
-        tl_jsonout_open(&json, '{');
-        tl_webjson_position(&json, &at);
-        tl_jsonout_close(&json, '}');
-        return tl_webjson_respond(response, &json);
-    }
-    Tracelake__V1__Position message = TRACELAKE__V1__POSITION__INIT;
-    message.insn = at.insn;
-    message.time = at.time;
-    message.byte = at.byte;
-    message.has_time = at.has_time;
-    message.time_from = at.time_from;
-    message.time_to = at.time_to == UINT64_MAX ? 0 : at.time_to;
-    rc = tl_web_pack(response, &message.base);
-    return rc < 0 ? rc : tl_fields_add(&response->headers, "cache-control", "no-store");
-}
-
-int tl_web_streams(const struct tl_http_request *request, tl_web_stream_call *each, void *context,
-                   struct tl_fail *fail)
-{
-    const char *const streams = tl_http_query(request, "streams");
-    if (!streams || !*streams)
-        return tl_fail_set(fail, TL_USAGE,
-                           "streams= is missing; name the streams, separated by commas");
-    char *const names = strdup(streams);
-    int rc = names ? TL_OK : TL_NOMEM;
-    unsigned n = 0;
-    char *rest = names;
-    for (char *name; rc == TL_OK && (name = strsep(&rest, ","));)
-        rc = n++ < MAX_STREAMS
-                 ? each(request, name, context, fail)
-                 : tl_fail_set(fail, TL_USAGE, "no more than %d streams at once", MAX_STREAMS);
-    free(names);
-    return rc;
-}
-
 /* ---- range ------------------------------------------------------------------------------ */
 
 struct format {
-    const char *name;
     const char *type;
     const char *suffix;
 };
 
 /* In the order of enum tl_range_format. */
 static const struct format formats[] = {
-    {"zstf", "application/octet-stream", "zstf"},
-    {"stf", "application/octet-stream", "stf"},
-    {"text", "text/plain; charset=utf-8", "txt"},
-    {"json", "application/json", "json"},
+    {"application/octet-stream", "zstf"},
+    {"application/octet-stream", "stf"},
+    {"text/plain; charset=utf-8", "txt"},
+    {"application/json", "json"},
 };
 
 struct puller {
@@ -343,21 +215,6 @@ static void release(void *context)
     free(p);
 }
 
-static int parse_range(const struct tl_http_request *request, struct tl_range_request *range,
-                       struct tl_fail *fail)
-{
-    const char *const name = tl_http_query(request, "format");
-    const size_t n = sizeof formats / sizeof *formats;
-    size_t i = 0;
-    *range = (struct tl_range_request){.trace = request->part[0], .stream = request->part[1]};
-    while (name && i < n && strcmp(formats[i].name, name))
-        i++;
-    if (i == n)
-        return tl_fail_set(fail, TL_USAGE, "format=%.20s; it is zstf, stf, text or json", name);
-    range->format = (enum tl_range_format)i;
-    return tl_web_span(request, &range->unit, &range->from, &range->to, fail);
-}
-
 static int range_headers(const struct tl_range_request *range, const struct tl_rangefile *opened,
                          struct tl_http_response *response)
 {
@@ -382,10 +239,16 @@ static int range_headers(const struct tl_range_request *range, const struct tl_r
 
 int tl_web_range(struct tl_http_request *request, struct tl_http_response *response)
 {
-    struct tl_range_request range;
-    int rc = parse_range(request, &range, &response->fail);
+    Tracelake__V1__FetchRequest r = TRACELAKE__V1__FETCH_REQUEST__INIT;
+    int rc = tl_web_fill(request, &r, &response->fail);
     if (rc < 0)
         return rc;
+    const struct tl_range_request range = {.trace = r.trace,
+                                           .stream = r.stream,
+                                           .unit = (enum tl_range_unit)r.unit,
+                                           .from = r.begin,
+                                           .to = r.to ? r.to : UINT64_MAX,
+                                           .format = (enum tl_range_format)r.format};
     struct puller *const p = calloc(1, sizeof *p);
     if (!p)
         return TL_NOMEM;

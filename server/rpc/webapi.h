@@ -11,19 +11,12 @@
 /* webapi.c */
 int tl_web_traces(struct tl_http_request *request, struct tl_http_response *response);
 int tl_web_trace(struct tl_http_request *request, struct tl_http_response *response);
-int tl_web_functions(struct tl_http_request *request, struct tl_http_response *response);
-int tl_web_locate(struct tl_http_request *request, struct tl_http_response *response);
 int tl_web_range(struct tl_http_request *request, struct tl_http_response *response);
-
-/* webfind.c */
-int tl_web_find(struct tl_http_request *request, struct tl_http_response *response);
-int tl_web_trace_find(struct tl_http_request *request, struct tl_http_response *response);
 
 /* sql.c */
 int tl_web_sql(struct tl_http_request *request, struct tl_http_response *response);
 
 /* webimages.c */
-int tl_web_images(struct tl_http_request *request, struct tl_http_response *response);
 int tl_web_put_image(struct tl_http_request *request, struct tl_http_response *response);
 int tl_web_remove_image(struct tl_http_request *request, struct tl_http_response *response);
 int tl_web_trace_images(struct tl_http_request *request, struct tl_http_response *response);
@@ -36,10 +29,6 @@ int tl_web_delete(struct tl_http_request *request, struct tl_http_response *resp
 int tl_web_begin(struct tl_http_request *request, struct tl_http_response *response);
 int tl_web_append(struct tl_http_request *request, struct tl_http_response *response);
 
-/* weblookups.c */
-int tl_web_at(struct tl_http_request *request, struct tl_http_response *response);
-int tl_web_simpoints(struct tl_http_request *request, struct tl_http_response *response);
-
 /* webtile.c */
 int tl_web_tile(struct tl_http_request *request, struct tl_http_response *response);
 /* Answer from the cache only; TL_AGAIN: not cached. */
@@ -51,30 +40,21 @@ int tl_web_events(struct tl_http_request *request, struct tl_http_response *resp
 /* weblog.c */
 int tl_web_log(struct tl_http_request *request, struct tl_http_response *response);
 
-/* Call `each` for each stream in `streams=NAME,NAME…`, until a result < 0, which is returned.
- * TL_USAGE: none, or too many. */
-typedef int tl_web_stream_call(const struct tl_http_request *request, const char *stream,
-                               void *context, struct tl_fail *fail);
+/* weblookups.c: call `each` for each stream in `streams=NAME,NAME…`, until a result < 0, which is
+ * returned. TL_USAGE: none, or too many. */
+typedef int tl_web_stream_call(const char *stream, void *context, struct tl_fail *fail);
 TL_MUST_USE int tl_web_streams(const struct tl_http_request *request, tl_web_stream_call *each,
                                void *context, struct tl_fail *fail);
-
+/* Answer with a message: itself, if the client prefers that, else as JSON; `rows`: the array that
+ * it consists of. */
+TL_MUST_USE int tl_web_respond(const struct tl_http_request *request,
+                               struct tl_http_response *response, const ProtobufCMessage *message,
+                               bool rows);
 /* Answer {}. */
 TL_MUST_USE int tl_web_respond_nothing(struct tl_http_response *response);
 /* Does the client prefer messages to JSON? */
 bool tl_web_wants_protobuf(const struct tl_http_request *request);
-/* Pack the message as the body. TL_NOMEM. */
+/* Append the message to the body. TL_NOMEM. */
 TL_MUST_USE int tl_web_pack(struct tl_http_response *response, const ProtobufCMessage *message);
-/* Parse "insn", "time", "byte" or "ns". TL_USAGE. */
-TL_MUST_USE int tl_unit_parse(const char *text, enum tl_range_unit *out);
-/* The arguments `unit`, `from` and `to`: everything if they are missing. Times may have units
- * (base/timearg.h), and `to` may be a length; with units `*unit` is TL_UNIT_NS. TL_USAGE. */
-TL_MUST_USE int tl_web_span(const struct tl_http_request *request, enum tl_range_unit *unit,
-                            uint64_t *from, uint64_t *to, struct tl_fail *fail);
-/* The argument `name` in a unit: likewise; unchanged if it is missing. TL_USAGE. */
-TL_MUST_USE int tl_web_place(const struct tl_http_request *request, const char *name,
-                             enum tl_range_unit *unit, uint64_t *at, struct tl_fail *fail);
-/* The same as positions of the path's stream. TL_USAGE, or what tl_lake_locate() returns. */
-TL_MUST_USE int tl_web_insns_span(const struct tl_http_request *request, uint64_t *from,
-                                  uint64_t *to, struct tl_fail *fail);
 
 #endif

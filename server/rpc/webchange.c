@@ -7,45 +7,50 @@
 #include "rpc/rpcint.h"
 #include "rpc/scoped.h"
 #include "rpc/webapi.h"
+#include "rpc/webargs.h"
 #include "rpc/webjson.h"
+#include "json/messagejson.h"
 
-#include <cjson/cJSON.h>
+#include "tracelake/v1/catalog.pb-c.h"
+#include "tracelake/v1/ingest.pb-c.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 /* ---- labels ----------------------------------------------------------------------------- */
 
-/* Convert {"key":"value"…} to lines for the lake. */
-static int labels_of(struct tl_bytes body, struct tl_buf *out, struct tl_fail *fail)
+/* As lines for the lake. */
+static int write_lines(const Tracelake__V1__SetLabelsRequest *r, struct tl_buf *out)
 {
-    cJSON *const json = cJSON_ParseWithLength((const char *)body.p, body.n);
-    int rc = cJSON_IsObject(json) ? TL_OK
-                                  : tl_fail_set(fail, TL_USAGE,
-                                                "the body is no JSON object of labels: "
-                                                "{\"board\":\"juno\",\"old\":\"\"}");
-    const cJSON *item;
-    cJSON_ArrayForEach(item, json)
-    {
-        const char *const value = cJSON_GetStringValue(item);
-        if (rc == TL_OK &&
-            (!value || !*item->string || strpbrk(item->string, "=\n") || strchr(value, '\n')))
-            rc = tl_fail_set(fail, TL_USAGE,
-                             "a label has a key without '=' and a text of one line as its value");
-        if (rc == TL_OK)
-            rc = tl_buf_printf(out, "%s=%s\n", item->string, value);
+    int rc = TL_OK;
+    for (size_t i = 0; i < r->n_labels && rc >= 0; i++) {
+        const Tracelake__V1__SetLabelsRequest__LabelsEntry *const label = r->labels[i];
+        rc = !*label->key || strpbrk(label->key, "=\n") || strchr(label->value, '\n')
+                 ? TL_USAGE
+                 : tl_buf_printf(out, "%s=%s\n", label->key, label->value);
     }
-    cJSON_Delete(json);
-    return rc == TL_OK ? tl_buf_add(out, "", 1) : rc;
+    return rc < 0 ? rc : tl_buf_add(out, "", 1);
 }
 
 int tl_web_set_labels(struct tl_http_request *request, struct tl_http_response *response)
 {
+    struct tl_fail *const fail = &response->fail;
+    ProtobufCMessage *message = NULL;
     struct tl_buf lines = {0};
-    int rc = labels_of(request->body, &lines, &response->fail);
-    if (rc == TL_OK)
-        rc = tl_lake_set_labels(tl_web_lake(request), request->part[0], (char *)lines.p,
-                                &response->fail);
+    int rc = tl_messagejson_read(&tracelake__v1__set_labels_request__descriptor, "labels",
+                                 request->body, &message);
+    if (rc >= 0)
+        rc = write_lines((Tracelake__V1__SetLabelsRequest *)message, &lines);
+    if (rc == TL_BAD)
+        rc = tl_fail_set(fail, TL_USAGE,
+                         "the body is no JSON object of labels: "
+                         "{\"board\":\"juno\",\"old\":\"\"}");
+    else if (rc == TL_USAGE)
+        rc = tl_fail_set(fail, TL_USAGE,
+                         "a label has a key without '=' and a text of one line as its value");
+    if (rc >= 0)
+        rc = tl_lake_set_labels(tl_web_lake(request), request->part[0], (char *)lines.p, fail);
+    protobuf_c_message_free_unpacked(message, NULL);
     tl_buf_fini(&lines);
     return rc < 0 ? tl_web_explain(request, response, rc) : tl_web_trace(request, response);
 }
@@ -99,18 +104,20 @@ int tl_web_begin(struct tl_http_request *request, struct tl_http_response *respo
 {
     struct tl_fail *const fail = &response->fail;
     struct tl_lake *const lake = tl_web_lake(request);
-    const char *const rig = tl_http_query(request, "rig");
+    Tracelake__V1__Open r = TRACELAKE__V1__OPEN__INIT;
     char *const setup =
         request->body.n ? strndup((const char *)request->body.p, request->body.n) : strdup("");
     struct tl_ingest *ingest = NULL;
     char trace[64];
     uint64_t durable = 0;
-    const struct tl_ingest_request wanted = {.rig = rig ? rig : "browser",
-                                             .trace = request->part[0],
+    int rc = tl_web_fill(request, &r, fail);
+    const struct tl_ingest_request wanted = {.rig =
+                                                 tl_http_query(request, "rig") ? r.rig : "browser",
+                                             .trace = r.trace,
                                              .setup = setup,
                                              .client = request->caller->address,
                                              .piece = true};
-    int rc = setup ? TL_OK : TL_NOMEM;
+    rc = rc >= 0 && !setup ? TL_NOMEM : rc;
     if (rc == TL_OK && !(tl_name_ok(wanted.rig) && tl_name_ok(wanted.trace)))
         rc = tl_fail_set(fail, TL_USAGE, "names have 1 to 63 of A-Z a-z 0-9 . _ -");
     if (rc == TL_OK)
@@ -130,14 +137,12 @@ int tl_web_begin(struct tl_http_request *request, struct tl_http_response *respo
     return rc < 0 ? rc : respond_offset(response, durable, epoch);
 }
 
-static int append(struct tl_ingest *ingest, const struct tl_http_request *request, bool last,
-                  struct tl_fail *fail)
+static int append(struct tl_ingest *ingest, const struct tl_http_request *request, uint64_t offset,
+                  bool last, struct tl_fail *fail)
 {
-    uint64_t offset = 0;
     uint64_t durable;
-    int rc = tl_http_args(
-        request, (const struct tl_http_arg[]){{"offset", TL_HTTP_U64, &offset}, {0}}, fail);
-    if (rc == TL_OK && request->body.n > UINT64_MAX - offset)
+    int rc = TL_OK;
+    if (request->body.n > UINT64_MAX - offset)
         rc = tl_fail_at(fail, TL_USAGE, offset, "a piece ends beyond 2^64");
     if (rc == TL_OK && request->body.n)
         rc = tl_ingest_append(ingest, offset, request->body, fail);
@@ -154,10 +159,11 @@ int tl_web_append(struct tl_http_request *request, struct tl_http_response *resp
     struct tl_ingest *ingest = NULL;
     char trace[64];
     uint64_t durable = 0;
-    uint64_t epoch = 0;
+    uint64_t offset = 0;
     bool last = false;
+    Tracelake__V1__Open r = TRACELAKE__V1__OPEN__INIT;
     const struct tl_http_arg args[] = {
-        {"epoch", TL_HTTP_U64, &epoch}, {"last", TL_HTTP_FLAG, &last}, {0}};
+        {"offset", TL_HTTP_U64, &offset}, {"last", TL_HTTP_FLAG, &last}, {0}};
     bool complete;
     int rc = tl_lake_trace(lake, request->part[0], &list);
     if (rc == TL_OK)
@@ -169,20 +175,22 @@ int tl_web_append(struct tl_http_request *request, struct tl_http_response *resp
     if (rc == TL_OK)
         rc = tl_buf_add(&setup, "", 1);
     if (rc == TL_OK)
+        rc = tl_web_fill(request, &r, fail);
+    if (rc == TL_OK)
         rc = tl_http_args(request, args, fail);
     if (rc == TL_OK) {
         const struct tl_ingest_request wanted = {.rig = list.rows[0].rig,
                                                  .trace = request->part[0],
                                                  .setup = (char *)setup.p,
                                                  .resume = true,
-                                                 .epoch = epoch,
+                                                 .epoch = r.epoch,
                                                  .client = request->caller->address,
                                                  .piece = true};
         rc = tl_ingest_open(lake, &wanted, on_durable, NULL, &ingest, trace, &durable, fail);
     }
     if (rc == TL_OK) {
-        epoch = tl_ingest_epoch(ingest);
-        rc = append(ingest, request, last, fail);
+        r.epoch = tl_ingest_epoch(ingest);
+        rc = append(ingest, request, offset, last, fail);
         tl_ingest_close(ingest);
     }
     if (rc == TL_OK)
@@ -190,5 +198,5 @@ int tl_web_append(struct tl_http_request *request, struct tl_http_response *resp
     tl_buf_fini(&setup);
     tl_trace_list_free(&list);
     return rc < 0 ? tl_web_explain(request, response, rc)
-                  : respond_offset(response, durable, epoch);
+                  : respond_offset(response, durable, r.epoch);
 }

@@ -6,7 +6,10 @@
 #include "rpc/rpcint.h"
 #include "rpc/scoped.h"
 #include "rpc/webapi.h"
+#include "rpc/webargs.h"
 #include "rpc/webjson.h"
+
+#include "tracelake/v1/catalog.pb-c.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -175,14 +178,15 @@ static void release(void *context)
 
 int tl_web_events(struct tl_http_request *request, struct tl_http_response *response)
 {
-    uint64_t every = TL_HUB_PERIOD_MS, limit = 0;
+    Tracelake__V1__WatchTracesRequest r = TRACELAKE__V1__WATCH_TRACES_REQUEST__INIT;
+    uint64_t every = TL_HUB_PERIOD_MS;
     bool changes = false;
-    const struct tl_http_arg args[] = {{"every", TL_HTTP_U64, &every},
-                                       {"changes", TL_HTTP_FLAG, &changes},
-                                       {"limit", TL_HTTP_U64, &limit},
-                                       {0}};
-    int rc = tl_http_args(request, args, &response->fail);
-    if (rc >= 0 && limit > TL_PAGE_MAX)
+    const struct tl_http_arg args[] = {
+        {"every", TL_HTTP_U64, &every}, {"changes", TL_HTTP_FLAG, &changes}, {0}};
+    int rc = tl_web_fill(request, &r, &response->fail);
+    if (rc >= 0)
+        rc = tl_http_args(request, args, &response->fail);
+    if (rc >= 0 && r.limit > TL_PAGE_MAX)
         rc = tl_fail_set(&response->fail, TL_USAGE, "limit is at most %d", TL_PAGE_MAX);
     if (rc >= 0 && (every < TL_HUB_PERIOD_MS || every > HEARTBEAT_MS))
         rc = tl_fail_set(&response->fail, TL_USAGE, "every is from %d to %d ms", TL_HUB_PERIOD_MS,
@@ -194,7 +198,7 @@ int tl_web_events(struct tl_http_request *request, struct tl_http_response *resp
         return TL_NOMEM;
     e->period_ms = (int64_t)every;
     e->changes_only = changes;
-    e->limit = (size_t)limit;
+    e->limit = r.limit;
     e->rpc = request->context;
     e->net = request->net;
     e->waiter = request->waiter;

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Searching over HTTP, in a stream or in all streams of a trace, described in docs/http.md. The
- * kind of search follows from the argument that is present.
+ * What a search over HTTP has that its message has not: addresses as text, a smaller limit, and
+ * places within the stream of the path. Described in docs/http.md.
  */
-#include "rpc/rpcint.h"
-#include "rpc/webapi.h"
-#include "rpc/webjson.h"
+#include "rpc/weblookups.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,99 +25,58 @@ static int parse_address(const char *text, uint64_t *out, struct tl_fail *fail)
 }
 
 /* Parse "ADDR" or "FROM:TO" (or "FROM-TO"), end exclusive. */
-static int parse_pc(const char *text, struct tl_find_request *find, struct tl_fail *fail)
+static int parse_pc(const char *text, Tracelake__V1__PcRange *out, struct tl_fail *fail)
 {
     char copy[64];
     snprintf(copy, sizeof copy, "%s", text);
     char *const colon = strpbrk(copy, ":-");
     if (colon)
         *colon = 0;
-    int rc = parse_address(copy, &find->pc_from, fail);
+    int rc = parse_address(copy, &out->begin, fail);
     if (rc == TL_OK && colon)
-        rc = parse_address(colon + 1, &find->pc_to, fail);
+        rc = parse_address(colon + 1, &out->to, fail);
     else
-        find->pc_to = find->pc_from == UINT64_MAX ? UINT64_MAX : find->pc_from + 1;
+        out->to = out->begin == UINT64_MAX ? UINT64_MAX : out->begin + 1;
     return rc;
 }
 
-/* Determine the kind from the first such argument present. */
-static int parse_kind(const struct tl_http_request *request, struct tl_find_request *find,
-                      struct tl_fail *fail)
+/* Addresses come before anything else that is searched. */
+static void begin_find(const struct tl_http_request *request, struct tl_reply *memory,
+                       void *message)
 {
-    static const struct {
-        const char *name;
-        enum tl_find_kind kind;
-    } kinds[] = {
-        {"pc", TL_FIND_PC},
-        {"symbol", TL_FIND_SYMBOL},
-        {"event", TL_FIND_EVENT},
-        {"call", TL_FIND_CALL},
-        {"mnemonic", TL_FIND_MNEMONIC},
-        {"opcode", TL_FIND_OPCODE},
-        {"text", TL_FIND_LINE},
-        {"q", TL_FIND_TEXT},
-    };
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-        find->text = tl_http_query(request, kinds[i].name);
-        find->kind = kinds[i].kind;
-        if (find->text)
-            return find->kind == TL_FIND_PC ? parse_pc(find->text, find, fail) : TL_OK;
-    }
-    return tl_fail_set(fail, TL_USAGE,
-                       "find what? Give pc=ADDR[:ADDR], symbol=NAME, event=KIND, call=NAME, "
-                       "mnemonic=TEXT, opcode=DIGITS, text=WORD or q=TEXT");
+    Tracelake__V1__FindRequest *const r = message;
+    r->limit = 100;
+    if (!tl_http_query(request, "pc"))
+        return;
+    r->what_case = TRACELAKE__V1__FIND_REQUEST__WHAT_PC;
+    r->pc = tl_reply_new(memory, &tracelake__v1__pc_range__descriptor);
 }
 
-static int parse_find(const struct tl_http_request *request, struct tl_find_request *find,
-                      struct tl_fail *fail)
+static int take_find(const struct tl_http_request *request, void *message, struct tl_fail *fail)
 {
-    const struct tl_http_arg args[] = {
-        {"limit", TL_HTTP_U64, &find->limit},  {"at", TL_HTTP_U64, &find->at},
-        {"skip", TL_HTTP_U64, &find->skip},    {"backward", TL_HTTP_FLAG, &find->backward},
-        {"count", TL_HTTP_FLAG, &find->count}, {0}};
-    *find = (struct tl_find_request){.trace = request->part[0], .limit = 100};
-    int rc = parse_kind(request, find, fail);
-    if (rc == TL_OK)
-        rc = tl_http_args(request, args, fail);
-    if (find->limit > MAX_HITS)
-        find->limit = MAX_HITS;
-    return rc;
+    Tracelake__V1__FindRequest *const r = message;
+    if (r->limit > MAX_HITS)
+        r->limit = MAX_HITS;
+    if (r->what_case == 0)
+        return tl_fail_set(fail, TL_USAGE,
+                           "find what? Give pc=ADDR[:ADDR], symbol=NAME, event=KIND, call=NAME, "
+                           "mnemonic=TEXT, opcode=DIGITS, text=WORD or q=TEXT");
+    return r->what_case == TRACELAKE__V1__FIND_REQUEST__WHAT_PC
+               ? parse_pc(tl_http_query(request, "pc"), r->pc, fail)
+               : TL_OK;
 }
 
-static int respond(const struct tl_http_request *request, const struct tl_find_request *find,
-                   struct tl_http_response *response)
+/* Hits before or after `at` are those of this stream. */
+static int take_find_here(const struct tl_http_request *request, void *message,
+                          struct tl_fail *fail)
 {
-    struct tl_lake *const lake = tl_web_lake(request);
-    struct tl_found found;
-    int rc = tl_lake_find(lake, find, &found, &response->fail);
-    struct tl_buf text = {0};
-    struct tl_jsonout json = {.out = &text};
-    if (rc >= 0)
-        tl_webjson_found(&json, &found, find->count);
-    if (rc >= 0)
-        rc = tl_webjson_respond(response, &json);
-    else if (!response->fail.text[0])
-        rc = tl_fail_set(&response->fail, (enum tl_err)rc, "%.63s: %s", request->part[0],
-                         tl_err_name(rc));
-    tl_found_fini(&found);
-    return rc;
+    Tracelake__V1__FindRequest *const r = message;
+    if (tl_http_query(request, "at"))
+        r->near = r->stream;
+    return take_find(request, message, fail);
 }
 
-int tl_web_find(struct tl_http_request *request, struct tl_http_response *response)
-{
-    struct tl_find_request find;
-    int rc = parse_find(request, &find, &response->fail);
-    find.stream = request->part[1];
-    find.near = tl_http_query(request, "at") ? find.stream : NULL;
-    if (rc == TL_OK)
-        rc = tl_web_insns_span(request, &find.from, &find.to, &response->fail);
-    return rc < 0 ? tl_web_explain(request, response, rc) : respond(request, &find, response);
-}
-
-int tl_web_trace_find(struct tl_http_request *request, struct tl_http_response *response)
-{
-    struct tl_find_request find;
-    const int rc = parse_find(request, &find, &response->fail);
-    find.near = tl_http_query(request, "near");
-    return rc < 0 ? rc : respond(request, &find, response);
-}
+const struct tl_web_question tl_question_find = {
+    .answer = tl_answer_find, .begin = begin_find, .take = take_find_here};
+const struct tl_web_question tl_question_find_all = {
+    .answer = tl_answer_find, .begin = begin_find, .take = take_find};

@@ -4,8 +4,10 @@
  * in docs/http.md. A trace's list joins the images of one file, since a program may be mapped in
  * many pieces.
  */
+#include "rpc/lookups.h"
 #include "rpc/rpcint.h"
 #include "rpc/webapi.h"
+#include "rpc/webargs.h"
 #include "rpc/webjson.h"
 
 #include <stdlib.h>
@@ -13,52 +15,38 @@
 
 /* ---- images of the server ---------------------------------------------------------------- */
 
-int tl_web_images(struct tl_http_request *request, struct tl_http_response *response)
+static int respond_image(const struct tl_http_request *request, struct tl_http_response *response,
+                         struct tl_image_row *row)
 {
-    struct tl_image_row *rows = NULL;
-    size_t n = 0;
-    const int rc = tl_lake_images(tl_web_lake(request), &rows, &n);
-    if (rc < 0)
-        return rc;
-    struct tl_buf text = {0};
-    struct tl_jsonout json = {.out = &text};
-    tl_jsonout_open(&json, '[');
-    for (size_t i = 0; i < n; i++)
-        tl_webjson_image(&json, &rows[i]);
-    tl_jsonout_close(&json, ']');
-    free(rows);
-    return tl_webjson_respond(response, &json);
-}
-
-static int respond_image(struct tl_http_response *response, const struct tl_image_row *row)
-{
-    struct tl_buf text = {0};
-    struct tl_jsonout json = {.out = &text};
-    tl_webjson_image(&json, row);
-    return tl_webjson_respond(response, &json);
+    Tracelake__V1__Image reply;
+    tl_fill_image(row, &reply);
+    return tl_web_respond(request, response, &reply.base, false);
 }
 
 int tl_web_put_image(struct tl_http_request *request, struct tl_http_response *response)
 {
+    Tracelake__V1__PutImageRequest r = TRACELAKE__V1__PUT_IMAGE_REQUEST__INIT;
+    struct tl_fail *const fail = &response->fail;
     struct tl_image_row row;
-    const char *const name = tl_http_query(request, "name");
-    if (!request->body.n)
-        return tl_fail_set(&response->fail, TL_USAGE, "the body is the image, and it is empty");
-    if (name && strlen(name) >= sizeof row.name)
-        return tl_fail_set(&response->fail, TL_USAGE, "an image's name has at most %zu bytes",
-                           sizeof row.name - 1);
-    const int rc = tl_lake_put_image(tl_web_lake(request), name ? name : "", request->body, &row,
-                                     &response->fail);
-    return rc < 0 ? rc : respond_image(response, &row);
+    int rc = tl_web_fill(request, &r, fail);
+    if (rc >= 0 && !request->body.n)
+        rc = tl_fail_set(fail, TL_USAGE, "the body is the image, and it is empty");
+    if (rc >= 0 && strlen(r.name) >= sizeof row.name)
+        rc = tl_fail_set(fail, TL_USAGE, "an image's name has at most %zu bytes",
+                         sizeof row.name - 1);
+    if (rc >= 0)
+        rc = tl_lake_put_image(tl_web_lake(request), r.name, request->body, &row, fail);
+    return rc < 0 ? rc : respond_image(request, response, &row);
 }
 
 int tl_web_remove_image(struct tl_http_request *request, struct tl_http_response *response)
 {
+    Tracelake__V1__RemoveImageRequest r = TRACELAKE__V1__REMOVE_IMAGE_REQUEST__INIT;
     struct tl_image_row row;
-    const char *const force = tl_http_query(request, "force");
-    const int rc = tl_lake_remove_image(tl_web_lake(request), request->part[0],
-                                        force && strcmp(force, "no") != 0, &row, &response->fail);
-    return rc < 0 ? rc : respond_image(response, &row);
+    int rc = tl_web_fill(request, &r, &response->fail);
+    if (rc >= 0)
+        rc = tl_lake_remove_image(tl_web_lake(request), r.image, r.force, &row, &response->fail);
+    return rc < 0 ? rc : respond_image(request, response, &row);
 }
 
 /* ---- images of a trace ------------------------------------------------------------------- */
@@ -176,24 +164,15 @@ int tl_web_trace_images(struct tl_http_request *request, struct tl_http_response
 
 int tl_web_bind_image(struct tl_http_request *request, struct tl_http_response *response)
 {
+    Tracelake__V1__BindImageRequest r = TRACELAKE__V1__BIND_IMAGE_REQUEST__INIT;
     struct tl_fail *const fail = &response->fail;
-    struct tl_lake_binding b = {.hash = tl_http_query(request, "sha256"),
-                                .space = tl_http_query(request, "space"),
-                                .context = {.has_context_id = tl_http_query(request, "context"),
-                                            .has_vmid = tl_http_query(request, "vmid")}};
-    const struct tl_http_arg numbers[] = {
-        {"address", TL_HTTP_U64, &b.address},   {"offset", TL_HTTP_U64, &b.offset},
-        {"length", TL_HTTP_U64, &b.length},     {"from", TL_HTTP_U64, &b.span.from},
-        {"until", TL_HTTP_U64, &b.span.until},  {"context", TL_HTTP_U64, &b.context.context_id},
-        {"vmid", TL_HTTP_U64, &b.context.vmid}, {0},
-    };
-    int rc = b.hash
-                 ? TL_OK
+    struct tl_lake_binding binding;
+    int rc = tl_http_query(request, "sha256")
+                 ? tl_web_fill(request, &r, fail)
                  : tl_fail_set(fail, TL_USAGE, "sha256= is missing; PUT /api/v1/images tells it");
+    tl_binding_of(&r, &binding);
     if (rc == TL_OK)
-        rc = tl_http_args(request, numbers, fail);
-    if (rc == TL_OK)
-        rc = tl_lake_bind_image(tl_web_lake(request), request->part[0], &b, fail);
+        rc = tl_lake_bind_image(tl_web_lake(request), r.trace, &binding, fail);
     return rc < 0 ? tl_web_explain(request, response, rc) : tl_web_trace(request, response);
 }
 

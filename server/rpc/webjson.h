@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * JSON of the HTTP interface that is not made from messages (base/jsonout.h, docs/http.md): traces,
- * images, hits. A writer remembers whether it ran out of memory; what follows returns nothing.
+ * JSON of the HTTP interface that is not made from messages (base/jsonout.h, docs/http.md): traces
+ * and what a trace lacks. A writer remembers whether it ran out of memory; what follows returns
+ * nothing.
  */
 #ifndef TL_RPC_WEBJSON_H
 #define TL_RPC_WEBJSON_H
@@ -22,12 +23,6 @@ void tl_webjson_open(struct tl_jsonout *j, const char *name, char bracket);
 /* Objects. */
 void tl_webjson_trace(struct tl_jsonout *j, const struct tl_trace_row *row);
 void tl_webjson_traces(struct tl_jsonout *j, const struct tl_trace_list *list); /* an array */
-void tl_webjson_image(struct tl_jsonout *j, const struct tl_image_row *row);
-void tl_webjson_function(struct tl_jsonout *j, size_t id, const struct tl_function *function);
-/* `counted`: the request asked for counts. */
-void tl_webjson_found(struct tl_jsonout *j, const struct tl_found *found, bool counted);
-/* Only the members. */
-void tl_webjson_position(struct tl_jsonout *j, const struct tl_position *at);
 
 /*
  * Send what was written as the body. Takes over the memory of j->out, which becomes empty, also if

@@ -5,6 +5,7 @@
  */
 #include "base/csv.h"
 #include "rpc/rpcint.h"
+#include "rpc/webargs.h"
 #include "rpc/weblookups.h"
 
 #include <inttypes.h>
@@ -14,6 +15,7 @@
 /* ---- CSV ------------------------------------------------------------------------------------- */
 
 struct csv {
+    struct tl_lake *lake;
     struct tl_soft_request *wanted;
     struct tl_buf *out;
 };
@@ -48,13 +50,12 @@ static int put_row(struct tl_buf *out, const char *stream, const struct tl_soft_
     return rc < 0 ? rc : tl_csv_field(out, e->text, '\n');
 }
 
-static int csv_log(const struct tl_http_request *request, const char *stream, void *context,
-                   struct tl_fail *fail)
+static int csv_log(const char *stream, void *context, struct tl_fail *fail)
 {
     struct csv *const csv = context;
     struct tl_soft_log log;
     csv->wanted->stream = stream;
-    int rc = tl_lake_log(tl_web_lake(request), csv->wanted, &log, fail);
+    int rc = tl_lake_log(csv->lake, csv->wanted, &log, fail);
     for (size_t i = 0; i < log.n && rc >= 0; i++)
         rc = put_row(csv->out, stream, &log.entries[i], log.time_is_ns);
     tl_soft_log_fini(&log);
@@ -64,7 +65,7 @@ static int csv_log(const struct tl_http_request *request, const char *stream, vo
 static int respond_csv(struct tl_http_request *request, struct tl_http_response *response,
                        struct tl_soft_request *wanted)
 {
-    struct csv csv = {wanted, &response->body};
+    struct csv csv = {tl_web_lake(request), wanted, &response->body};
     int rc =
         tl_buf_printf(&response->body, "stream,position,time,seconds,source,channel,form,text\n");
     if (rc >= 0)
@@ -83,18 +84,13 @@ static int respond_csv(struct tl_http_request *request, struct tl_http_response 
 int tl_web_log(struct tl_http_request *request, struct tl_http_response *response)
 {
     const char *const format = tl_http_query(request, "format");
-    struct tl_soft_request log = {.trace = request->part[0],
-                                  .one_channel = tl_http_query(request, "port") != NULL};
-    const struct tl_http_arg args[] = {{"limit", TL_HTTP_U32, &log.limit},
-                                       {"last", TL_HTTP_FLAG, &log.last},
-                                       {"port", TL_HTTP_U32, &log.channel},
-                                       {0}};
+    Tracelake__V1__LogRequest r = TRACELAKE__V1__LOG_REQUEST__INIT;
     if (!format || strcmp(format, "json") == 0)
         return tl_web_ask_streams(request, response);
     if (strcmp(format, "csv") != 0)
         return tl_fail_set(&response->fail, TL_USAGE, "format=%.20s; it is json or csv", format);
-    int rc = tl_web_span(request, &log.unit, &log.from, &log.to, &response->fail);
-    if (rc >= 0)
-        rc = tl_http_args(request, args, &response->fail);
+    const int rc = tl_web_fill(request, &r, &response->fail);
+    struct tl_soft_request log;
+    tl_log_of(&r, &log);
     return rc < 0 ? rc : respond_csv(request, response, &log);
 }

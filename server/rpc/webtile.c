@@ -8,7 +8,10 @@
 #include "rpc/tilecache.h"
 #include "rpc/tilepb.h"
 #include "rpc/webapi.h"
+#include "rpc/webargs.h"
 #include "rpc/webjson.h"
+
+#include "tracelake/v1/ranges.pb-c.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -16,55 +19,43 @@
 #define MAX_LANES  16
 #define GZIP_LEVEL 4 /* for data that is compressed once and sent often */
 
-struct tile_request {
-    const char *trace;
-    enum tl_range_unit axis;
-    uint64_t level, index, lane_from, lane_to, generation;
-};
-
-static int parse_lanes(const struct tl_http_request *request, struct tile_request *t,
+static int parse_lanes(const struct tl_http_request *request, Tracelake__V1__GetTilesRequest *t,
                        struct tl_fail *fail)
 {
     const char *const text = tl_http_query(request, "lanes");
+    uint64_t from = 0, to = MAX_LANES - 1;
     char copy[48];
-    t->lane_from = 0;
-    t->lane_to = MAX_LANES - 1;
-    if (!text)
-        return TL_OK;
-    snprintf(copy, sizeof copy, "%s", text);
-    char *const dash = strchr(copy, '-');
-    if (dash)
-        *dash = 0;
-    int rc = tl_http_parse_number(copy, "lanes", &t->lane_from, fail);
-    t->lane_to = t->lane_from;
-    if (rc == TL_OK && dash)
-        rc = tl_http_parse_number(dash + 1, "lanes", &t->lane_to, fail);
-    if (rc == TL_OK && (t->lane_to < t->lane_from || t->lane_to - t->lane_from >= MAX_LANES ||
-                        t->lane_to > UINT32_MAX))
+    int rc = TL_OK;
+    if (text) {
+        snprintf(copy, sizeof copy, "%s", text);
+        char *const dash = strchr(copy, '-');
+        if (dash)
+            *dash = 0;
+        rc = tl_http_parse_number(copy, "lanes", &from, fail);
+        to = from;
+        if (rc == TL_OK && dash)
+            rc = tl_http_parse_number(dash + 1, "lanes", &to, fail);
+    }
+    if (rc == TL_OK && (to < from || to - from >= MAX_LANES || to > UINT32_MAX))
         rc = tl_fail_set(fail, TL_USAGE, "lanes=%.20s; write FROM-TO, at most %d lanes", text,
                          MAX_LANES);
+    t->lane_from = (uint32_t)from;
+    t->lane_to = (uint32_t)to;
     return rc;
 }
 
-static int parse(const struct tl_http_request *request, struct tile_request *t,
+static int parse(const struct tl_http_request *request, Tracelake__V1__GetTilesRequest *t,
                  struct tl_fail *fail)
 {
-    t->trace = request->part[0];
-    if (tl_unit_parse(request->part[1], &t->axis) < 0 || t->axis == TL_UNIT_BYTE)
-        return tl_fail_set(fail, TL_USAGE, "axis %.20s; it is insn or time", request->part[1]);
-    int rc = tl_http_parse_number(request->part[2], "level", &t->level, fail);
-    if (rc == TL_OK)
-        rc = tl_http_parse_number(request->part[3], "index", &t->index, fail);
-    if (rc == TL_OK && t->level > 31)
-        rc = tl_fail_set(fail, TL_USAGE, "level %llu; there are 0 to 31",
-                         (unsigned long long)t->level);
-    if (rc == TL_OK)
-        rc = parse_lanes(request, t, fail);
-    return rc == TL_OK
-               ? tl_http_args(
-                     request,
-                     (const struct tl_http_arg[]){{"gen", TL_HTTP_U64, &t->generation}, {0}}, fail)
-               : rc;
+    tracelake__v1__get_tiles_request__init(t);
+    int rc = tl_web_fill(request, t, fail);
+    if (rc < 0)
+        return rc;
+    if (t->axis != TRACELAKE__V1__UNIT__UNIT_INSN && t->axis != TRACELAKE__V1__UNIT__UNIT_TIME)
+        return tl_fail_set(fail, TL_USAGE, "axis=%.20s; it is insn or time", request->part[1]);
+    if (t->level > 31)
+        return tl_fail_set(fail, TL_USAGE, "level %u; there are 0 to 31", t->level);
+    return parse_lanes(request, t, fail);
 }
 
 /* ---- JSON ------------------------------------------------------------------------------- */
@@ -189,7 +180,7 @@ static bool takes_gzip(const struct tl_http_request *request)
 }
 
 /* False: such a tile is not cached. */
-static bool make_key(const struct tile_request *t, bool gzip, struct tl_tilekey *key)
+static bool make_key(const Tracelake__V1__GetTilesRequest *t, bool gzip, struct tl_tilekey *key)
 {
     memset(key, 0, sizeof *key);
     if (t->generation == 0 || strlen(t->trace) >= sizeof key->trace)
@@ -199,15 +190,16 @@ static bool make_key(const struct tile_request *t, bool gzip, struct tl_tilekey 
     key->index = t->index;
     key->axis = (uint32_t)t->axis;
     key->level = (uint32_t)t->level;
-    key->lane_from = (uint32_t)t->lane_from;
-    key->lane_to = (uint32_t)t->lane_to;
+    key->lane_from = t->lane_from;
+    key->lane_to = t->lane_to;
     key->gzip = gzip;
     return true;
 }
 
 /* TL_AGAIN: it is not cached. */
-static int respond_kept(const struct tl_http_request *request, const struct tile_request *t,
-                        bool dated, struct tl_http_response *response)
+static int respond_kept(const struct tl_http_request *request,
+                        const Tracelake__V1__GetTilesRequest *t, bool dated,
+                        struct tl_http_response *response)
 {
     struct tl_rpc *const rpc = request->context;
     struct tl_tilekey key;
@@ -237,7 +229,7 @@ static int respond_kept(const struct tl_http_request *request, const struct tile
 }
 
 /* Cache the response as it is sent. */
-static void keep(const struct tl_http_request *request, const struct tile_request *t,
+static void keep(const struct tl_http_request *request, const Tracelake__V1__GetTilesRequest *t,
                  struct tl_http_response *response)
 {
     struct tl_rpc *const rpc = request->context;
@@ -261,7 +253,7 @@ static void keep(const struct tl_http_request *request, const struct tile_reques
 
 int tl_web_tile_kept(struct tl_http_request *request, struct tl_http_response *response)
 {
-    struct tile_request t = {0};
+    Tracelake__V1__GetTilesRequest t;
     struct tl_fail none = {0};
     if (parse(request, &t, &none) < 0)
         return TL_AGAIN;
@@ -272,7 +264,7 @@ int tl_web_tile(struct tl_http_request *request, struct tl_http_response *respon
 {
     struct tl_lake *const lake = tl_web_lake(request);
     struct tl_tile tile = {0};
-    struct tile_request t = {0};
+    Tracelake__V1__GetTilesRequest t;
     struct tl_fail *const fail = &response->fail;
     int rc = parse(request, &t, fail);
     const bool dated = t.generation != 0; /* otherwise the URL means "the current one" */
@@ -285,8 +277,8 @@ int tl_web_tile(struct tl_http_request *request, struct tl_http_response *respon
     }
     const bool json = tl_http_accepts(request, "application/json");
     if (rc == TL_OK)
-        rc = tl_lake_tile(lake, t.trace, t.axis, (unsigned)t.level, t.index, (unsigned)t.lane_from,
-                          (unsigned)t.lane_to, t.generation, &tile, fail);
+        rc = tl_lake_tile(lake, t.trace, (enum tl_range_unit)t.axis, t.level, t.index, t.lane_from,
+                          t.lane_to, t.generation, &tile, fail);
     if (rc == TL_OK)
         rc = respond(&tile, json, dated, response);
     else if (!fail->text[0])

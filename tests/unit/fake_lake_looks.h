@@ -26,7 +26,8 @@ int tl_lake_find(struct tl_lake *lake, const struct tl_find_request *request, st
                  struct tl_fail *fail)
 {
     *out = (struct tl_found){.total = UINT64_MAX, .before = request->at, .kind = request->kind};
-    int rc = check(lake, request->trace, request->stream ? request->stream : STREAM, fail);
+    int rc = check(lake, request->trace,
+                   request->stream && *request->stream ? request->stream : STREAM, fail);
     if (rc == TL_OK)
         rc = work();
     if (rc < 0)
@@ -350,7 +351,8 @@ int tl_lake_profile(struct tl_lake *lake, const struct tl_profile_request *reque
                     struct tl_profile *out, struct tl_fail *fail)
 {
     *out = (struct tl_profile){.insns = request->to, .truncated = request->callers};
-    const int rc = check(lake, request->trace, request->stream ? request->stream : STREAM, fail);
+    const int rc = check(lake, request->trace,
+                         request->stream && *request->stream ? request->stream : STREAM, fail);
     if (rc < 0)
         return rc;
     out->nodes = calloc(out->n_nodes = 1, sizeof *out->nodes);

@@ -92,7 +92,7 @@ static void test_errors(void **state)
     expect_error(f, "GET", "/api/v1/traces/t/streams/cs.10/range?from=5&to=2&format=text", 400,
                  "from > to");
     expect_error(f, "GET", "/api/v1/traces/t/streams/cs.10/slices?columns=many", 400, "many");
-    expect_error(f, "GET", "/api/v1/traces/t/tiles/up/0/0", 400, "axis up");
+    expect_error(f, "GET", "/api/v1/traces/t/tiles/up/0/0", 400, "axis=up");
     expect_error(f, "GET", "/api/v1/traces/t/tiles/insn/99/0", 400, "level");
     expect_error(f, "GET", "/api/v1/traces/t/tiles/insn/0/0?lanes=0-16", 400, "lanes");
     expect_error(f, "GET", "/api/v1/traces/t/tiles/insn/0/0?gen=77", 404, "generation 77");

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* JSON answers of the HTTP interface. */
 #include "unit/asking.h"
+#include "json/messagejson.h"
 
+#include "tracelake/v1/catalog.pb-c.h"
+#include "tracelake/v1/images.pb-c.h"
 #include "tracelake/v1/lookups.pb-c.h"
 
 #include <cjson/cJSON.h>
@@ -133,7 +136,7 @@ static void test_texts_and_numbers(void **state)
         {"streams/cs.10/source?at=1",
          "{\"file\":\"größe\",\"line\":0,\"text\":\"gr??\",\"why\":\"gr??\"}\n"},
         {"at?streams=cs.10&time=70",
-         "{\"streams\":{\"cs.10\":{\"insn\":7,\"byte\":28,\"has_time\":true,\"time\":70,"
+         "{\"streams\":{\"cs.10\":{\"insn\":7,\"time\":70,\"byte\":28,\"has_time\":true,"
          "\"row\":{\"insn\":7,\"pc\":\"0x1c\",\"function\":\"größe\",\"text\":\"nop\\t; gr??\","
          "\"events\":[\"O\",\"A switch 1 1 größe\"]}}}}\n"},
         {"log?streams=cs.10&axis=time&from=3&limit=9&last=1",
@@ -145,9 +148,9 @@ static void test_texts_and_numbers(void **state)
          "{\"streams\":{\"cs.10\":{\"sampled\":true,\"runs\":[{\"from\":1,\"to\":5,\"mode\":\"gr??"
          "\","
          "\"context\":\"0xffffffffffffffff\",\"mixed\":true}]}}}\n"},
-        {"notes", "[{\"id\":3,\"stream\":\"cs.10\",\"at\":0,\"to\":\"18446744073709551615\","
-                  "\"created_ns\":0,"
-                  "\"updated_ns\":0,\"text\":\"größe\"}]\n"},
+        {"notes",
+         "[\n{\"id\":3,\"stream\":\"cs.10\",\"at\":0,\"to\":\"18446744073709551615\",\"text\":"
+         "\"größe\",\"has_time\":false,\"created_ns\":0,\"updated_ns\":0}]\n"},
         {"counters?streams=cs.10&from=1&to=5&columns=4",
          "{\"streams\":{\"cs.10\":{\"sampled\":false,\"from\":1,\"to\":5,\"insns\":[4,0],"
          "\"cycles\":["
@@ -302,6 +305,114 @@ static void test_messages(void **state)
     answer_fini(&a);
 }
 
+/* Ask for JSON and for the message: both say the same. */
+static void check_message(struct fixture *f, const char *path,
+                          const ProtobufCMessageDescriptor *kind, bool rows)
+{
+    struct answer json = ask(f, WAY_H1, path, NULL);
+    struct answer packed = ask(f, WAY_H2, path, "Accept: application/x-protobuf");
+    if (json.status != 200 || packed.status != 200)
+        fail_msg("%s: %s", path, (char *)json.body.p);
+    expect_head(&packed, "content-type", "application/x-protobuf");
+    expect_head(&packed, "cache-control", "no-store");
+    ProtobufCMessage *const message =
+        protobuf_c_message_unpack(kind, NULL, packed.body.n, packed.body.p);
+    assert_non_null(message);
+    assert_int_equal(protobuf_c_message_get_packed_size(message), packed.body.n);
+    struct tl_buf text = {0};
+    struct tl_jsonout out = {.out = &text};
+    if (rows)
+        tl_messagejson_rows(&out, message);
+    else
+        tl_messagejson(&out, message);
+    assert_int_equal(tl_buf_add(&text, "\n", 2), TL_OK);
+    if (strcmp((char *)text.p, (char *)json.body.p) != 0)
+        fail_msg("%s: %s, as message %s", path, (char *)json.body.p, (char *)text.p);
+    tl_buf_fini(&text);
+    protobuf_c_message_free_unpacked(message, NULL);
+    answer_fini(&json);
+    answer_fini(&packed);
+}
+
+/* Every answer that is made from a message. */
+static void test_all_messages(void **state)
+{
+    static const struct {
+        const char *path; /* behind that of the trace */
+        const ProtobufCMessageDescriptor *kind;
+        bool rows;
+    } all[] = {
+        {"/functions", &tracelake__v1__function_names__descriptor, true},
+        {"/find?q=x&count=1", &tracelake__v1__find_reply__descriptor, false},
+        {"/profile", &tracelake__v1__profile_reply__descriptor, false},
+        {"/stats", &tracelake__v1__stats_reply__descriptor, false},
+        {"/extremes", &tracelake__v1__extremes_reply__descriptor, false},
+        {"/notes", &tracelake__v1__list_notes_reply__descriptor, true},
+        {"/slices?streams=cs.10", &tracelake__v1__slices_of_streams__descriptor, false},
+        {"/states?streams=cs.10", &tracelake__v1__states_of_streams__descriptor, false},
+        {"/counters?streams=cs.10", &tracelake__v1__counters_of_streams__descriptor, false},
+        {"/hits?streams=cs.10&q=x", &tracelake__v1__hits_of_streams__descriptor, false},
+        {"/log?streams=cs.10", &tracelake__v1__log_of_streams__descriptor, false},
+        {"/at?streams=cs.10&time=5", &tracelake__v1__moments_of_streams__descriptor, false},
+        {"/streams/cs.10/locate?at=5", &tracelake__v1__position__descriptor, false},
+        {"/streams/cs.10/find?q=x", &tracelake__v1__find_reply__descriptor, false},
+        {"/streams/cs.10/hits?q=x", &tracelake__v1__hits_reply__descriptor, false},
+        {"/streams/cs.10/compare?with=t/cs.10", &tracelake__v1__compare_reply__descriptor, false},
+        {"/streams/cs.10/simpoints", &tracelake__v1__sim_points__descriptor, false},
+        {"/streams/cs.10/call?at=5", &tracelake__v1__call_reply__descriptor, false},
+        {"/streams/cs.10/functions", &tracelake__v1__functions_reply__descriptor, false},
+        {"/streams/cs.10/calls?of=f", &tracelake__v1__calls_reply__descriptor, false},
+        {"/streams/cs.10/interrupts", &tracelake__v1__exceptions_reply__descriptor, false},
+        {"/streams/cs.10/gaps", &tracelake__v1__gaps_reply__descriptor, false},
+        {"/streams/cs.10/profile", &tracelake__v1__profile_reply__descriptor, false},
+        {"/streams/cs.10/stats", &tracelake__v1__stats_reply__descriptor, false},
+        {"/streams/cs.10/slices", &tracelake__v1__slices_reply__descriptor, false},
+        {"/streams/cs.10/insns?from=1&to=9", &tracelake__v1__insns_reply__descriptor, true},
+        {"/streams/cs.10/source?at=1", &tracelake__v1__source_reply__descriptor, false},
+    };
+    char path[128];
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        snprintf(path, sizeof path, "/api/v1/traces/t%s", all[i].path);
+        check_message(*state, path, all[i].kind, all[i].rows);
+    }
+    check_message(*state, "/api/v1/images", &tracelake__v1__list_images_reply__descriptor, true);
+}
+
+/* Those that are not: traces, whose JSON has a member more, and the answer to a question in SQL. */
+static void test_other_messages(void **state)
+{
+    static const char accept[] = "Accept: application/x-protobuf";
+    struct fixture *const f = *state;
+    static const char *const lists[] = {"/api/v1/traces", "/api/v1/traces?limit=7"};
+    for (size_t i = 0; i < 2; i++) {
+        struct answer a = ask(f, WAY_H1, lists[i], accept);
+        expect_head(&a, "content-type", "application/x-protobuf");
+        Tracelake__V1__ListTracesReply *const list =
+            tracelake__v1__list_traces_reply__unpack(NULL, a.body.n, a.body.p);
+        assert_non_null(list);
+        assert_int_equal(list->n_traces, 1);
+        assert_string_equal(list->traces[0]->id, "t");
+        tracelake__v1__list_traces_reply__free_unpacked(list, NULL);
+        answer_fini(&a);
+    }
+    struct answer a = ask(f, WAY_H2, "/api/v1/traces/t", accept);
+    Tracelake__V1__Trace *const trace = tracelake__v1__trace__unpack(NULL, a.body.n, a.body.p);
+    assert_non_null(trace);
+    assert_string_equal(trace->id, "t");
+    assert_int_equal(trace->streams[0]->insns, 10000);
+    tracelake__v1__trace__free_unpacked(trace, NULL);
+    answer_fini(&a);
+    a = ask(f, WAY_H1, "/api/v1/traces/t/sql?q=SELECT%201&rows=2", accept);
+    expect_head(&a, "content-type", "application/x-protobuf");
+    Tracelake__V1__Tables *const tables = tracelake__v1__tables__unpack(NULL, a.body.n, a.body.p);
+    assert_non_null(tables);
+    assert_true(tables->n_tables > 0 && tables->tables[tables->n_tables - 1]->last);
+    assert_true(tables->tables[tables->n_tables - 1]->truncated);
+    assert_true(tables->tables[0]->rows > 0 && tables->tables[0]->n_columns > 0);
+    tracelake__v1__tables__free_unpacked(tables, NULL);
+    answer_fini(&a);
+}
+
 int main(void)
 {
 #define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
@@ -315,6 +426,8 @@ int main(void)
         TEST(test_sql),
         TEST(test_exact_numbers),
         TEST(test_messages),
+        TEST(test_all_messages),
+        TEST(test_other_messages),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
