@@ -252,24 +252,40 @@ class Serve(end.Bench):
 
     # ---- concurrently ----
 
+    def lags(self):
+        """Seconds of its rate that each live trace has not been decoded yet."""
+        return [(int(row['raw_bytes']) - int(row['decoded_bytes'])) / RATE
+                for row in json.loads(self.get('/api/v1/traces')) if row['id'].startswith('live')]
+
     def beside(self, level):
         """Tiles and live rigs during a push at full speed, a fetch of everything, and a client that does not read."""
         rigs = [subprocess.Popen([os.path.join(self.build, 'tracelake-rig'), '--kind', 'etm', '--server', self.url,
                                   '--rig', 'rig%d' % i, '--trace', 'live%d' % i, '--rate', str(RATE), '--seed', str(i + 1),
                                   '--seconds', '60', '--quiet'], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
                 for i in range(RIGS)]
-        time.sleep(1.5)
+        limit = time.monotonic() + 60
+        while len(self.lags()) < RIGS:
+            if time.monotonic() > limit or any(rig.poll() is not None for rig in rigs):
+                raise SystemExit('only %d of %d live rigs push' % (len(self.lags()), RIGS))
+            time.sleep(0.1)
         stalled = socket.create_connection(self.url[7:].split(':'))
         stalled.sendall(b'GET /api/v1/traces/t/streams/cs.10/range?format=text HTTP/1.1\r\nHost: localhost\r\n\r\n')
-        busy = [self.command(0, 'push', '--server', self.url, '--trace', 'full', '--format', 'etm4,id=0x10',
-                             '--config', self.path('0.ini'), self.path('0.trace')),
-                self.command(0, 'get', 't/cs.10', '--server', self.url, '-o', self.path('all.zstf'))]
-        over, waits, lags = threading.Event(), [], []
+        # the same name again would push nothing: the server has all of it
+        busy = [lambda i: self.command(0, 'push', '--server', self.url, '--trace', 'full%d' % i, '--format', 'etm4,id=0x10',
+                                       '--config', self.path('0.ini'), self.path('0.trace')),
+                lambda i: self.command(0, 'get', 't/cs.10', '--server', self.url, '-o', self.path('all.zstf'))]
+        over, waits, lags, done = threading.Event(), [], [], [0, 0]
 
-        def keep_busy(command):
+        def keep_busy(which):
             while not over.is_set():
-                subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        threads = [threading.Thread(target=keep_busy, args=(c,)) for c in busy]
+                subprocess.run(busy[which](done[which]), check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                done[which] += 1
+
+        def watch():
+            while not over.wait(0.1):
+                lags.extend(self.lags())
+        threads = [threading.Thread(target=keep_busy, args=(which,)) for which in range(len(busy))]
+        threads.append(threading.Thread(target=watch))
         for t in threads:
             t.start()
         chance = random.Random(1)
@@ -281,10 +297,6 @@ class Serve(end.Bench):
                 level, chance.randrange(8), chance.randrange(2)))
             http_.getresponse().read()
             waits.append(time.perf_counter() - begin)
-            if len(waits) % 50 == 0:
-                for row in json.loads(self.get('/api/v1/traces')):
-                    if row['id'].startswith('live'):
-                        lags.append((int(row['raw_bytes']) - int(row['decoded_bytes'])) / RATE)
             time.sleep(0.005)
         over.set()
         stalled.close()
@@ -293,12 +305,13 @@ class Serve(end.Bench):
             rig.wait()
         for t in threads:
             t.join()
+        if not all(done):
+            raise SystemExit('no push or no fetch ended meanwhile: %s' % done)
         waits.sort()
         lags.sort()
         self.add('tile beside push, get, stalled reader', '99 %', waits[len(waits) * 99 // 100] * 1e3, 'ms', most=20)
         self.add('tile beside push, get, stalled reader', 'median', waits[len(waits) // 2] * 1e3, 'ms')
-        if lags:
-            self.add('lag of %d live rigs beside it' % RIGS, '95 %', lags[len(lags) * 95 // 100] * 1e3, 'ms', most=100)
+        self.add('lag of %d live rigs beside it' % RIGS, '95 %', lags[len(lags) * 95 // 100] * 1e3, 'ms', most=100)
 
     def remove(self):
         """`rm` of many traces at once."""
