@@ -12,6 +12,7 @@ import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import zlib from "node:zlib";
+import { jsonTypes } from "./jsontypes.mjs";
 
 const { values: args } = parseArgs({
   options: {
@@ -45,6 +46,10 @@ function generateMessages() {
     `--es_out=${gen}`, "--es_opt=target=ts", "-I", proto,
     path.join(proto, "tracelake/v1/ranges.proto"),
   ], { stdio: "inherit" });
+  const set = path.join(gen, "descriptors.bin");
+  const all = fs.readdirSync(path.join(proto, "tracelake/v1")).map((name) => path.join(proto, "tracelake/v1", name));
+  execFileSync(args.protoc, [`--descriptor_set_out=${set}`, "-I", proto, ...all], { stdio: "inherit" });
+  fs.writeFileSync(path.join(gen, "answers.ts"), jsonTypes(fs.readFileSync(set), require));
 }
 
 function typeCheck() {

@@ -6,8 +6,8 @@ import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { test } from "node:test";
 
-/** From below to above; files of no folder are above all. */
-const ORDER = ["style", "base", "data", "view", "timeline", "panels"];
+/** From below to above, generated ones first; files of no folder are above all. */
+const ORDER = ["../gen", "style", "base", "data", "view", "timeline", "panels"];
 const src = path.join(path.dirname(fileURLToPath(import.meta.url)), "../src");
 
 test("a folder uses only those below it", () => {

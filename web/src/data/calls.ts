@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Details of calls and call trees of ranges, as the server reports them.
+import type { CallReply, Keys, ProfileReply, Whole } from "../../gen/answers.ts";
 import { json, streamPath, tracePath } from "./api.ts";
 import { absolute, epochOn, since, type Ref } from "../base/epoch.ts";
 import type { Axis } from "../base/scale.ts";
@@ -30,20 +31,18 @@ export interface CallInfo {
   } | undefined;
 }
 
-type Fields = Readonly<Record<string, unknown>>;
-
-const count = (o: Fields, key: string): number => Number(o[key] ?? 0);
-const text = (o: Fields, key: string): string => (typeof o[key] === "string" ? o[key] as string : "");
-const maybe = (o: Fields, key: string): number | undefined => (o[key] === undefined ? undefined : Number(o[key]));
+const count = <T>(o: T, key: Keys<T, Whole>): number => Number(o[key] ?? 0);
+const text = <T>(o: T, key: Keys<T, string>): string => (typeof o[key] === "string" ? o[key] as string : "");
+const maybe = <T>(o: T, key: Keys<T, Whole>): number | undefined => (o[key] === undefined ? undefined : Number(o[key]));
 
 /** The call at `depth` (undefined: the innermost) that is active at an instruction. */
 export async function call(
   trace: Ref, stream: string, at: number, depth: number | undefined, signal: AbortSignal,
 ): Promise<CallInfo> {
   const where = `at=${at}${depth === undefined ? "" : `&depth=${depth}`}`;
-  const o = await json(`${streamPath(trace.id, stream)}/call?${where}`, signal) as Fields;
-  const all = o.all as Fields | undefined;
-  const time = (key: string): number | undefined => (o[key] === undefined ? undefined : since(trace.epoch, o[key]));
+  const o = await json(`${streamPath(trace.id, stream)}/call?${where}`, signal) as CallReply;
+  const { all } = o;
+  const time = (key: Keys<CallReply, Whole>): number | undefined => (o[key] === undefined ? undefined : since(trace.epoch, o[key]));
   return {
     name: text(o, "name"), kind: text(o, "kind"), exception: maybe(o, "exception"), interrupt: o.interrupt === true,
     depth: count(o, "depth"), deepest: count(o, "deepest"), pc: text(o, "pc"),
@@ -99,15 +98,14 @@ export async function profile(
   const path = stream === undefined ? tracePath(trace.id) : streamPath(trace.id, stream);
   const where = range === undefined ? ""
     : `&unit=${axis}&from=${absolute(epoch, range[0])}&to=${absolute(epoch, range[1])}`;
-  const o = await json(`${path}/profile?callers=${callers ? 1 : 0}&weight=${weight}${where}`, signal) as Fields;
-  const list = (key: string): Fields[] => (Array.isArray(o[key]) ? o[key] as Fields[] : []);
+  const o = await json(`${path}/profile?callers=${callers ? 1 : 0}&weight=${weight}${where}`, signal) as ProfileReply;
   return {
     weight: o.weight === "time" ? "time" : "insns", all: count(o, o.weight === "time" ? "ran" : "insns"), truncated: o.truncated === true, sampled: o.sampled === true,
-    nodes: list("nodes").map((n) => ({
+    nodes: o.nodes.map((n) => ({
       depth: count(n, "depth"), name: text(n, "name"), total: count(n, "total"),
       self: count(n, "self"), calls: count(n, "calls"),
     })),
-    functions: list("functions").map((f) => ({
+    functions: o.functions.map((f) => ({
       name: text(f, "name"), pc: text(f, "pc"), self: count(f, "self"), total: count(f, "total"),
       calls: count(f, "calls"), finished: count(f, "finished"), length: count(f, "length"),
     })),

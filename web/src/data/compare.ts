@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The comparison of two runs, as the server reports it.
+import type { CompareFrame, CompareReply, CompareSide, Keys, Whole } from "../../gen/answers.ts";
 import { json, streamPath } from "./api.ts";
 
 export interface Hunk {
@@ -32,10 +33,7 @@ export interface Comparison {
   readonly functions: readonly Difference[];
 }
 
-type Fields = Readonly<Record<string, unknown>>;
-
-const count = (o: Fields, key: string): number => Number(o[key] ?? 0);
-const list = (o: Fields, key: string): Fields[] => (Array.isArray(o[key]) ? o[key] as Fields[] : []);
+const count = <T>(o: T, key: Keys<T, Whole>): number => Number(o[key] ?? 0);
 
 /** Instructions of each side to compare. */
 export interface Ranges {
@@ -50,21 +48,18 @@ export async function compare(
 ): Promise<Comparison> {
   const part = ranges ? `&from=${ranges.a[0]}&to=${ranges.a[1]}&with_from=${ranges.b[0]}&with_to=${ranges.b[1]}` : "";
   const o = await json(`${streamPath(trace, stream)}/compare?with=${encodeURIComponent(other)}`
-    + `&calls=${calls ? 1 : 0}&hunks=1000${part}`, signal) as Fields;
-  const side = (key: string): number => {
-    const s = (o[key] ?? {}) as Fields;
-    return count(s, "to") - count(s, "from");
-  };
-  const begin = (key: string): number => count((o[key] ?? {}) as Fields, "from");
-  const names = (key: string): string[] => list(o, key).map((f) => String(f.name ?? "") || "unnamed code");
+    + `&calls=${calls ? 1 : 0}&hunks=1000${part}`, signal) as CompareReply;
+  const side = (s: CompareSide | undefined): number => (s ? count(s, "to") - count(s, "from") : 0);
+  const begin = (s: CompareSide | undefined): number => (s ? count(s, "from") : 0);
+  const names = (stack: readonly CompareFrame[]): string[] => stack.map((f) => f.name || "unnamed code");
   return {
     total: count(o, "total"), onlyA: count(o, "only_a"), onlyB: count(o, "only_b"), lost: o.lost === true,
-    fromA: begin("a"), fromB: begin("b"), insnsA: side("a"), insnsB: side("b"), stackA: names("stack_a"), stackB: names("stack_b"),
-    hunks: list(o, "hunks").map((h) => ({
+    fromA: begin(o.a), fromB: begin(o.b), insnsA: side(o.a), insnsB: side(o.b), stackA: names(o.stack_a), stackB: names(o.stack_b),
+    hunks: o.hunks.map((h) => ({
       aFrom: count(h, "a_from"), aTo: count(h, "a_to"), bFrom: count(h, "b_from"), bTo: count(h, "b_to"),
     })),
-    functions: list(o, "functions").map((f) => ({
-      name: String(f.name ?? ""), selfA: count(f, "self_a"), selfB: count(f, "self_b"),
+    functions: o.functions.map((f) => ({
+      name: f.name, selfA: count(f, "self_a"), selfB: count(f, "self_b"),
       callsA: count(f, "calls_a"), callsB: count(f, "calls_b"),
     })),
   };

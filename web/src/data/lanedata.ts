@@ -2,6 +2,7 @@
 // Data that lanes show in addition to tiles. It is fetched for all lanes that need it at once, for
 // the view and one view width on each side, and kept until the view leaves that range or is zoomed
 // in much closer.
+import type * as Json from "../../gen/answers.ts";
 import * as api from "./api.ts";
 import { epochOn, since, type Ref } from "../base/epoch.ts";
 import { bytes } from "../base/format.ts";
@@ -146,12 +147,11 @@ export interface Log {
   readonly more: boolean;
 }
 
-type Json = Record<string, unknown>;
-const rows = (value: unknown): Json[] => (Array.isArray(value) ? value as Json[] : []);
+const rows = <T>(value: readonly T[] | undefined): readonly T[] => (Array.isArray(value) ? value as readonly T[] : []);
 const text = (value: unknown): string => (typeof value === "string" ? value : "");
 
 /** A number in the form that the setup gives its port, or the payload. */
-function valueText(e: Json): string {
+function valueText(e: Json.LogEntry): string {
   const size = text(e.value).startsWith("0x") ? Number(e.size ?? 0) : 0;
   return size > 0 ? `${text(e.value)} (${bytes(size)})` : text(e.value);
 }
@@ -170,7 +170,7 @@ export function hardwareText(told: string): string {
 
 /** `epoch` is that of times, on either axis. Text is only what a program wrote as such. */
 export function readLog(told: unknown, epoch: bigint): Log {
-  const o = told as Json;
+  const o = told as Json.LogReply;
   return {
     more: o.more === true,
     entries: rows(o.entries).map((e) => ({
@@ -206,7 +206,7 @@ export interface States {
 
 /** `decimal`: contexts are Linux processes. */
 export function readStates(told: unknown, epoch: bigint, decimal = false): States {
-  const o = told as Json;
+  const o = told as Json.StatesReply;
   const context = (of: string): string => (decimal && of !== "" ? String(BigInt(of)) : of);
   return {
     sampled: o.sampled === true,
@@ -234,7 +234,7 @@ export interface HitColumns {
 }
 
 export function readHitColumns(told: unknown, epoch: bigint): HitColumns {
-  const o = told as Json;
+  const o = told as Json.HitsReply;
   return { from: since(epoch, o.from), to: since(epoch, o.to), hits: Array.isArray(o.hits) ? (o.hits as unknown[]).map(Number) : [] };
 }
 
@@ -249,8 +249,8 @@ export interface Counters {
 }
 
 export function readCounters(told: unknown, epoch: bigint): Counters {
-  const o = told as Json;
-  const column = (name: string): number[] => (Array.isArray(o[name]) ? (o[name] as unknown[]).map(Number) : []);
+  const o = told as Json.CountersReply;
+  const column = (name: "insns" | "time" | "cycles" | "cycle_insns"): number[] => (Array.isArray(o[name]) ? o[name].map(Number) : []);
   const [insns, time, cycles, counted] = [column("insns"), column("time"), column("cycles"), column("cycle_insns")];
   return {
     from: since(epoch, o.from), to: since(epoch, o.to), sampled: o.sampled === true,

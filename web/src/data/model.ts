@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The server's data as the page keeps it. Readers are lenient: a missing field reads as zero or
 // empty, and a 64-bit integer may be a number or a decimal string.
+import type * as Json from "../../gen/answers.ts";
 import { epochOf, since, whole, type Ref } from "../base/epoch.ts";
 import type { Axis, Extent } from "../base/scale.ts";
 
@@ -140,10 +141,8 @@ export interface Stats {
   readonly silent: readonly { name: string; device: string }[]; // sources in the setup from which no trace came
 }
 
-type Json = Record<string, unknown>;
-
-function object(value: unknown): Json {
-  return typeof value === "object" && value !== null ? (value as Json) : {};
+function object<T extends object>(value: unknown): Partial<T> {
+  return typeof value === "object" && value !== null ? value : {};
 }
 
 function list(value: unknown): unknown[] {
@@ -165,13 +164,13 @@ function address(value: unknown): string {
 }
 
 function readClock(value: unknown): StreamClock | undefined {
-  const o = object(value);
+  const o = object<Json.StreamClock>(value);
   return number(o.pairs) === 0 ? undefined
     : { at: whole(o.at), unix: whole(o.unix_ns), rate: number(o.rate), rateError: number(o.rate_error), spread: number(o.spread_ns) };
 }
 
 export function readStream(value: unknown, epoch: bigint): Stream {
-  const o = object(value);
+  const o = object<Json.Stream>(value);
   return {
     name: text(o.name),
     protocol: text(o.protocol),
@@ -193,10 +192,10 @@ export function readStream(value: unknown, epoch: bigint): Stream {
 const STATES = ["live", "decoding", "sealed", "failed"];
 
 export function readTrace(value: unknown): Trace {
-  const o = object(value);
-  const base = object(o.tile_base);
+  const o = object<Json.Trace & { tile_base: Record<Axis, unknown> }>(value);
+  const base = object<Record<Axis, unknown>>(o.tile_base);
   const state = text(o.state).toLowerCase();
-  const timed = list(o.streams).map(object).filter((s) => s.has_time === true);
+  const timed = list(o.streams).map((v) => object<Json.Stream>(v)).filter((s) => s.has_time === true);
   const [first, last] = [timed.map((s) => whole(s.time_first)), timed.map((s) => whole(s.time_last))];
   const epoch = timed.length === 0 ? 0n : epochOf(first.reduce((a, b) => (b < a ? b : a)),
     last.reduce((a, b) => (b > a ? b : a)));
@@ -214,30 +213,30 @@ export function readTrace(value: unknown): Trace {
     revision: number(o.revision),
     message: text(o.message),
     notes: number(o.notes),
-    labels: Object.fromEntries(Object.entries(object(o.labels)).map(([k, v]) => [k, text(v)])),
+    labels: Object.fromEntries(Object.entries(object<Record<string, unknown>>(o.labels)).map(([k, v]) => [k, text(v)])),
     tileBase: { insn: number(base.insn), time: number(base.time) },
     streams: list(o.streams).map((s) => readStream(s, epoch)),
   };
 }
 
 export function readTraces(value: unknown): Trace[] {
-  return list(Array.isArray(value) ? value : object(value).traces).map(readTrace);
+  return list(Array.isArray(value) ? value : object<Json.ListTracesReply>(value).traces).map(readTrace);
 }
 
 /** Are there traces after the listed ones? */
 export function thereIsMore(value: unknown): boolean {
-  return !Array.isArray(value) && object(value).more === true;
+  return !Array.isArray(value) && object<{ more: boolean }>(value).more === true;
 }
 
 export function readFunctions(value: unknown): FunctionRow[] {
-  return list(Array.isArray(value) ? value : object(value).functions).map((row) => {
-    const o = object(row);
+  return list(Array.isArray(value) ? value : object<Json.FunctionNames>(value).functions).map((row) => {
+    const o = object<Json.FunctionName>(row);
     return { id: number(o.id), name: text(o.name), pc: address(o.pc) };
   });
 }
 
 export function readPosition(value: unknown, epoch = 0n): Position {
-  const o = object(value);
+  const o = object<Json.Position>(value);
   return {
     insn: number(o.insn), byte: number(o.byte),
     time: o.has_time === true || (o.has_time === undefined && o.time !== undefined && o.time !== null)
@@ -246,10 +245,10 @@ export function readPosition(value: unknown, epoch = 0n): Position {
 }
 
 export function readFound(value: unknown, epoch = 0n): Found {
-  const o = object(value);
+  const o = object<Json.FindReply>(value);
   return {
     hits: list(o.hits).map((row) => {
-      const h = object(row);
+      const h = object<Json.Hit>(row);
       return { ...readPosition(h, epoch), pc: address(h.pc), text: text(h.text), stream: text(h.stream) };
     }),
     what: text(o.what), more: o.more === true, skip: number(o.skip ?? 0),
@@ -296,9 +295,9 @@ function collapse(lines: readonly string[]): string[] {
 }
 
 export function readInsns(value: unknown, epoch = 0n): InsnRow[] {
-  const rows = Array.isArray(value) ? value : list(object(value).rows ?? object(value).insns);
+  const rows = Array.isArray(value) ? value : list(object<Json.InsnsReply>(value).insns);
   return rows.map((row) => {
-    const o = object(row);
+    const o = object<Json.Insn>(row);
     return {
       insn: number(o.insn),
       pc: address(o.pc),
@@ -311,7 +310,7 @@ export function readInsns(value: unknown, epoch = 0n): InsnRow[] {
       file: text(o.file),
       line: number(o.line),
       inlined: list(o.inlined).map((row) => {
-        const i = object(row);
+        const i = object<Json.InlinedFunction>(row);
         return { fn: text(i.function), file: text(i.file), line: number(i.line) };
       }),
     };
@@ -320,9 +319,9 @@ export function readInsns(value: unknown, epoch = 0n): InsnRow[] {
 
 export function readSlices(streams: Readonly<Record<string, unknown>>, epoch = 0n): Map<string, Slices> {
   return new Map(Object.entries(streams).map(([stream, told]) => {
-    const o = object(told);
+    const o = object<Json.SlicesReply>(told);
     const slices = list(o.slices).map((row) => {
-      const s = object(row);
+      const s = object<Json.Slice>(row);
       return {
         depth: number(s.depth), from: since(epoch, s.from), to: since(epoch, s.to), name: text(s.name),
       };
@@ -337,14 +336,14 @@ const TITLES: Record<string, string> = {
 const NOT_COUNTS = new Set(["functions", "silent", "lost", "functions_run", "insns", "from", "to"]);
 
 export function readStats(value: unknown): Stats {
-  const o = object(value);
+  const o = object<Json.StatsReply>(value);
   const groups: { title: string; rows: Count[] }[] = [];
   const loose: Count[] = [];
   for (const [key, part] of Object.entries(o)) {
     if (NOT_COUNTS.has(key)) continue;
     if (typeof part === "object" && part !== null) {
       const rows = Array.isArray(part)
-        ? part.map((row) => ({ name: text(object(row).name), count: number(object(row).count) }))
+        ? part.map((row) => ({ name: text(object<Count>(row).name), count: number(object<Count>(row).count) }))
         : Object.entries(part).map(([name, count]) => ({ name, count: number(count) }));
       groups.push({ title: TITLES[key] ?? key.replaceAll("_", " "), rows: rows.filter((r) => r.count > 0) });
     } else if (typeof part === "number" || /^\d+$/.test(text(part))) {
@@ -354,20 +353,20 @@ export function readStats(value: unknown): Stats {
   if (loose.length > 0) groups.push({ title: "Others", rows: loose });
   return {
     insns: number(o.insns),
-    lost: new Map(Object.entries(object(o.lost)).map(([reason, told]) => {
-      const l = object(told);
+    lost: new Map(Object.entries(object<Json.StatsReply["lost"]>(o.lost)).map(([reason, told]) => {
+      const l = object<Json.LostTime>(told);
       return [reason, { n: number(l.n), total: number(l.total), longest: number(l.longest), longestAt: whole(l.longest_at) }];
     })),
     functionsRun: Math.max(number(o.functions_run), list(o.functions).length),
     functions: list(o.functions).map((row) => {
-      const f = object(row);
+      const f = object<Json.StatsFunction>(row);
       return {
-        name: text(f.name), pc: address(f.pc), insns: number(f.insns ?? f.count),
+        name: text(f.name), pc: address(f.pc), insns: number(f.insns),
         calls: number(f.calls),
       };
     }),
     groups: groups.filter((g) => g.rows.length > 0),
-    silent: list(o.silent).map((row) => ({ name: text(object(row).name), device: text(object(row).device) })),
+    silent: list(o.silent).map((row) => ({ name: text(object<Json.SilentSource>(row).name), device: text(object<Json.SilentSource>(row).device) })),
   };
 }
 

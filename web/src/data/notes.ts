@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Notes and bookmarks of a trace, as the server keeps them.
+import type * as Json from "../../gen/answers.ts";
 import * as api from "./api.ts";
 import { since } from "../base/epoch.ts";
 import type { Trace } from "./model.ts";
@@ -18,7 +19,7 @@ export interface Note {
 }
 
 export function readNote(told: unknown, epoch: bigint): Note {
-  const o = told as Record<string, unknown>;
+  const o = told as Json.Note;
   return {
     id: Number(o.id), stream: String(o.stream ?? ""), at: Number(o.at), to: Number(o.to),
     time: o.time === undefined ? undefined : since(epoch, o.time),

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What the server tells of interrupts, and how lengths are spread: numbers of a range of a stream.
+import type { All, ExceptionsReply, ExceptionTimes, FunctionsReply, Small } from "../../gen/answers.ts";
 import { json, ofStreams, streamPath } from "./api.ts";
 import { absolute, epochOn, type Ref } from "../base/epoch.ts";
 import { contextName, readStates } from "./lanedata.ts";
@@ -7,42 +8,10 @@ import type { Axis } from "../base/scale.ts";
 
 export type Range = readonly [number, number]; // in units of the axis
 
-/** Lengths of the calls that ended, in instructions or units of time. */
-export interface Lengths {
-  readonly total: number;
-  readonly min: number;
-  readonly p50: number;
-  readonly p90: number;
-  readonly p99: number;
-  readonly p999: number;
-  readonly max: number;
-  readonly longest: number; // position of the longest
-}
-
-/** Exceptions of one number. */
-export interface Handled {
-  readonly number: number;
-  readonly interrupt: boolean;
-  readonly name: string;
-  readonly handler: string;
-  readonly entered: number;
-  readonly ended: number;
-  readonly insns: Lengths;
-  readonly time: Lengths;
-  readonly nested: number;
-  readonly deepest: number;
-  readonly latencies: number;
-  readonly latency_min: number;
-  readonly latency_max: number;
-  readonly latency_total: number;
-  readonly latency_worst: number; // position
-  readonly periods: number;
-  readonly period_min: number;
-  readonly period_max: number;
-  readonly period_longest: number; // position
-  readonly period: number; // mean
-  readonly jitter: number;
-}
+/** Exceptions of one number; their lengths are in instructions or units of time, and none comes near 2^53. */
+export type Handled = All<Small<ExceptionTimes>>;
+/** Of the calls that ended. */
+export type Lengths = Handled["time"];
 
 export interface Interrupts {
   readonly timed: boolean;
@@ -55,10 +24,8 @@ export async function interrupts(
 ): Promise<Interrupts> {
   const epoch = epochOn(trace, axis);
   const where = range ? `?unit=${axis}&from=${absolute(epoch, range[0])}&to=${absolute(epoch, range[1])}` : "";
-  const told = await json(`${streamPath(trace.id, stream)}/interrupts${where}`, signal) as {
-    about: { has_time: boolean; time: number }; exceptions: Handled[];
-  };
-  return { timed: told.about.has_time, time: Number(told.about.time), rows: told.exceptions };
+  const told = await json(`${streamPath(trace.id, stream)}/interrupts${where}`, signal) as All<ExceptionsReply>;
+  return { timed: told.about.has_time, time: Number(told.about.time), rows: told.exceptions as readonly Handled[] };
 }
 
 /** A duration and its bounds. */
@@ -79,10 +46,7 @@ export interface OwnTimes {
 export async function ownTimes(trace: Ref, stream: string, axis: Axis, range: Range, limit: number, signal: AbortSignal): Promise<OwnTimes> {
   const epoch = epochOn(trace, axis);
   const where = `unit=${axis}&from=${absolute(epoch, range[0])}&to=${absolute(epoch, range[1])}&limit=${limit}`;
-  const told = await json(`${streamPath(trace.id, stream)}/functions?${where}`, signal) as {
-    about: { ran: number }; all: number;
-    functions: { name: string; pc: string; calls: number; self: number; self_time: { value: number; least: number; most?: number; unbounded?: boolean } }[];
-  };
+  const told = await json(`${streamPath(trace.id, stream)}/functions?${where}`, signal) as All<FunctionsReply>;
   return {
     ran: Number(told.about.ran), all: Number(told.all),
     rows: told.functions.map(({ name, pc, calls, self, self_time: time }) => ({

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Which instruction each stream executes at a given time, for one trace or for several whose clocks
 // are aligned.
+import type { MomentsOfStreams } from "../../gen/answers.ts";
 import * as api from "./api.ts";
 import { absolute, since } from "../base/epoch.ts";
 import { readInsns, type InsnRow, type Stream, type StreamClock, type Trace } from "./model.ts";
@@ -14,7 +15,7 @@ export interface Moment {
 }
 
 export function readMoments(told: unknown, epoch: bigint): Map<string, Moment> {
-  const streams = (told as { streams?: Record<string, Record<string, unknown>> }).streams ?? {};
+  const streams = (told as Partial<MomentsOfStreams>).streams ?? {};
   return new Map(Object.entries(streams).map(([name, o]) => {
     const time = since(epoch, o.time);
     return [name, {

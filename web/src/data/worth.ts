@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What in a trace is worth a look first, as the server tells it.
+import type { ExtremesReply } from "../../gen/answers.ts";
 import { json, tracePath } from "./api.ts";
 import { since, type Ref } from "../base/epoch.ts";
 
@@ -25,10 +26,8 @@ export interface Extremes {
   readonly more: boolean; // long streams are left out
 }
 
-type Json = Record<string, unknown>;
-
 export async function extremes(trace: Ref, all: boolean, signal: AbortSignal): Promise<Extremes> {
-  const told = await json(`${tracePath(trace.id)}/extremes${all ? "" : `?most=${UNASKED}`}`, signal) as { extremes?: Json[]; left_out?: number };
+  const told = await json(`${tracePath(trace.id)}/extremes${all ? "" : `?most=${UNASKED}`}`, signal) as Partial<ExtremesReply>;
   const text = (value: unknown): string => (typeof value === "string" ? value : "");
   return {
     more: Number(told.left_out ?? 0) > 0,

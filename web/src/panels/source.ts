@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Source code around the cursor, beside the instructions: the text if available, otherwise the file
 // and line; and the chain of inlined calls that leads to the instruction.
+import type { SourceReply } from "../../gen/answers.ts";
 import { html, nothing, type TemplateResult } from "lit-html";
 import { ref } from "lit-html/directives/ref.js";
 import * as api from "../data/api.ts";
@@ -35,7 +36,7 @@ const FILES = 16;
 const STEP_MOST = 1024;
 
 async function fetchSource(path: string, signal: AbortSignal): Promise<SourceFile> {
-  const told = await api.json(path, signal) as { file?: unknown; text?: unknown; why?: unknown };
+  const told = await api.json(path, signal) as Partial<SourceReply>;
   const text = typeof told.text === "string" ? told.text : undefined;
   return { file: String(told.file ?? ""), lines: text?.split("\n"), why: String(told.why ?? "") };
 }
