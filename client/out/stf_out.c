@@ -26,6 +26,7 @@ struct tl_cli_stf {
     struct tl_zstf_job job; /* the next chunk */
     struct tl_buf bytes;
     uint64_t done; /* markers in chunks that are in the pool, or written */
+    bool begun;    /* a chunk has been begun */
 };
 
 static int put(struct tl_cli_stf *out)
@@ -73,11 +74,12 @@ static void swap(struct tl_cli_stf *out)
 }
 
 /* Give the flow room for a chunk, if possible that of an earlier one: pages that are in the cache.
- */
+ * Many traces fill only a small part of the first one, for which a large page is too much. */
 static int begin_chunk(struct tl_cli_stf *out)
 {
     if (!out->job.stf.p) {
-        uint8_t *const p = tl_pages(CHUNK);
+        uint8_t *const p = out->begun ? tl_pages(CHUNK) : malloc(CHUNK);
+        out->begun = true;
         if (!p)
             return TL_NOMEM;
         out->job.stf = (struct tl_buf){.p = p, .cap = CHUNK};

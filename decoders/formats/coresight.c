@@ -13,7 +13,8 @@
 
 enum { IDS = 128 };
 
-#define CHECK_MIN 512 /* bytes of known sources needed to judge whether frames are aligned */
+#define SYNC_PERIOD 1280 /* bytes; trace units synchronise each 1024, if not told otherwise */
+#define CHECK_MIN   512  /* bytes of known sources needed to judge whether frames are aligned */
 
 struct coresight;
 
@@ -23,6 +24,7 @@ struct feed {
     struct coresight *owner;
     uint64_t given;          /* bytes since the last checkpoint */
     uint64_t lost;           /* how many of them are known to be lost */
+    bool spoke;              /* it is synchronised, or was */
     struct tl_source source; /* as in the setup, with what stands for it in the image */
 };
 
@@ -52,6 +54,11 @@ static void count_loss(struct tl_stream_out *out, uint64_t offset, uint64_t byte
 {
     struct feed *const feed = (struct feed *)out;
     const uint64_t before = offset < feed->owner->checked_at ? feed->owner->checked_at - offset : 0;
+    if (!feed->spoke && bytes < SYNC_PERIOD && bytes <= feed->given) { /* its beginning */
+        feed->spoke = true;
+        feed->given -= bytes;
+        return;
+    }
     feed->lost += bytes > before ? bytes - before : 0;
 }
 
@@ -123,6 +130,12 @@ static int on_tpiu_reset(void *context, uint64_t offset)
     return tl_align_is_muted(&cs->align) ? TL_OK : tl_feeds_restart(&cs->feeds, offset);
 }
 
+/* May its first synchronisation packet still be to come? */
+static bool is_beginning(const struct feed *feed)
+{
+    return !feed->spoke && feed->given < SYNC_PERIOD;
+}
+
 /* Have the known streams lost most of the bytes since the last checkpoint? */
 static int is_troubled(void *context)
 {
@@ -130,8 +143,9 @@ static int is_troubled(void *context)
     uint64_t given = 0, lost = 0;
     const int rc = tl_feeds_flush(&cs->feeds);
     for (uint32_t i = 0; i < cs->feeds.n; i++) {
-        const struct feed *const feed = (struct feed *)cs->feeds.v[i];
-        if (!feed->base.decoder)
+        struct feed *const feed = (struct feed *)cs->feeds.v[i];
+        feed->spoke |= feed->base.out.heard;
+        if (!feed->base.decoder || is_beginning(feed))
             continue;
         given += feed->given;
         lost += feed->base.out.heard && feed->lost < feed->given ? feed->lost : feed->given;
@@ -139,7 +153,8 @@ static int is_troubled(void *context)
     if (rc < 0 || given < CHECK_MIN)
         return rc;
     for (uint32_t i = 0; i < cs->feeds.n; i++)
-        begin_count((struct feed *)cs->feeds.v[i]);
+        if (!is_beginning((struct feed *)cs->feeds.v[i]))
+            begin_count((struct feed *)cs->feeds.v[i]);
     cs->checked_at = cs->tpiu.start + cs->tpiu.raw;
     return lost > given / 2;
 }
@@ -289,6 +304,7 @@ static void state(struct tl_decode *decode, struct tl_state *s)
         tl_state_u64(s, &feed->given);
         tl_state_u64(s, &feed->lost);
         tl_state_bool(s, &feed->base.out.heard);
+        tl_state_bool(s, &feed->spoke);
     }
     tl_state_u64(s, &cs->checked_at);
 }

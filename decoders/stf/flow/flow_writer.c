@@ -17,6 +17,7 @@
  */
 #include "stf/flow/flow_writer.h"
 
+#include "base/digits.h"
 #include "stf/flow/flow_parts.h"
 #include "stf/flow_map.h"
 #include "stf/group.h"
@@ -356,6 +357,16 @@ static int put_line(struct tl_stf_flow *flow, struct tl_bytes text)
     return tl_stf_flow_put_comment(&flow->front.lead, text);
 }
 
+/* Write a frequent item as that comment: a letter and a number. */
+static int add_number(struct tl_stf_flow *flow, char letter, uint64_t value)
+{
+    uint8_t text[24] = {(uint8_t)letter, ' '};
+    if (!flow->options.comments)
+        return TL_OK;
+    return put_line(flow,
+                    (struct tl_bytes){text, (size_t)(tl_put_decimal(text + 2, value) - text)});
+}
+
 /* Write an item without an STF record as a comment with its flow text, if enabled. */
 static int add_comment(struct tl_stf_flow *flow, const struct tl_item *item)
 {
@@ -537,6 +548,8 @@ static int add_item(struct tl_stf_flow *flow, const struct tl_item *item)
     case TL_ITEM_NOTE:
         result = flow->held.is ? tl_stf_flow_note_access(&flow->held, item->text) : TL_OK;
         return result < 0 ? result : add_comment(flow, item);
+    case TL_ITEM_CYCLES:
+        return add_number(flow, 'Y', item->value);
     case TL_ITEM_ERET:
         return put_line(flow, (struct tl_bytes){(const uint8_t *)"R", 1});
     default:
