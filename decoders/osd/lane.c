@@ -236,6 +236,23 @@ static int add_branch(struct tl_osd_lane *lane, const struct tl_osd_event *e, ui
     return rc;
 }
 
+/* A time is that of the branch: it ends what ran up to there, as its instruction says. Where only
+ * the branch is known, it begins what runs from there on. */
+static void move_time(struct tl_osd_lane *lane, size_t from)
+{
+    struct tl_item *const items = lane->items;
+    const size_t last = lane->n_items - 1;
+    if (items[last].kind != TL_ITEM_TARGET || from == last)
+        return;
+    while (items[from].kind != TL_ITEM_TIME && from < last)
+        from++;
+    if (from == last)
+        return;
+    const struct tl_item time = items[from];
+    memmove(&items[from], &items[from + 1], (last - from) * sizeof *items);
+    items[last] = time;
+}
+
 static inline int add_core_event(struct tl_osd_lane *lane, const struct tl_osd_event *e)
 {
     const uint64_t mode = mode_of(lane, e);
@@ -313,10 +330,14 @@ int tl_osd_lane_event(struct tl_osd_lane *lane, const struct tl_osd_event *e, ui
         return TL_OK;
     }
     add_gaps(lane);
+    const size_t before = lane->n_items;
     switch (e->kind) {
     case TL_OSD_CORE_EVENT:
         add_time(lane, e->time, e->offset, arrival);
-        return add_core_event(lane, e);
+        rc = add_core_event(lane, e);
+        if (lane->blocks && lane->n_items > before)
+            move_time(lane, before);
+        return rc;
     case TL_OSD_SYSTEM_EVENT:
         add_time(lane, e->time, e->offset, arrival);
         add_system_event(lane, e);

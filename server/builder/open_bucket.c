@@ -174,6 +174,18 @@ static uint64_t min_of(const struct tl_open_bucket *open, const struct some *som
     return most < min ? most : min;
 }
 
+/* The most frequent ones are kept, as they are: a counter taken over with what it had would make
+ * one of many alike seem to be more than it is. */
+static void keep_function(struct tl_bucket *b, const struct tl_top *one)
+{
+    struct tl_top *least = b->functions;
+    for (size_t i = 1; i < TL_BUCKET_FUNCTIONS; i++)
+        if (b->functions[i].n < least->n)
+            least = &b->functions[i];
+    if (one->n > least->n)
+        *least = *one;
+}
+
 /* Functions are distinct: new ones are only compared with those already in the bucket. */
 static void settle_functions(struct tl_open_bucket *open, struct tl_bucket *b,
                              const struct some *functions)
@@ -192,11 +204,13 @@ static void settle_functions(struct tl_open_bucket *open, struct tl_bucket *b,
         distinct++;
         if (n < min)
             continue;
-        const uint64_t id = function_id((uint32_t)open->functions.keys[f]);
-        if (end == TL_BUCKET_FUNCTIONS || id == 0 || has_function(b, known, id))
-            distinct -= !tl_bucket_function(b, id, n);
+        const struct tl_top one = {function_id((uint32_t)open->functions.keys[f]), n};
+        if (one.id == 0 || has_function(b, known, one.id))
+            distinct -= !tl_bucket_function(b, one.id, n);
+        else if (end < TL_BUCKET_FUNCTIONS)
+            b->functions[end++] = one;
         else
-            b->functions[end++] = (struct tl_top){id, n};
+            keep_function(b, &one);
     }
     b->distinct = distinct < 255 ? (uint8_t)distinct : 255;
 }

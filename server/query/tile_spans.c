@@ -38,6 +38,63 @@ static size_t span_at(struct tl_spans *s, uint64_t position)
     return s->last = ended;
 }
 
+/* ---- functions ------------------------------------------------------------------------------ */
+
+/* Every function of a span has its own count, since among many alike none of a few counters would
+ * be right. */
+static void count_function(struct tl_spans *s, size_t span, uint64_t function, uint64_t n)
+{
+    const uint64_t key = (uint64_t)span << 32 | function;
+    if (function == 0 || n == 0 || s->failed)
+        return;
+    if (s->last_counted < s->functions.n && s->functions.keys[s->last_counted] == key) {
+        s->counts[s->last_counted] += n;
+        return;
+    }
+    uint32_t number = tl_numbers_find(&s->functions, key);
+    if (number == TL_NO_NUMBER) {
+        number = s->functions.n;
+        s->failed =
+            tl_grow(&s->counts, &s->cap_counts, (size_t)number + 1, sizeof *s->counts) < 0 ||
+            tl_numbers_add(&s->functions, key) < 0;
+        if (s->failed)
+            return;
+        s->counts[number] = 0;
+    }
+    s->counts[number] += n;
+    s->last_counted = number;
+}
+
+static bool is_more(const struct tl_top *a, const struct tl_top *b)
+{
+    return a->n != b->n ? a->n > b->n : a->id < b->id;
+}
+
+/* The two most frequent functions of each span become its bucket's. */
+static void rank_functions(struct tl_spans *s)
+{
+    uint32_t distinct[N] = {0};
+    for (size_t i = 0; i < N; i++)
+        memset(s->buckets[i].functions, 0, sizeof s->buckets[i].functions);
+    for (uint32_t k = 0; k < s->functions.n; k++) {
+        const uint64_t key = s->functions.keys[k];
+        const struct tl_top one = {(uint32_t)key, s->counts[k]};
+        struct tl_top *const top = s->buckets[key >> 32].functions;
+        distinct[key >> 32]++;
+        if (is_more(&one, &top[0])) {
+            top[1] = top[0];
+            top[0] = one;
+        } else if (is_more(&one, &top[1])) {
+            top[1] = one;
+        }
+    }
+    for (size_t i = 0; i < N; i++) {
+        struct tl_bucket *const b = &s->buckets[i];
+        const uint32_t n = distinct[i] < UINT8_MAX ? distinct[i] : UINT8_MAX;
+        b->distinct = n > b->distinct ? (uint8_t)n : b->distinct;
+    }
+}
+
 /* ---- from items ----------------------------------------------------------------------------- */
 
 bool tl_spans_continue(const struct tl_spans *s)
@@ -59,7 +116,8 @@ static void take_block(struct tl_spans *s, const struct tl_item *item, uint64_t 
             continue;
         /* Approximate address inside the block: sufficient for its page. */
         const uint64_t pc = at == position ? b->pc : b->pc + (at - position) * b->size / b->n;
-        tl_bucket_insns(&s->buckets[i], stop - at, function, pc, privilege, depth);
+        tl_bucket_insns(&s->buckets[i], stop - at, 0, pc, privilege, depth);
+        count_function(s, i, function, stop - at);
         at = stop;
     }
     if (item->flags & TL_ITEM_TAKEN && at == end && end > s->edges[0] && i > 0)
@@ -74,8 +132,10 @@ static void take_point(struct tl_spans *s, const struct tl_item *item, uint64_t 
     if (tl_item_is_code(item))
         symbol = tl_flow_now_symbol(now, s->image, pc);
     const uint64_t function = symbol < 0 ? 0 : (uint64_t)symbol + 1;
-    if (i < N)
-        tl_bucket_insns(&s->buckets[i], 1, function, pc, privilege, now->depth);
+    if (i >= N)
+        return;
+    tl_bucket_insns(&s->buckets[i], 1, 0, pc, privilege, now->depth);
+    count_function(s, i, function, 1);
 }
 
 static void take_item(void *context, const struct tl_walk *walk, size_t at)
@@ -139,8 +199,8 @@ static void keep_most_privilege(uint64_t to[static 4], const uint64_t from[stati
     to[most] = from[most] > 0 ? part : 0;
 }
 
-/* Merge `part` of the `whole` positions of a bucket; `events`: including its events. */
-static void merge_part(struct tl_bucket *into, const struct tl_bucket *from, uint64_t part,
+/* Add `part` of the `whole` positions of a bucket to a span; `events`: including its events. */
+static void merge_part(struct tl_spans *s, size_t span, const struct tl_bucket *from, uint64_t part,
                        uint64_t whole, bool events)
 {
     struct tl_bucket piece = *from;
@@ -162,7 +222,9 @@ static void merge_part(struct tl_bucket *into, const struct tl_bucket *from, uin
         piece.event_mask = 0;
         piece.flags = 0;
     }
-    tl_bucket_merge(into, &piece);
+    for (size_t i = 0; i < TL_BUCKET_FUNCTIONS; i++)
+        count_function(s, span, piece.functions[i].id, piece.functions[i].n);
+    tl_bucket_merge(&s->buckets[span], &piece);
 }
 
 /* Is a break at one of these positions shown individually? */
@@ -194,11 +256,11 @@ static void spread(struct tl_spans *s, const struct tl_bucket *from, uint64_t lo
         const uint64_t b = s->edges[i + 1] < high ? s->edges[i + 1] : high;
         if (b <= a)
             continue;
-        merge_part(&s->buckets[i], from, b - a, whole, first && begins);
+        merge_part(s, i, from, b - a, whole, first && begins);
         first = false;
     }
     if (first && begins && i < N) /* only items: no positions */
-        merge_part(&s->buckets[i], from, 0, 0, true);
+        merge_part(s, i, from, 0, 0, true);
 }
 
 static void spread_all(struct tl_spans *s, const struct tl_buckets *from, uint64_t end)
@@ -254,7 +316,7 @@ static int from_summary(struct tl_spans *s, size_t last, struct tl_fail *fail)
     return r;
 }
 
-int tl_spans_fill(struct tl_spans *s, struct tl_fail *fail)
+static int fill(struct tl_spans *s, struct tl_fail *fail)
 {
     const struct tl_cut *cut = s->cut;
     if (s->timed) {
@@ -272,6 +334,13 @@ int tl_spans_fill(struct tl_spans *s, struct tl_fail *fail)
         last++;
     return last - first <= STORED_SHARDS ? from_shards(s, first, last, fail)
                                          : from_summary(s, last, fail);
+}
+
+int tl_spans_fill(struct tl_spans *s, struct tl_fail *fail)
+{
+    const int r = fill(s, fail);
+    rank_functions(s);
+    return r >= 0 && s->failed ? TL_NOMEM : r;
 }
 
 /* ---- edges ---------------------------------------------------------------------------------- */
@@ -301,6 +370,8 @@ int tl_spans_time_edges(struct tl_spans *s, uint64_t first, uint64_t width, stru
 
 void tl_spans_fini(struct tl_spans *s)
 {
+    tl_numbers_fini(&s->functions);
+    free(s->counts);
     tl_scale_close(&s->time);
     if (s->timed)
         tl_time_tile_fini(s->timed);

@@ -3,6 +3,7 @@
 #ifndef TL_QUERY_TILE_SPANS_H
 #define TL_QUERY_TILE_SPANS_H
 
+#include "base/numbers.h"
 #include "query/query.h"
 #include "query/time_tile.h"
 
@@ -10,8 +11,13 @@ struct tl_spans {
     const struct tl_cut *cut;
     const struct tl_image *image;
     enum tl_range_unit axis;
-    uint64_t edges[TL_TILE_BUCKETS + 1]; /* positions */
-    struct tl_bucket buckets[TL_TILE_BUCKETS];
+    uint64_t edges[TL_TILE_BUCKETS + 1];       /* positions */
+    struct tl_bucket buckets[TL_TILE_BUCKETS]; /* of functions, the two most frequent */
+    struct tl_numbers functions; /* with positions in a span: span << 32 | symbol index + 1 */
+    uint64_t *counts;            /* … how many, by number */
+    size_t cap_counts;
+    uint32_t last_counted;
+    bool failed;                         /* no memory for these */
     uint64_t times[TL_TILE_BUCKETS + 1]; /* time axis */
     struct tl_scale time; /* for the time axis, and for the instruction axis if breaks are shown */
     struct tl_time_tile *timed; /* time axis; NULL: nothing continues between positions */

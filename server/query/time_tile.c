@@ -13,7 +13,7 @@
 
 #define N          TL_TILE_BUCKETS
 #define WALK_MAX   (UINT64_C(16) << 20) /* positions walked for a tile, at most */
-#define FEW_TICKS  64 /* in a bucket: ticks are divided, in all tiles of such a level */
+#define FEW_TICKS  64 /* in a bucket: longer ticks are divided, in all tiles of such a level */
 #define OWN_SHARDS 64 /* shards whose own buckets are read, at most; of more, summaries */
 
 struct filling {
@@ -277,9 +277,10 @@ int tl_time_tile_fill(struct tl_time_tile *tile, const struct tl_cut *cut, uint6
     f.from = tl_axis_ticks(&f.axis, tile->first);
     f.shown_to = end > UINT64_MAX ? UINT64_MAX : (uint64_t)end;
     f.to = end > UINT64_MAX ? UINT64_MAX : tl_axis_ticks(&f.axis, f.shown_to);
-    const uint64_t begin = tl_axis_shown(&f.axis, f.from);
-    tile->shown = tl_axis_shown(&f.axis, f.from + FEW_TICKS) - begin > UINT64_C(1)
-                                                                           << 2 * tile->level;
+    /* Ticks that are shorter than the unit shown are told apart better as they are. */
+    const uint64_t few =
+        tl_axis_shown(&f.axis, f.from + FEW_TICKS) - tl_axis_shown(&f.axis, f.from);
+    tile->shown = few > FEW_TICKS && few > UINT64_C(1) << 2 * tile->level;
     const int r = fill(&f, positions, fail);
     free(f.ranges);
     return r;

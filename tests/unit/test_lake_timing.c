@@ -7,6 +7,7 @@
 #include "query/timed_counts.h"
 #include "query/timed_rows.h"
 #include "sim_capture.h"
+#include "timed_truth.h"
 
 #include "query/query.h"
 #include "rig/rig.h"
@@ -16,170 +17,16 @@
 #define STREAM "cs.10"
 #define SEEDS  6 /* of Intel PT */
 
-/* The stream by position: its function, and the moments before and after what ends there. */
-struct truth {
-    uint64_t n, cap;
-    uint32_t *function;          /* of each position */
-    uint64_t *end, *begin;       /* of positions 0 … n */
-    uint64_t *pc;                /* of each position */
-    uint64_t first, last;        /* knots */
-    uint64_t *gap_from, *gap_to; /* of each gap of more than 0 */
-    uint64_t *gap_at;
-    bool *gap_off;
-    size_t n_gaps, cap_gaps;
-    uint64_t exceptions;
-};
-
 static struct tl_backend *backend;
 static struct tl_lake *lake;
 static struct tl_cut cut;
-static struct truth truth;
-
-/* ---- the model, in plain ----------------------------------------------------------------------
- */
-
-struct count {
-    uint64_t position, cycles; /* in all since the knot */
-};
-
-struct knot {
-    bool any;
-    uint64_t position, time;
-    bool broken, off;
-    uint64_t broken_at;
-    struct count counts[100000];
-    size_t n;
-};
-
-static void grow_truth(struct truth *t)
-{
-    if (t->n + 2 < t->cap)
-        return;
-    t->cap = 2 * t->cap + 1024;
-    t->function = realloc(t->function, t->cap * sizeof *t->function);
-    t->end = realloc(t->end, t->cap * sizeof *t->end);
-    t->begin = realloc(t->begin, t->cap * sizeof *t->begin);
-    t->pc = realloc(t->pc, t->cap * sizeof *t->pc);
-}
-
-static uint64_t part(uint64_t a, uint64_t b, uint64_t c)
-{
-    return (uint64_t)((unsigned __int128)a * b / c);
-}
-
-/* The time of position x between the knot and the next one at (to, time), without gaps. */
-static uint64_t spread(const struct knot *k, uint64_t x, uint64_t to, uint64_t time)
-{
-    uint64_t before = k->position, at = k->time;
-    const struct count *const last = k->n > 0 ? &k->counts[k->n - 1] : NULL;
-    const uint64_t span =
-        last ? part(last->position - k->position, time - k->time, to - k->position) : 0;
-    for (size_t i = 0; i <= k->n; i++) {
-        const bool end = i == k->n;
-        const uint64_t next = end ? to : k->counts[i].position;
-        const uint64_t then = end ? time : k->time + part(k->counts[i].cycles, span, last->cycles);
-        if (x < next)
-            return at + part(x - before, then - at, next - before);
-        before = next;
-        at = then;
-    }
-    return time;
-}
-
-static void add_gap(struct truth *t, const struct knot *k, uint64_t time)
-{
-    if (t->n_gaps + 1 >= t->cap_gaps) {
-        t->cap_gaps = 2 * t->cap_gaps + 64;
-        t->gap_from = realloc(t->gap_from, t->cap_gaps * 8);
-        t->gap_to = realloc(t->gap_to, t->cap_gaps * 8);
-        t->gap_at = realloc(t->gap_at, t->cap_gaps * 8);
-        t->gap_off = realloc(t->gap_off, t->cap_gaps);
-    }
-    t->gap_from[t->n_gaps] = k->time;
-    t->gap_to[t->n_gaps] = time;
-    t->gap_at[t->n_gaps] = k->broken_at;
-    t->gap_off[t->n_gaps++] = k->off;
-}
-
-/* A timestamp: everything since the last one has its time. */
-static void set_times(struct truth *t, const struct knot *k, uint64_t to, uint64_t time)
-{
-    for (uint64_t x = k->position + 1; x <= to; x++) {
-        const bool before = k->broken && x <= k->broken_at, after = k->broken && x > k->broken_at;
-        t->end[x] = before ? k->time : after ? time : spread(k, x, to, time);
-        t->begin[x] = k->broken && x == k->broken_at ? time : t->end[x];
-    }
-    if (k->broken && k->broken_at == k->position)
-        t->begin[k->position] = time;
-    if (to == k->position && !k->broken) { /* the instruction before it waited */
-        const bool lost = t->begin[to] != t->end[to];
-        t->begin[to] = time;
-        if (!lost)
-            t->end[to] = time;
-    }
-    if (k->broken && time > k->time)
-        add_gap(t, k, time);
-}
-
-static void read_time(struct truth *t, struct knot *k, uint64_t time)
-{
-    if (k->any && time < k->time)
-        time = k->time;
-    if (!k->any) {
-        for (uint64_t x = 0; x <= t->n; x++)
-            t->end[x] = t->begin[x] = time;
-        t->first = time;
-    } else {
-        set_times(t, k, t->n, time);
-    }
-    *k = (struct knot){.any = true, .position = t->n, .time = time, .broken = false};
-    t->last = time;
-}
-
-static void read_line(struct truth *t, struct knot *k, const char *line)
-{
-    const char kind = *line;
-    grow_truth(t);
-    if (kind == 'I' || kind == 'N') {
-        t->pc[t->n++] = strtoull(line + 2, NULL, 16);
-    } else if (kind == 'T') {
-        read_time(t, k, strtoull(line + 2, NULL, 10));
-    } else if (kind == 'Y' && !k->broken && t->n > k->position && k->any) {
-        const uint64_t cycles = strtoull(line + 2, NULL, 10);
-        const uint64_t before = k->n > 0 ? k->counts[k->n - 1].cycles : 0;
-        if (cycles > 0 && (k->n == 0 || k->counts[k->n - 1].position < t->n))
-            k->n++;
-        if (cycles > 0)
-            k->counts[k->n - 1] = (struct count){t->n, before + cycles};
-    } else if (kind == 'G' || kind == 'O') {
-        const bool off = kind == 'O' || !strncmp(line, "G off", 5);
-        k->off = (!k->broken || k->off) && off;
-        k->broken_at = k->broken ? k->broken_at : t->n;
-        k->broken = true;
-    }
-    t->exceptions += kind == 'X';
-}
-
-static void read_truth(struct truth *t, struct tl_buf *text)
-{
-    struct knot *const k = calloc(1, sizeof *k);
-    assert_int_equal(tl_buf_add(text, "", 1), TL_OK);
-    for (char *p = strtok((char *)text->p, "\n"); p; p = strtok(NULL, "\n"))
-        read_line(t, k, p);
-    for (uint64_t x = k->position + 1; x <= t->n; x++) /* after the last knot */
-        t->end[x] = t->begin[x] = k->time;
-    free(k);
-    const struct tl_image *const image = tl_gen_image(cut.gen);
-    const struct tl_flow_now now = {0};
-    for (uint64_t x = 0; x < t->n; x++)
-        t->function[x] = image ? tl_flow_now_function(&now, image, t->pc[x]) : TL_NO_FUNCTION;
-}
+static struct timed_truth truth;
 
 static void begin(const struct sim_options *options, uint64_t shard)
 {
     struct capture c;
     struct tl_buf text = {0};
-    truth = (struct truth){0};
+    truth = (struct timed_truth){0};
     lake = open_memory_lake(&backend, shard, 2);
     sim_capture(lake, options, &c);
     push_all(lake, "t", &c, 10000);
@@ -188,7 +35,7 @@ static void begin(const struct sim_options *options, uint64_t shard)
         .trace = "t", .stream = STREAM, .to = UINT64_MAX, .format = TL_FORMAT_TEXT};
     fetch(lake, &request, &text);
     assert_int_equal(tl_cut_open(&cut, lake, "t", STREAM, NULL), TL_OK);
-    read_truth(&truth, &text);
+    timed_truth_read(&truth, &text, tl_gen_image(cut.gen));
     assert_int_equal(truth.n, cut.end);
     tl_buf_fini(&text);
     capture_free(&c);
@@ -196,14 +43,7 @@ static void begin(const struct sim_options *options, uint64_t shard)
 
 static void end(void)
 {
-    free(truth.function);
-    free(truth.end);
-    free(truth.begin);
-    free(truth.pc);
-    free(truth.gap_from);
-    free(truth.gap_to);
-    free(truth.gap_at);
-    free(truth.gap_off);
+    timed_truth_fini(&truth);
     tl_cut_close(&cut);
     close_memory_lake(backend, lake);
 }
@@ -631,7 +471,7 @@ static void begin_rig(const struct rig_kind *kind, const char *stream, size_t si
     struct tl_setup setup;
     struct capture c = {0};
     char hash[72];
-    truth = (struct truth){0};
+    truth = (struct timed_truth){0};
     lake = open_memory_lake(&backend, 3000, 2);
     tl_setup_init(&setup);
     assert_int_equal(kind->start(&rig, seed, false), TL_OK);
