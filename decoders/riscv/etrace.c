@@ -92,6 +92,17 @@ static int on_frame(void *context, const struct tl_etrace_frame *frame)
     return TL_OK;
 }
 
+static int take(void *context, const struct tl_etrace_frame *frame)
+{
+    struct etrace *const e = context;
+    struct tl_etrace_flow *const flow = flow_of(tl_feeds_find(&e->feeds, frame->src));
+    if (flow && !frame->is_data)
+        return tl_etrace_flow_take(flow, frame);
+    const enum tl_etrace_sense sense = judge(context, frame, false);
+    const int rc = sense == TL_ETRACE_SENSE ? on_frame(context, frame) : TL_OK;
+    return rc < 0 ? rc : (int)sense;
+}
+
 static int on_loss(void *context, const char *reason, uint64_t offset, uint64_t bytes)
 {
     const struct etrace *const e = context;
@@ -128,7 +139,8 @@ static int create(struct tl_decode **out, const struct tl_setup *setup,
     e->setup = setup;
     e->feeds = (struct tl_feeds){
         .decode = &e->base, .image = image, .sink = *sink, .add = add_source, .create = make_flow};
-    const struct tl_etrace_deframe_sink frames = {e, judge, on_frame, on_loss};
+    const struct tl_etrace_deframe_sink frames = {
+        .context = e, .judge = judge, .frame = on_frame, .take = take, .loss = on_loss};
     tl_etrace_deframe_init(&e->deframe, &envelope, &frames);
     *out = &e->base;
     return TL_OK;

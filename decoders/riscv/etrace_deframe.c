@@ -114,6 +114,26 @@ static int give(struct tl_etrace_deframe *d, const struct tl_etrace_frame *frame
     return rc < 0 ? rc : d->sink.frame(d->sink.context, frame);
 }
 
+/* Pass the frame on if it makes sense, which it returns, or an error. `found`: it may be of a
+ * source that is new. */
+static int judge_and_give(struct tl_etrace_deframe *d, const struct tl_etrace_frame *frame,
+                          bool found)
+{
+    const enum tl_etrace_sense sense = judge(d, frame, false);
+    if (sense == TL_ETRACE_NONSENSE || (sense == TL_ETRACE_STRANGER && !found))
+        return sense;
+    const int rc = frame->payload.n ? give(d, frame) : TL_OK;
+    return rc < 0 ? rc : TL_ETRACE_SENSE;
+}
+
+/* The same, where frames are not numbered and it is of no new source. */
+static inline int take(struct tl_etrace_deframe *d, const struct tl_etrace_frame *frame)
+{
+    if (frame->is_bad)
+        return TL_ETRACE_NONSENSE;
+    return frame->payload.n ? d->sink.take(d->sink.context, frame) : TL_ETRACE_SENSE;
+}
+
 /* Process what is in the buffer; `last`: nothing follows. */
 static int process(struct tl_etrace_deframe *d, bool last)
 {
@@ -137,9 +157,11 @@ static int process(struct tl_etrace_deframe *d, bool last)
         const int size = read_at(d, at, d->n, &frame);
         if (size < 0)
             break;
-        const enum tl_etrace_sense sense = judge(d, &frame, false);
-        if (sense == TL_ETRACE_SENSE || (found && sense == TL_ETRACE_STRANGER)) {
-            rc = frame.payload.n ? give(d, &frame) : TL_OK;
+        const int sense = found || d->envelope.wrapping == TL_ETRACE_INDEXED
+                              ? judge_and_give(d, &frame, found)
+                              : take(d, &frame);
+        if (sense == TL_ETRACE_SENSE || sense < 0) {
+            rc = sense;
             at += (size_t)size;
         } else {
             d->searching = true;

@@ -17,17 +17,14 @@
 #define TL_ETRACE_FIRST  32u
 #define TL_ETRACE_BUFFER 1024u /* bytes */
 
-enum tl_etrace_sense {
-    TL_ETRACE_SENSE,    /* it makes sense */
-    TL_ETRACE_STRANGER, /* a source that has not been seen and is not configured */
-    TL_ETRACE_NONSENSE
-};
-
 struct tl_etrace_deframe_sink {
     void *context;
     /* Is this what the trace could contain? `strict`: while searching behind damage. */
     enum tl_etrace_sense (*judge)(void *context, const struct tl_etrace_frame *frame, bool strict);
     int (*frame)(void *context, const struct tl_etrace_frame *frame);
+    /* The same as `judge`, not strict, and then `frame` if it makes sense: one after the other,
+     * frames are nearly all taken by this. Returns the sense, or the error of `frame`. */
+    int (*take)(void *context, const struct tl_etrace_frame *frame);
     /* Bytes that are no frames, or with `bytes` 0 an unknown number of frames that are missing. */
     int (*loss)(void *context, const char *reason, uint64_t offset, uint64_t bytes);
     /* Offset in the capture of byte `at` of what was pushed, of those in the buffer; NULL: the

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * One function per envelope reads a frame from its first byte and tells its size, or that more
- * bytes are needed. Fields of the standard's envelope do not end at bytes, so that payloads are
+ * bytes are needed. Fields of the standard's envelope need not end at bytes; then payloads are
  * shifted into a buffer of the frame's own.
  */
 #include "riscv/etrace_envelope.h"
 
 #include "riscv/source.h"
 
+#include <stddef.h>
 #include <string.h>
 
 #define RECORD 40u /* bytes */
@@ -51,12 +52,15 @@ int tl_etrace_source_envelope(struct tl_etrace_envelope *out, const struct tl_so
 }
 
 /* `width` (up to 64) bits of `in` from bit `at` on, least significant first. */
-static uint64_t bits_at(struct tl_bytes in, size_t at, unsigned width)
+static inline uint64_t bits_at(struct tl_bytes in, size_t at, unsigned width)
 {
-    uint64_t value = 0;
-    for (unsigned i = 0; i < width; i++)
-        value |= (uint64_t)(in.p[(at + i) / 8] >> (at + i) % 8 & 1) << i;
-    return value;
+    const unsigned shift = at % 8;
+    if (width == 0)
+        return 0;
+    uint64_t value = (uint64_t)in.p[at / 8] >> shift;
+    for (unsigned bits = 8 - shift; bits < width; bits += 8)
+        value |= (uint64_t)in.p[(at + bits) / 8] << bits;
+    return width < 64 ? value & ((UINT64_C(1) << width) - 1) : value;
 }
 
 /* The payload: `n` bytes of `in` from bit `at` on. */
@@ -64,9 +68,12 @@ static void take_payload(struct tl_etrace_frame *out, struct tl_bytes in, size_t
 {
     const uint8_t *const p = in.p + at / 8;
     const unsigned shift = at % 8;
+    out->payload = (struct tl_bytes){p, n};
+    if (shift == 0)
+        return;
     for (size_t i = 0; i < n; i++)
-        out->bytes[i] = (uint8_t)(shift ? p[i] >> shift | p[i + 1] << (8 - shift) : p[i]);
-    out->payload = (struct tl_bytes){out->bytes, n};
+        out->bytes[i] = (uint8_t)(p[i] >> shift | p[i + 1] << (8 - shift));
+    out->payload.p = out->bytes;
 }
 
 static int finish_frame(struct tl_etrace_frame *out, size_t size, struct tl_bytes in)
@@ -159,14 +166,15 @@ static int read_record(struct tl_etrace_frame *out, struct tl_bytes in)
     out->has_time = length > 0;
     out->time_bits = 64;
     out->time = tl_le64(bytes + 1);
-    take_payload(out, (struct tl_bytes){bytes, RECORD}, 72, length);
+    memcpy(out->bytes, bytes + 9, length);
+    out->payload = (struct tl_bytes){out->bytes, length};
     return rc;
 }
 
 int tl_etrace_frame_read(struct tl_etrace_frame *out, const struct tl_etrace_envelope *e,
                          struct tl_bytes in)
 {
-    *out = (struct tl_etrace_frame){0};
+    memset(out, 0, offsetof(struct tl_etrace_frame, bytes));
     if (in.n == 0)
         return TL_AGAIN;
     switch (e->wrapping) {

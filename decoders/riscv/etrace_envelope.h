@@ -50,6 +50,13 @@ struct tl_etrace_frame {
     uint8_t bytes[TL_ETRACE_PAYLOAD];
 };
 
+/* Is a frame what the trace could contain? */
+enum tl_etrace_sense {
+    TL_ETRACE_SENSE,    /* it makes sense */
+    TL_ETRACE_STRANGER, /* a source that has not been seen and is not configured */
+    TL_ETRACE_NONSENSE
+};
+
 /* Take the envelope from the setup's format and options. Returns TL_USAGE: out of range. */
 TL_MUST_USE int tl_etrace_envelope(struct tl_etrace_envelope *out, const struct tl_setup *setup,
                                    struct tl_fail *fail);
@@ -60,7 +67,7 @@ TL_MUST_USE int tl_etrace_source_envelope(struct tl_etrace_envelope *out,
 
 /*
  * Read the frame that `in` begins with. Returns its size, or TL_AGAIN: more bytes are needed.
- * `out->payload` points into `out`.
+ * `out->payload` points into `in` or `out`.
  */
 int tl_etrace_frame_read(struct tl_etrace_frame *out, const struct tl_etrace_envelope *envelope,
                          struct tl_bytes in);

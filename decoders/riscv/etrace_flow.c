@@ -247,63 +247,75 @@ static int read_packet(struct tl_etrace_flow *f, const struct tl_etrace_frame *f
     return f->judged_rc = tl_etrace_parse(&f->packet, &params, options, frame->payload);
 }
 
-bool tl_etrace_flow_is_plausible(struct tl_etrace_flow *f, const struct tl_etrace_frame *frame,
-                                 bool strict)
+/* Could `f->packet`, as read with `options`, be one? `rc` is that of tl_etrace_parse(). */
+static inline bool is_packet(const struct tl_etrace_flow *f, int rc, unsigned options,
+                             struct tl_bytes payload, bool strict)
 {
-    const int rc = read_packet(f, frame);
-    if (f->params.unit == TL_ETRACE_2_1 && !(f->judged_options & TL_ETRACE_SIZED))
+    if (f->params.unit == TL_ETRACE_2_1 && !(options & TL_ETRACE_SIZED))
         return true; /* sizes are not known yet */
     if (rc < 0)
         return false;
     const struct tl_etrace_packet *const k = &f->packet;
-    const enum tl_etrace_length length = tl_etrace_length_of(k, frame->payload);
+    const enum tl_etrace_length length = tl_etrace_length_of(k, payload);
     if (f->params.unit != TL_ETRACE_ESP32 &&
         (length == TL_ETRACE_TOO_LONG || (strict && length == TL_ETRACE_BETWEEN && !f->is_between)))
         return false;
     return k->kind > TL_ETRACE_CONTEXT || !tl_etrace_is_reserved(tl_etrace_privilege_in(f, k));
 }
 
-int tl_etrace_flow_packet(struct tl_etrace_flow *f, const struct tl_etrace_frame *frame)
+bool tl_etrace_flow_is_plausible(struct tl_etrace_flow *f, const struct tl_etrace_frame *frame,
+                                 bool strict)
+{
+    const int rc = read_packet(f, frame);
+    return is_packet(f, rc, f->judged_options, frame->payload, strict);
+}
+
+/* What a packet of format 3, or a bad one, says. */
+static void on_rare(struct tl_etrace_flow *f, int rc, const struct tl_etrace_frame *frame)
 {
     struct tl_etrace_walk *const w = &f->walk;
-    const uint64_t offset = frame->offset;
-    if (frame->is_data) {
-        list(f, NULL, frame);
-        return f->soft.rc < 0 ? f->soft.rc : TL_OK;
-    }
-    if (f->support.waits)
-        tl_etrace_settle_support(f, &frame->payload);
-    tl_etrace_walk_restart_irets(w);
-    const int rc = read_packet(f, frame);
     const struct tl_etrace_packet *const k = &f->packet;
-    f->judged = false;
-    list(f, rc < 0 ? NULL : k, frame);
-    tl_item_batch_pause(&f->soft.out);
-    if (rc >= 0 && (k->kind != TL_ETRACE_SUPPORT || k->qual_status == TL_ETRACE_NO_CHANGE))
-        follow_again(f, offset);
-    f->is_between |= rc >= 0 && tl_etrace_length_of(k, frame->payload) == TL_ETRACE_BETWEEN;
     if (rc < 0) {
         tl_etrace_walk_leave(w);
         tl_etrace_forget_place(f, false);
         note_misfit(f);
         skip(f, BAD_PACKET, frame);
     } else if (k->kind == TL_ETRACE_START) {
-        tl_etrace_on_start(f, k, offset);
+        tl_etrace_on_start(f, k, frame->offset);
     } else if (k->kind == TL_ETRACE_TRAP) {
-        tl_etrace_on_trap(f, k, offset);
+        tl_etrace_on_trap(f, k, frame->offset);
     } else if (k->kind == TL_ETRACE_SUPPORT) {
         f->support.waits = true;
         f->support.packet = *k;
-        f->support.at = offset;
+        f->support.at = frame->offset;
         f->support.size = frame->size;
-    } else if (k->kind == TL_ETRACE_CONTEXT) {
-        tl_etrace_walk_report(w);
-        tl_etrace_take_mode(f, k, offset);
-    } else if (f->synced && !f->trapped) {
-        on_flow(f, k, offset);
     } else {
-        skip(f, f->misfit ? MISFIT : TL_LOSS_NOT_SYNC, frame);
+        tl_etrace_walk_report(w);
+        tl_etrace_take_mode(f, k, frame->offset);
     }
+}
+
+/* Process `f->packet`, whose place in the capture is `frame`; `rc` is that of tl_etrace_parse(). */
+static inline __attribute__((always_inline)) int on_packet(struct tl_etrace_flow *f, int rc,
+                                                           const struct tl_etrace_frame *frame)
+{
+    struct tl_etrace_walk *const w = &f->walk;
+    const struct tl_etrace_packet *const k = &f->packet;
+    const uint64_t offset = frame->offset;
+    f->judged = false;
+    if (f->soft.sink.packet)
+        list(f, rc < 0 ? NULL : k, frame);
+    tl_item_batch_pause(&f->soft.out);
+    if (rc >= 0 && f->end == TL_ETRACE_END_STOOD &&
+        (k->kind != TL_ETRACE_SUPPORT || k->qual_status == TL_ETRACE_NO_CHANGE))
+        follow_again(f, offset);
+    f->is_between |= rc >= 0 && tl_etrace_length_of(k, frame->payload) == TL_ETRACE_BETWEEN;
+    if (rc < 0 || k->kind <= TL_ETRACE_SUPPORT)
+        on_rare(f, rc, frame);
+    else if (f->synced && !f->trapped)
+        on_flow(f, k, offset);
+    else
+        skip(f, f->misfit ? MISFIT : TL_LOSS_NOT_SYNC, frame);
     if (rc >= 0 && f->params.time_width && k->kind <= TL_ETRACE_CONTEXT)
         tl_etrace_take_time(f, k->time, f->params.time_width, offset);
     else if (frame->has_time && !f->params.time_width)
@@ -314,6 +326,36 @@ int tl_etrace_flow_packet(struct tl_etrace_flow *f, const struct tl_etrace_frame
         tl_etrace_walk_refresh(w);
     }
     return w->walker.failed ? TL_NOMEM : w->rc < 0 ? w->rc : f->soft.rc < 0 ? f->soft.rc : TL_OK;
+}
+
+int tl_etrace_flow_packet(struct tl_etrace_flow *f, const struct tl_etrace_frame *frame)
+{
+    if (frame->is_data) {
+        list(f, NULL, frame);
+        return f->soft.rc < 0 ? f->soft.rc : TL_OK;
+    }
+    if (f->support.waits)
+        tl_etrace_settle_support(f, &frame->payload);
+    tl_etrace_walk_restart_irets(&f->walk);
+    return on_packet(f, read_packet(f, frame), frame);
+}
+
+int tl_etrace_flow_take(struct tl_etrace_flow *f, const struct tl_etrace_frame *frame)
+{
+    if (f->support.waits) {
+        if (!tl_etrace_flow_is_plausible(f, frame, false))
+            return TL_ETRACE_NONSENSE;
+        const int rc = tl_etrace_flow_packet(f, frame);
+        return rc < 0 ? rc : TL_ETRACE_SENSE;
+    }
+    const unsigned options = f->walk.options;
+    const int read = tl_etrace_parse(&f->packet, &f->params, options, frame->payload);
+    f->judged = false;
+    if (!is_packet(f, read, options, frame->payload, false))
+        return TL_ETRACE_NONSENSE;
+    tl_etrace_walk_restart_irets(&f->walk);
+    const int rc = on_packet(f, read, frame);
+    return rc < 0 ? rc : TL_ETRACE_SENSE;
 }
 
 /* ---- tl_stream_ops ---------------------------------------------------------------------- */

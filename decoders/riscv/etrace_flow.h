@@ -34,6 +34,11 @@ bool tl_etrace_flow_is_plausible(struct tl_etrace_flow *flow, const struct tl_et
 TL_MUST_USE int tl_etrace_flow_packet(struct tl_etrace_flow *flow,
                                       const struct tl_etrace_frame *frame);
 
+/* The same for a packet that is not known to be one: if it is not plausible (not strict), nothing
+ * happens, and TL_ETRACE_NONSENSE is returned; TL_ETRACE_SENSE otherwise. Not of data trace. */
+TL_MUST_USE int tl_etrace_flow_take(struct tl_etrace_flow *flow,
+                                    const struct tl_etrace_frame *frame);
+
 /* Packets in front of `offset` are missing: reports `gap`, if anything was being followed. */
 void tl_etrace_flow_lost(struct tl_etrace_flow *flow, enum tl_gap gap, uint64_t offset);
 

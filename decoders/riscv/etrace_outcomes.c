@@ -42,16 +42,8 @@ void tl_etrace_outcomes_resize(struct tl_etrace_outcomes *o, uint8_t size)
     tl_etrace_outcomes_forget(o);
 }
 
-void tl_etrace_outcomes_add(struct tl_etrace_outcomes *o, uint32_t map, unsigned n)
+void tl_etrace_outcomes_settle_predicted(struct tl_etrace_outcomes *o, uint64_t pc)
 {
-    o->map |= (uint64_t)map << o->n;
-    o->n += n;
-}
-
-void tl_etrace_outcomes_settle(struct tl_etrace_outcomes *o, uint64_t pc)
-{
-    if (o->right == 0 && !o->wrong)
-        return;
     const bool taken = tl_etrace_outcomes_next(o, pc);
     o->right = 0;
     o->wrong = false;

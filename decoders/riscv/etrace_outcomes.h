@@ -48,10 +48,19 @@ static inline uint64_t tl_etrace_outcomes_waiting(const struct tl_etrace_outcome
 
 /* At most one outcome is waiting, that of the branch at `pc`: if it was given by a prediction,
  * replace it by what that was. */
-void tl_etrace_outcomes_settle(struct tl_etrace_outcomes *outcomes, uint64_t pc);
+void tl_etrace_outcomes_settle_predicted(struct tl_etrace_outcomes *outcomes, uint64_t pc);
+static inline void tl_etrace_outcomes_settle(struct tl_etrace_outcomes *o, uint64_t pc)
+{
+    if (o->right > 0 || o->wrong)
+        tl_etrace_outcomes_settle_predicted(o, pc);
+}
 
 /* Append `n` (up to 31) outcomes of a map. At most one may be waiting, of a map. */
-void tl_etrace_outcomes_add(struct tl_etrace_outcomes *outcomes, uint32_t map, unsigned n);
+static inline void tl_etrace_outcomes_add(struct tl_etrace_outcomes *o, uint32_t map, unsigned n)
+{
+    o->map |= (uint64_t)map << o->n;
+    o->n += n;
+}
 
 /* The outcome of the next branch, which is at `pc`: was it taken? At least one is waiting. */
 bool tl_etrace_outcomes_next(const struct tl_etrace_outcomes *outcomes, uint64_t pc);

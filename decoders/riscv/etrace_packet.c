@@ -44,15 +44,9 @@ static bool take_change(struct reader *r)
 }
 
 /* Width of `branch_map`, by the number of branches in it. */
-static unsigned map_width(unsigned branches)
-{
-    return branches == 0   ? 0
-           : branches == 1 ? 1
-           : branches <= 3 ? 3
-           : branches <= 7 ? 7
-           : branches < 16 ? 15
-                           : 31;
-}
+static const uint8_t map_widths[32] = {0,  1,  3,  3,  7,  7,  7,  7,  15, 15, 15,
+                                       15, 15, 15, 15, 15, 31, 31, 31, 31, 31, 31,
+                                       31, 31, 31, 31, 31, 31, 31, 31, 31, 31};
 
 static uint32_t mask_of(unsigned n)
 {
@@ -61,7 +55,7 @@ static uint32_t mask_of(unsigned n)
 
 static void take_map(struct reader *r, struct tl_etrace_packet *out)
 {
-    out->map = (uint32_t)take(r, map_width(out->branches)) & mask_of(out->branches);
+    out->map = (uint32_t)take(r, map_widths[out->branches]) & mask_of(out->branches);
 }
 
 static void take_address(struct reader *r, const struct tl_etrace_params *p,
@@ -214,8 +208,81 @@ static int parse(struct reader *r, const struct tl_etrace_params *params, unsign
     }
 }
 
-int tl_etrace_parse(struct tl_etrace_packet *out, const struct tl_etrace_params *params,
-                    unsigned options, struct tl_bytes payload)
+/* ---- short ones of formats 1 and 2 ------------------------------------------------------------
+ */
+
+/* Bits of up to 16 bytes; behind their end the last one repeats. */
+struct wide {
+    uint64_t low, high;
+};
+
+static inline struct wide extend_payload(const uint8_t *p, size_t n)
+{
+    uint64_t low;
+    if (n >= 8) {
+        const int64_t end = (int64_t)tl_le64(p + n - 8);
+        return (struct wide){tl_le64(p), (uint64_t)(n > 8 ? end >> 8 * (16 - n) : end >> 63)};
+    }
+    if (n >= 4)
+        low = tl_le32(p) | (uint64_t)tl_le32(p + n - 4) << 8 * (n - 4);
+    else
+        low = p[0] | (uint64_t)p[n / 2] << 8 * (n / 2) | (uint64_t)p[n - 1] << 8 * (n - 1);
+    const unsigned rest = 64 - 8 * (unsigned)n;
+    const int64_t extended = (int64_t)(low << rest) >> rest;
+    return (struct wide){(uint64_t)extended, (uint64_t)(extended >> 63)};
+}
+
+/* The bits from `at` (1 to 127) on, at least 26 of them. */
+static inline uint64_t bits_from(const struct wide *w, unsigned at)
+{
+    return at < 64 ? w->low >> at | w->high << (64 - at)
+                   : (uint64_t)((int64_t)w->high >> (at - 64));
+}
+
+/* The same as parse() for nearly all packets. False: parse() must read it. */
+static bool parse_short(struct tl_etrace_packet *out, const struct tl_etrace_params *p,
+                        unsigned options, struct tl_bytes payload)
+{
+    const unsigned format = payload.p[0] & 3u, width = p->iaddress_width - p->iaddress_lsb;
+    if (payload.n > 16 || format == 0 || format == 3 || p->irdepth_width > 22)
+        return false;
+    const struct wide w = extend_payload(payload.p, payload.n);
+    unsigned at = 2;
+    out->kind = TL_ETRACE_ADDRESS;
+    out->branches = 0;
+    out->map = 0;
+    out->has_address = out->notify = out->updiscon = out->irreport = false;
+    out->irdepth = 0;
+    if (format == 1) {
+        const unsigned branches = w.low >> 2 & 31, n = branches ? branches : 31;
+        out->kind = TL_ETRACE_BRANCHES;
+        out->branches = (uint8_t)n;
+        out->map = (uint32_t)(w.low >> 7) & mask_of(n);
+        at = 7u + map_widths[n];
+        if (branches == 0) {
+            out->bits = (uint16_t)at;
+            return true;
+        }
+    }
+    const uint64_t address = bits_from(&w, at) & (UINT64_MAX >> (64 - width));
+    at += width;
+    const uint64_t rest = bits_from(&w, at - 1), changes = rest ^ rest >> 1;
+    out->has_address = true;
+    out->is_full = options & TL_ETRACE_FULL_ADDRESS;
+    out->address = address << p->iaddress_lsb;
+    out->notify = changes & 1;
+    out->updiscon = changes >> 1 & 1;
+    out->irreport = changes >> 2 & 1;
+    out->irdepth = (uint32_t)(rest >> 4) & ((UINT32_C(1) << p->irdepth_width) - 1);
+    out->bits = (uint16_t)(at + 3 + p->irdepth_width);
+    return true;
+}
+
+/* ---- any ------------------------------------------------------------------------------------- */
+
+static __attribute__((noinline)) int parse_any(struct tl_etrace_packet *out,
+                                               const struct tl_etrace_params *params,
+                                               unsigned options, struct tl_bytes payload)
 {
     struct reader r;
     begin_payload(&r, payload);
@@ -225,17 +292,9 @@ int tl_etrace_parse(struct tl_etrace_packet *out, const struct tl_etrace_params 
     return rc;
 }
 
-/* Fields of support packets are the implementer's in part: there may be more than are known. */
-#define SUPPORT_BYTES 8u
-
-enum tl_etrace_length tl_etrace_length_of(const struct tl_etrace_packet *packet,
-                                          struct tl_bytes payload)
+int tl_etrace_parse(struct tl_etrace_packet *out, const struct tl_etrace_params *params,
+                    unsigned options, struct tl_bytes payload)
 {
-    const uint8_t *const p = payload.p;
-    const size_t n = payload.n, whole = (packet->bits + 7u) / 8;
-    if (n > (packet->kind == TL_ETRACE_SUPPORT ? SUPPORT_BYTES : whole))
-        return TL_ETRACE_TOO_LONG;
-    if (n < 2 || p[n - 1] != (p[n - 2] & 0x80 ? 0xff : 0))
-        return TL_ETRACE_SHORTEST;
-    return n == whole ? TL_ETRACE_WHOLE : TL_ETRACE_BETWEEN;
+    return parse_short(out, params, options, payload) ? TL_OK
+                                                      : parse_any(out, params, options, payload);
 }

@@ -69,8 +69,9 @@ struct tl_etrace_packet {
 };
 
 /*
- * Read a payload of at least 1 byte. `options` (enum tl_etrace_option) are those in force. Returns
- * TL_OK, or TL_BAD: reserved values.
+ * Read a payload of at least 1 byte; members that packets of its kind do not have may keep what
+ * they were. `options` (enum tl_etrace_option) are those in force. Returns TL_OK, or TL_BAD:
+ * reserved values.
  */
 TL_MUST_USE int tl_etrace_parse(struct tl_etrace_packet *out, const struct tl_etrace_params *params,
                                 unsigned options, struct tl_bytes payload);
@@ -82,8 +83,21 @@ enum tl_etrace_length {
     TL_ETRACE_BETWEEN,
     TL_ETRACE_TOO_LONG /* longer than all fields: no encoder sends that */
 };
-enum tl_etrace_length tl_etrace_length_of(const struct tl_etrace_packet *packet,
-                                          struct tl_bytes payload);
+
+/* Fields of support packets are the implementer's in part: there may be more than are known. */
+#define TL_ETRACE_SUPPORT_BYTES 8u
+
+static inline enum tl_etrace_length tl_etrace_length_of(const struct tl_etrace_packet *packet,
+                                                        struct tl_bytes payload)
+{
+    const uint8_t *const p = payload.p;
+    const size_t n = payload.n, whole = (packet->bits + 7u) / 8;
+    if (n > (packet->kind == TL_ETRACE_SUPPORT ? TL_ETRACE_SUPPORT_BYTES : whole))
+        return TL_ETRACE_TOO_LONG;
+    if (n < 2 || p[n - 1] != (p[n - 2] & 0x80 ? 0xff : 0))
+        return TL_ETRACE_SHORTEST;
+    return n == whole ? TL_ETRACE_WHOLE : TL_ETRACE_BETWEEN;
+}
 
 /* Write the packet's name and fields for a listing, as "NAME field=value…"; returns `out`. */
 char *tl_etrace_packet_text(const struct tl_etrace_packet *packet,

@@ -53,6 +53,15 @@ static int on_frame(void *context, const struct tl_etrace_frame *frame)
     return tl_etrace_flow_packet(flow_of(context), frame);
 }
 
+static int take(void *context, const struct tl_etrace_frame *frame)
+{
+    if (!frame->is_data)
+        return tl_etrace_flow_take(flow_of(context), frame);
+    const enum tl_etrace_sense sense = judge(context, frame, false);
+    const int rc = sense == TL_ETRACE_SENSE ? on_frame(context, frame) : TL_OK;
+    return rc < 0 ? rc : (int)sense;
+}
+
 static int on_loss(void *context, const char *reason, uint64_t offset, uint64_t bytes)
 {
     struct stream *const t = context;
@@ -127,7 +136,12 @@ static int create(struct tl_stream_decoder **out, const struct tl_source *source
         free(t);
         return rc;
     }
-    const struct tl_etrace_deframe_sink frames = {t, judge, on_frame, on_loss, find_place};
+    const struct tl_etrace_deframe_sink frames = {.context = t,
+                                                  .judge = judge,
+                                                  .frame = on_frame,
+                                                  .take = take,
+                                                  .loss = on_loss,
+                                                  .place = find_place};
     tl_etrace_deframe_init(&t->deframe, &envelope, &frames);
     *out = &t->base;
     return TL_OK;

@@ -6,9 +6,8 @@
 #include "riscv/etrace_support.h"
 
 enum {
-    CONFIRMED = 64, /* packets that fit the program, so that the options are right */
-    TRUSTED = 16,   /* the same of the options of before, when others come on trial */
-    MISFIT = 4      /* packets that fit which one that does not outweighs */
+    TRUSTED = 16, /* as TL_ETRACE_CONFIRMED, of the options of before, when others come on trial */
+    MISFIT = 4    /* packets that fit which one that does not outweighs */
 };
 
 /* Does the encoder have what these options need, by its parameters, or those that come with them?
@@ -29,7 +28,7 @@ static void take_options(struct tl_etrace_support *s, unsigned wanted, unsigned 
 {
     if (wanted == *options)
         return;
-    s->on_trial = s->fitted == CONFIRMED;
+    s->on_trial = s->fitted == TL_ETRACE_CONFIRMED;
     s->others = *options;
     s->others_fitted = TRUSTED;
     *options = wanted;
@@ -52,12 +51,6 @@ struct tl_etrace_verdict tl_etrace_support_settle(struct tl_etrace_support *s,
     s->no_data = (params->unit == TL_ETRACE_REFERENCE || params->unit == TL_ETRACE_2_1) &&
                  !s->packet.denable;
     return (struct tl_etrace_verdict){.takes_status = true};
-}
-
-void tl_etrace_support_fits(struct tl_etrace_support *s)
-{
-    s->fitted += s->fitted < CONFIRMED;
-    s->on_trial &= s->fitted < CONFIRMED;
 }
 
 bool tl_etrace_support_misfits(struct tl_etrace_support *s, unsigned *options)
@@ -91,9 +84,9 @@ void tl_etrace_support_state(struct tl_etrace_support *s, struct tl_state *state
     tl_state_bool(state, &s->packet.denable);
     tl_state_u64(state, &s->at);
     tl_state_u32(state, &s->size);
-    tl_state_u8(state, &s->fitted, CONFIRMED);
+    tl_state_u8(state, &s->fitted, TL_ETRACE_CONFIRMED);
     tl_state_bool(state, &s->on_trial);
     tl_state_u32(state, &s->others);
-    tl_state_u8(state, &s->others_fitted, CONFIRMED);
+    tl_state_u8(state, &s->others_fitted, TL_ETRACE_CONFIRMED);
     tl_state_bool(state, &s->no_data);
 }

@@ -13,6 +13,9 @@
 #include "base/state.h"
 #include "riscv/etrace_packet.h"
 
+/* Packets that fit the program, so that the options are right. */
+#define TL_ETRACE_CONFIRMED 64
+
 struct tl_etrace_support {
     bool waits; /* `packet` is a support packet that has not taken effect */
     struct tl_etrace_packet packet;
@@ -41,7 +44,11 @@ struct tl_etrace_verdict tl_etrace_support_settle(struct tl_etrace_support *supp
 
 /* A packet fitted the program, or did not: then `*options` may change, and if true is returned, the
  * last support packet is to be reported. */
-void tl_etrace_support_fits(struct tl_etrace_support *support);
+static inline void tl_etrace_support_fits(struct tl_etrace_support *s)
+{
+    s->fitted += s->fitted < TL_ETRACE_CONFIRMED;
+    s->on_trial &= s->fitted < TL_ETRACE_CONFIRMED;
+}
 bool tl_etrace_support_misfits(struct tl_etrace_support *support, unsigned *options);
 
 void tl_etrace_support_state(struct tl_etrace_support *support, struct tl_state *state);

@@ -245,39 +245,41 @@ bool tl_etrace_walk_again(struct tl_etrace_walk *w, uint64_t offset)
     return enter(w, tl_etrace_block_at(w, w->pc), w->pc, true, offset);
 }
 
-enum arrival { GO_ON, JUMPED, REACHED, INFERRED, WRONG };
-
 /* Should the walk end at the instruction at pc? `jumped`: an uninferable jump led to it. */
-static enum arrival arrive(struct tl_etrace_walk *w, const struct tl_etrace_goal *goal, bool jumped)
+static enum tl_etrace_arrival arrive(struct tl_etrace_walk *w, const struct tl_etrace_goal *goal,
+                                     bool jumped)
 {
     const bool counts = w->options & TL_ETRACE_IRETS;
     w->irets += counts && at_return(w);
     if (goal->only_jump)
-        return jumped ? JUMPED : GO_ON;
+        return jumped ? TL_ETRACE_JUMPED : TL_ETRACE_GO_ON;
     const uint64_t waiting = tl_etrace_outcomes_waiting(&w->outcomes);
     if (goal->last_branch)
-        return jumped ? WRONG : waiting == 1 && tl_etrace_walk_at_branch(w) ? REACHED : GO_ON;
+        return jumped                                        ? TL_ETRACE_WRONG
+               : waiting == 1 && tl_etrace_walk_at_branch(w) ? TL_ETRACE_REACHED
+                                                             : TL_ETRACE_GO_ON;
     if (!jumped && w->pc != goal->address)
-        return GO_ON;
+        return TL_ETRACE_GO_ON;
     const bool done = waiting <= (goal->sync ? 0 : tl_etrace_walk_at_branch(w));
     if (jumped) {
         w->reported = !done; /* where the trace does not fit, it need not have led here */
-        return done ? JUMPED : WRONG;
+        return done ? TL_ETRACE_JUMPED : TL_ETRACE_WRONG;
     }
     if (!done)
-        return GO_ON;
+        return TL_ETRACE_GO_ON;
     if (goal->sync)
-        return goal->same_privilege || (w->n == 1 && w->from_return) ? REACHED : GO_ON;
+        return goal->same_privilege || (w->n == 1 && w->from_return) ? TL_ETRACE_REACHED
+                                                                     : TL_ETRACE_GO_ON;
     if (counts && waiting == 1) /* at the branch with the packet's last outcome */
-        return REACHED;
+        return TL_ETRACE_REACHED;
     if (goal->notify)
-        return counts && is_met_later(w, goal) ? GO_ON : REACHED;
-    return goal->by_jump || is_met_later(w, goal) ? GO_ON : INFERRED;
+        return counts && is_met_later(w, goal) ? TL_ETRACE_GO_ON : TL_ETRACE_REACHED;
+    return goal->by_jump || is_met_later(w, goal) ? TL_ETRACE_GO_ON : TL_ETRACE_INFERRED;
 }
 
 /* Execute the rest of the block, or up to the goal. */
-static enum arrival finish_block(struct tl_etrace_walk *w, struct tl_block *b,
-                                 const struct tl_etrace_goal *goal)
+static enum tl_etrace_arrival finish_block(struct tl_etrace_walk *w, struct tl_block *b,
+                                           const struct tl_etrace_goal *goal)
 {
     const uint64_t last = tl_etrace_last_of(w, b);
     const uint64_t ahead = goal->address - b->pc;
@@ -287,8 +289,8 @@ static enum arrival finish_block(struct tl_etrace_walk *w, struct tl_block *b,
         if (i >= w->n) {
             w->n = (uint32_t)i + 1;
             w->pc = goal->address;
-            const enum arrival a = arrive(w, goal, false);
-            if (a != GO_ON)
+            const enum tl_etrace_arrival a = arrive(w, goal, false);
+            if (a != TL_ETRACE_GO_ON)
                 return a;
         }
     }
@@ -325,8 +327,8 @@ static struct tl_block *block_after(struct tl_etrace_walk *w, struct tl_block *b
 }
 
 /* Leave the instruction at pc for the next one. */
-static enum arrival step(struct tl_etrace_walk *w, struct tl_block *b,
-                         const struct tl_etrace_goal *goal, bool *used, uint64_t offset)
+static enum tl_etrace_arrival step(struct tl_etrace_walk *w, struct tl_block *b,
+                                   const struct tl_etrace_goal *goal, bool *used, uint64_t offset)
 {
     uint64_t to;
     enum way way = tl_etrace_way_of(w, b, &to);
@@ -334,7 +336,7 @@ static enum arrival step(struct tl_etrace_walk *w, struct tl_block *b,
     if (tl_etrace_is_unclear(w, b)) {
         w->unmapped = true;
         w->given = false;
-        return WRONG;
+        return TL_ETRACE_WRONG;
     }
     w->was_predicted = false;
     if (way == WAY_RETURN && (!tl_etrace_infers_returns(w) || is_reported(w, goal))) {
@@ -343,9 +345,9 @@ static enum arrival step(struct tl_etrace_walk *w, struct tl_block *b,
             w->was_predicted = tl_returns_pop(&w->returns, &to) && to == goal->address;
     }
     if (way == WAY_JUMP && goal->last_branch)
-        return WRONG;
+        return TL_ETRACE_WRONG;
     if (way == WAY_BRANCH && !tl_etrace_outcomes_waiting(&w->outcomes))
-        return WRONG;
+        return TL_ETRACE_WRONG;
     *used = way == WAY_BRANCH;
     if (way == WAY_BRANCH) {
         taken = tl_etrace_outcomes_take(&w->outcomes, w->pc);
@@ -363,14 +365,14 @@ static enum arrival step(struct tl_etrace_walk *w, struct tl_block *b,
     w->before = w->pc;
     w->has_before = true;
     if (!enter(w, block_after(w, b, taken, to), to, way == WAY_JUMP, offset))
-        return WRONG; /* reported */
+        return TL_ETRACE_WRONG; /* reported */
     w->from_return = from_return;
     return arrive(w, goal, way == WAY_JUMP);
 }
 
-void tl_etrace_walk_restart_irets(struct tl_etrace_walk *w)
+void tl_etrace_walk_count_return(struct tl_etrace_walk *w)
 {
-    w->irets = w->options & TL_ETRACE_IRETS && at_return(w);
+    w->irets = at_return(w);
 }
 
 /*
@@ -398,23 +400,23 @@ static bool is_circle(struct circle *c, struct tl_etrace_walk *w, bool used)
     return c->place == w->start && c->depth == w->returns.calls && w->returns.min == c->depth;
 }
 
-bool tl_etrace_walk_stands_at(struct tl_etrace_walk *w, const struct tl_etrace_goal *goal)
+bool tl_etrace_walk_stands_at_goal(struct tl_etrace_walk *w, const struct tl_etrace_goal *goal)
 {
     return !goal->last_branch && !goal->by_jump && !goal->only_jump && !goal->sync &&
            !goal->notify &&
            (!goal->irreport || (!(w->options & TL_ETRACE_IRETS) && depth_is(w, goal->irdepth))) &&
-           w->pc == goal->address &&
            tl_etrace_outcomes_waiting(&w->outcomes) <= tl_etrace_walk_at_branch(w);
 }
 
-enum tl_etrace_end tl_etrace_walk_to(struct tl_etrace_walk *w, const struct tl_etrace_goal *goal,
-                                     uint64_t offset)
+/* The rest of a walk, of which nothing or some of the known blocks have been passed. */
+static __attribute__((noinline)) enum tl_etrace_arrival
+walk_on(struct tl_etrace_walk *w, const struct tl_etrace_goal *goal, uint64_t offset)
 {
     struct circle circle = {0};
-    enum arrival a = GO_ON;
-    bool used = true;
+    enum tl_etrace_arrival a = TL_ETRACE_GO_ON;
+    bool used = true, steps;
     (void)is_circle(&circle, w, true);
-    for (uint32_t i = 0; a == GO_ON; i++) {
+    for (uint32_t i = 0; a == TL_ETRACE_GO_ON; i++) {
         if (tl_walker_is_full(&w->walker)) {
             tl_walker_trim(&w->walker);
             w->block = NULL;
@@ -423,20 +425,40 @@ enum tl_etrace_end tl_etrace_walk_to(struct tl_etrace_walk *w, const struct tl_e
         if (i % 4096 == 4095 && w->rc >= 0)
             w->rc = w->walker.out->rc < 0 ? w->walker.out->rc : tl_give_way();
         if (!b || w->rc < 0)
-            a = WRONG;
-        else if (tl_etrace_step_known(w, goal, &used, offset))
-            a = (a = arrive(w, goal, false)) == GO_ON && is_circle(&circle, w, used) ? WRONG : a;
-        else if (w->n < b->n && !w->reported)
+            return TL_ETRACE_WRONG;
+        a = tl_etrace_step_known(w, goal, &used, &steps, offset);
+        if (a != TL_ETRACE_GO_ON)
+            return a;
+        if (steps)
+            a = arrive(w, goal, false);
+        else if (w->n < b->n && !w->reported) {
             a = finish_block(w, b, goal);
-        else if ((a = step(w, b, goal, &used, offset)) == GO_ON && is_circle(&circle, w, used))
-            a = WRONG;
+            continue;
+        } else
+            a = step(w, b, goal, &used, offset);
+        if (a == TL_ETRACE_GO_ON && is_circle(&circle, w, used))
+            a = TL_ETRACE_WRONG;
     }
-    if (a == WRONG && w->placed)
+    return a;
+}
+
+enum tl_etrace_end tl_etrace_walk_to(struct tl_etrace_walk *w, const struct tl_etrace_goal *goal,
+                                     uint64_t offset)
+{
+    enum tl_etrace_arrival a = TL_ETRACE_GO_ON;
+    bool used, steps = false;
+    if (w->block && w->rc >= 0) /* most end there */
+        a = tl_etrace_step_known(w, goal, &used, &steps, offset);
+    if (a == TL_ETRACE_GO_ON && steps)
+        a = arrive(w, goal, false);
+    if (a == TL_ETRACE_GO_ON)
+        a = walk_on(w, goal, offset);
+    if (a == TL_ETRACE_WRONG && w->placed)
         tl_etrace_walk_lose(w, TL_GAP_NO_PATH, offset);
-    return a == JUMPED     ? TL_ETRACE_END_JUMPED
-           : a == REACHED  ? TL_ETRACE_END_REACHED
-           : a == INFERRED ? TL_ETRACE_END_INFERRED
-                           : TL_ETRACE_END_LOST;
+    return a == TL_ETRACE_JUMPED     ? TL_ETRACE_END_JUMPED
+           : a == TL_ETRACE_REACHED  ? TL_ETRACE_END_REACHED
+           : a == TL_ETRACE_INFERRED ? TL_ETRACE_END_INFERRED
+                                     : TL_ETRACE_END_LOST;
 }
 
 bool tl_etrace_walk_successor(struct tl_etrace_walk *w, uint64_t *pc)
@@ -484,14 +506,8 @@ bool tl_etrace_walk_leads_to(struct tl_etrace_walk *w, uint64_t bits, uint64_t m
     return ((to ^ bits) & mask) == 0;
 }
 
-uint64_t tl_etrace_walk_address(struct tl_etrace_walk *w, const struct tl_etrace_params *params,
-                                uint64_t bits)
+uint64_t tl_etrace_walk_extend(struct tl_etrace_walk *w, unsigned width, uint64_t bits)
 {
-    const unsigned width = params->iaddress_width;
-    if (params->isa == TL_ISA_RV32)
-        return (uint32_t)bits;
-    if (width == 64 || !(bits >> (width - 1) & 1))
-        return bits;
     const uint64_t extended = bits | UINT64_MAX << width;
     return !tl_etrace_block_at(w, bits) && tl_etrace_block_at(w, extended) ? extended : bits;
 }

@@ -117,10 +117,21 @@ void tl_etrace_walk_split(struct tl_etrace_walk *walk);
 bool tl_etrace_walk_again(struct tl_etrace_walk *walk, uint64_t offset);
 
 /* A walk begins at its place: of returns inferred, only the one at pc counts. */
-void tl_etrace_walk_restart_irets(struct tl_etrace_walk *walk);
+void tl_etrace_walk_count_return(struct tl_etrace_walk *walk);
+static inline void tl_etrace_walk_restart_irets(struct tl_etrace_walk *w)
+{
+    w->irets = 0;
+    if (w->options & TL_ETRACE_IRETS)
+        tl_etrace_walk_count_return(w);
+}
 
 /* Is the walk at the goal before its first step? The place must be known. */
-bool tl_etrace_walk_stands_at(struct tl_etrace_walk *walk, const struct tl_etrace_goal *goal);
+bool tl_etrace_walk_stands_at_goal(struct tl_etrace_walk *walk, const struct tl_etrace_goal *goal);
+static inline bool tl_etrace_walk_stands_at(struct tl_etrace_walk *w,
+                                            const struct tl_etrace_goal *goal)
+{
+    return w->pc == goal->address && tl_etrace_walk_stands_at_goal(w, goal);
+}
 
 /* Follow the program to the goal, by at least one step. The place must be known. */
 enum tl_etrace_end tl_etrace_walk_to(struct tl_etrace_walk *walk, const struct tl_etrace_goal *goal,
@@ -147,7 +158,14 @@ bool tl_etrace_walk_at_trap(struct tl_etrace_walk *walk);
  * The address of an instruction, from the `iaddress_width` bits that the trace has of it. Where
  * these are less than an address and only the sign-extended one is mapped, it is that.
  */
-uint64_t tl_etrace_walk_address(struct tl_etrace_walk *walk, const struct tl_etrace_params *params,
-                                uint64_t bits);
+uint64_t tl_etrace_walk_extend(struct tl_etrace_walk *walk, unsigned width, uint64_t bits);
+static inline uint64_t tl_etrace_walk_address(struct tl_etrace_walk *w,
+                                              const struct tl_etrace_params *params, uint64_t bits)
+{
+    const unsigned width = params->iaddress_width;
+    if (params->isa == TL_ISA_RV32)
+        return (uint32_t)bits;
+    return width < 64 && bits >> (width - 1) & 1 ? tl_etrace_walk_extend(w, width, bits) : bits;
+}
 
 #endif

@@ -6,7 +6,8 @@
  */
 #include "riscv/etrace_walk_parts.h"
 
-#define KNOWN 64u /* blocks passed at once, at most */
+#define KNOWN 64u                /* blocks passed at once, about */
+#define ROOM  (KNOWN + 32u + 2u) /* … at most: those of a map, and the last ones */
 
 /* The block that a return is inferred to lead to, if it was there before; NULL: not known. */
 static struct tl_block *known_return(struct tl_etrace_walk *w, const struct tl_block *b,
@@ -21,71 +22,127 @@ static struct tl_block *known_return(struct tl_etrace_walk *w, const struct tl_b
     return next;
 }
 
-/* At most one outcome waits: does the walk pass all of this block? */
-static inline bool is_passed(const struct tl_block *b, const struct tl_etrace_goal *goal,
-                             uint64_t waiting, bool counts)
+/* The walk stands in front of a block. */
+struct stand {
+    struct tl_block *b, *before; /* that block; the one passed last, NULL: none */
+    uint64_t waiting;            /* outcomes */
+    uintptr_t *at;               /* behind the steps so far */
+    uint64_t insns;
+};
+
+/* What ends a walk besides an address that is reached in passing, which a walk of known blocks
+ * leaves to others. */
+enum end { GOES_ON, AT_BRANCH, BEHIND_JUMP };
+
+/*
+ * Does the walk end in or behind the block it stands in front of, as most do: at the branch with
+ * the last outcome, or behind an uninferable jump? Behind that it stands in front of its target.
+ */
+static inline __attribute__((always_inline)) enum end
+find_end(struct tl_etrace_walk *w, const struct tl_etrace_goal *goal, struct stand *s)
 {
-    const bool branches = b->waits == TL_WAITS_OUTCOME;
-    if ((branches && waiting == 0) || (goal->irreport && counts))
-        return false;
-    return goal->last_branch ? !branches : goal->only_jump || goal->address - b->pc >= b->size;
+    struct tl_block *const b = s->b;
+    if (goal->last_branch)
+        return s->waiting == 1 && b->waits == TL_WAITS_OUTCOME && s->before ? AT_BRANCH : GOES_ON;
+    const bool is_jump = b->waits == TL_WAITS_ADDRESS ||
+                         (b->waits == TL_WAITS_RETURN && (b->link || !tl_etrace_infers_returns(w)));
+    if (s->waiting > 1 || !is_jump || b->last_kind != TL_INSN_INDIRECT || goal->only_jump ||
+        w->options & (TL_ETRACE_IRETS | TL_ETRACE_SEQUENTIAL) || goal->address - b->pc < b->size ||
+        tl_etrace_is_absolute(b))
+        return GOES_ON;
+    const uint64_t to = goal->address;
+    struct tl_block *next = b->go[1];
+    if (!next || next->pc != to) {
+        next = tl_etrace_block_at(w, to);
+        if (!next)
+            return GOES_ON; /* it will be reported */
+        b->go[1] = next;
+    }
+    const bool at_branch = next->n == 1 && next->end == TL_BLOCK_WAYPOINT && next->conditional;
+    if (s->waiting == 1 && (goal->sync || !at_branch))
+        return GOES_ON;
+    if (b->link && !b->is_return)
+        tl_returns_push(&w->returns, tl_etrace_wrap(w, b->pc + b->size));
+    *s->at++ = tl_path_step(b, true);
+    s->insns += b->n;
+    s->before = b;
+    s->b = next;
+    return BEHIND_JUMP;
 }
 
-/* `learns`: there is a predictor, so outcomes may be more than a map of them. Inline, since without
- * one each step takes a few instructions. */
-static inline __attribute__((always_inline)) bool step_known(struct tl_etrace_walk *w,
-                                                             const struct tl_etrace_goal *goal,
-                                                             bool learns, bool *any,
-                                                             uint64_t offset)
+/*
+ * `learns`: there is a predictor, so outcomes may be more than a map of them. Inline, since without
+ * one each step takes a few instructions.
+ */
+static inline __attribute__((always_inline)) enum end step_known(struct tl_etrace_walk *w,
+                                                                 const struct tl_etrace_goal *goal,
+                                                                 bool learns, bool *any,
+                                                                 bool *steps_there, uint64_t offset)
 {
     struct tl_etrace_outcomes *const o = &w->outcomes;
     struct tl_item_batch *const out = w->walker.out;
     struct tl_block *b = w->block, *before = NULL;
     const uint64_t before_waiting = learns ? tl_etrace_outcomes_waiting(o) : o->n;
     uint64_t map = o->map, insns = 0, waiting = before_waiting;
-    uint32_t n = 0;
-    const bool counts = w->options & TL_ETRACE_IRETS;
+    /* With one outcome left, or none: whether blocks are passed depends on where the walk ends. */
+    const bool anywhere = goal->last_branch || goal->only_jump;
+    const bool stops = goal->irreport && w->options & TL_ETRACE_IRETS;
+    const uint64_t address = goal->address, kept = goal->last_branch;
+    *steps_there = false;
     if (!out->paths || !b || w->reported)
-        return false;
-    uintptr_t *const steps = tl_item_batch_steps(out, KNOWN);
-    while (n < KNOWN && (waiting > 1 || is_passed(b, goal, waiting, counts))) {
+        return GOES_ON;
+    uintptr_t *const steps = tl_item_batch_steps(out, ROOM), *at = steps;
+    while (at < steps + KNOWN) {
         struct tl_block *next = NULL;
-        unsigned taken = 1, used = 0;
-        switch (b->waits) {
-        case TL_WAITS_OUTCOME:
+        unsigned taken = 1;
+        while (!learns && waiting > 1 && b->waits == TL_WAITS_OUTCOME &&
+               (next = b->go[~map & 1]) != NULL) {
+            *at++ = (uintptr_t)b | (~map & 1);
+            map >>= 1;
+            waiting--;
+            insns += b->n;
+            before = b;
+            b = next;
+        }
+        if (waiting <= 1 && (stops || (!anywhere && address - b->pc < b->size)))
+            break;
+        if (b->waits == TL_WAITS_OUTCOME) {
+            if (waiting <= 1 && waiting <= kept)
+                break;
             taken = learns ? tl_etrace_outcomes_next(o, tl_etrace_last_of(w, b)) : ~map & 1;
             next = b->go[taken];
-            used = 1;
-            break;
-        case TL_WAITS_NOTHING:
+            if (!next)
+                break;
+            if (learns)
+                (void)tl_etrace_outcomes_take(o, tl_etrace_last_of(w, b));
+            map >>= 1;
+            waiting--;
+        } else if (b->waits == TL_WAITS_NOTHING) {
             next = b->last_kind == TL_INSN_BRANCH ? b->go[1] : NULL;
-            if (next && b->link)
+            if (!next)
+                break;
+            if (b->link)
                 tl_returns_push(&w->returns, tl_etrace_wrap(w, b->pc + b->size));
-            break;
-        case TL_WAITS_STRAIGHT:
-            taken = 0;
-            next = b->go[0];
-            break;
-        case TL_WAITS_RETURN:
-            next = known_return(w, b, waiting, goal);
-            break;
-        default:
-            break;
+        } else {
+            taken = b->waits != TL_WAITS_STRAIGHT;
+            next = b->waits == TL_WAITS_STRAIGHT ? b->go[0]
+                   : b->waits == TL_WAITS_RETURN ? known_return(w, b, waiting, goal)
+                                                 : NULL;
+            if (!next)
+                break;
         }
-        if (!next)
-            break;
-        if (used && learns)
-            (void)tl_etrace_outcomes_take(o, tl_etrace_last_of(w, b));
-        map >>= used;
-        waiting -= used;
-        steps[n++] = tl_path_step(b, taken);
+        *at++ = (uintptr_t)b | taken;
         insns += b->n;
         before = b;
         b = next;
     }
+    struct stand stand = {b, before, waiting, at, insns};
+    const enum end end = find_end(w, goal, &stand);
+    const uint32_t n = (uint32_t)(stand.at - steps);
     if (n == 0)
-        return false;
-    tl_item_batch_path(out, n, insns, w->offset);
+        return GOES_ON;
+    tl_item_batch_path(out, n, stand.insns, w->offset);
+    *steps_there = true;
     *any = waiting < (learns ? before_waiting : o->n);
     w->irets = *any ? 0 : w->irets;
     if (!learns) {
@@ -93,32 +150,43 @@ static inline __attribute__((always_inline)) bool step_known(struct tl_etrace_wa
         o->map = map;
         o->n = (uint32_t)waiting;
     }
-    w->before = tl_etrace_last_of(w, before);
+    w->before = tl_etrace_last_of(w, stand.before);
     w->has_before = true;
+    w->was_predicted = false;
     w->from_return = w->before_lost = w->unmapped = w->given = false;
-    w->start = w->pc = b->pc;
+    w->start = w->pc = stand.b->pc;
     w->n = 1;
-    w->block = b;
+    if (end == AT_BRANCH) {
+        w->n = b->n;
+        w->pc = tl_etrace_last_of(w, b);
+    }
+    w->block = stand.b;
     w->offset = offset;
-    return true;
+    return end;
 }
 
-static __attribute__((noinline)) bool
-step_by_map(struct tl_etrace_walk *w, const struct tl_etrace_goal *goal, bool *any, uint64_t offset)
+static __attribute__((noinline)) enum end step_by_map(struct tl_etrace_walk *w,
+                                                      const struct tl_etrace_goal *goal, bool *any,
+                                                      bool *steps, uint64_t offset)
 {
-    return step_known(w, goal, false, any, offset);
+    return step_known(w, goal, false, any, steps, offset);
 }
 
-static __attribute__((noinline)) bool step_by_prediction(struct tl_etrace_walk *w,
-                                                         const struct tl_etrace_goal *goal,
-                                                         bool *any, uint64_t offset)
+static __attribute__((noinline)) enum end step_by_prediction(struct tl_etrace_walk *w,
+                                                             const struct tl_etrace_goal *goal,
+                                                             bool *any, bool *steps,
+                                                             uint64_t offset)
 {
-    return step_known(w, goal, true, any, offset);
+    return step_known(w, goal, true, any, steps, offset);
 }
 
-bool tl_etrace_step_known(struct tl_etrace_walk *w, const struct tl_etrace_goal *goal, bool *any,
-                          uint64_t offset)
+enum tl_etrace_arrival tl_etrace_step_known(struct tl_etrace_walk *w,
+                                            const struct tl_etrace_goal *goal, bool *any,
+                                            bool *steps, uint64_t offset)
 {
-    return w->outcomes.size > 0 ? step_by_prediction(w, goal, any, offset)
-                                : step_by_map(w, goal, any, offset);
+    const enum end end = w->outcomes.size > 0 ? step_by_prediction(w, goal, any, steps, offset)
+                                              : step_by_map(w, goal, any, steps, offset);
+    return end == AT_BRANCH     ? TL_ETRACE_REACHED
+           : end == BEHIND_JUMP ? TL_ETRACE_JUMPED
+                                : TL_ETRACE_GO_ON;
 }

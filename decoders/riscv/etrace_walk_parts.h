@@ -56,6 +56,12 @@ static inline uint64_t tl_etrace_after(const struct tl_etrace_walk *w, const str
 /* How the instruction at pc is left, and `*to` where if the program determines it. */
 enum way tl_etrace_way_of(struct tl_etrace_walk *w, struct tl_block *b, uint64_t *to);
 
+/* Is the jump at the block's end one to a constant: JALR with x0 as its base? */
+static inline bool tl_etrace_is_absolute(const struct tl_block *b)
+{
+    return b->last_size == 4 && (tl_le32(b->code + b->size - 4) & 0xf807f) == 0x67;
+}
+
 /*
  * The walk begins at the jump at the block's end: may an instruction in front of it, which was not
  * followed, have determined its target? Then the encoder may have left it out.
@@ -64,12 +70,24 @@ bool tl_etrace_is_unclear(struct tl_etrace_walk *w, const struct tl_block *b);
 
 /* ---- etrace_walk_known.c ------------------------------------------------------------------- */
 
+/* Should the walk end at the instruction at pc? */
+enum tl_etrace_arrival {
+    TL_ETRACE_GO_ON,
+    TL_ETRACE_JUMPED,  /* behind an uninferable jump */
+    TL_ETRACE_REACHED, /* for sure */
+    TL_ETRACE_INFERRED,
+    TL_ETRACE_WRONG
+};
+
 /*
  * Go from the beginning of a block to that of another, as far as each leads to one that is known
- * and nothing can end the walk there: the same as single steps, at a fraction of their cost.
- * Returns false if there is no step; `*any`: outcomes were used.
+ * and nothing else than the branch with the last outcome or an uninferable jump can end the walk
+ * there: the same as single steps, at a fraction of their cost. `*steps`: there was a step; `*any`:
+ * … that used outcomes. Returns TL_ETRACE_GO_ON without asking whether the walk ends where it
+ * stands, REACHED or JUMPED.
  */
-bool tl_etrace_step_known(struct tl_etrace_walk *walk, const struct tl_etrace_goal *goal,
-                          bool *used, uint64_t offset);
+enum tl_etrace_arrival tl_etrace_step_known(struct tl_etrace_walk *walk,
+                                            const struct tl_etrace_goal *goal, bool *used,
+                                            bool *steps, uint64_t offset);
 
 #endif

@@ -13,15 +13,12 @@ static uint32_t encoding_at(const struct tl_block *b, uint32_t at)
     return insn.encoding;
 }
 
-/* JALR with x0 as its base. */
+/* The constant that a jump goes to, if it is one to a constant. */
 static bool is_absolute(const struct tl_block *b, uint64_t *to)
 {
-    if (b->last_size != 4)
+    if (!tl_etrace_is_absolute(b))
         return false;
-    const uint32_t op = tl_le32(b->code + b->size - 4);
-    if ((op & 0x7f) != 0x67 || (op >> 15 & 31) != 0)
-        return false;
-    *to = (uint64_t)((int64_t)(int32_t)op >> 20) & ~UINT64_C(1);
+    *to = (uint64_t)((int64_t)(int32_t)tl_le32(b->code + b->size - 4) >> 20) & ~UINT64_C(1);
     return true;
 }
 

@@ -474,14 +474,43 @@ static void envelopes(void **state)
     assert_int_equal(f.payload.p[1], 0x11);
 }
 
+/* Short payloads of formats 1 and 2 are read as two words: with the result of reading field by
+ * field, as longer ones are, for a payload may have its last bit repeated. */
+static void short_payloads(void **state)
+{
+    (void)state;
+    enum { PAYLOADS = 200000, LONG = 32 };
+    struct tl_sim_rng rng = {11};
+    for (unsigned i = 0; i < PAYLOADS; i++) {
+        const struct tl_etrace_params params = {.iaddress_width =
+                                                    (uint8_t)(32 + tl_sim_below(&rng, 33)),
+                                                .iaddress_lsb = (uint8_t)tl_sim_below(&rng, 3),
+                                                .irdepth_width = (uint8_t)tl_sim_below(&rng, 12)};
+        const unsigned options = tl_sim_below(&rng, 2) ? TL_ETRACE_FULL_ADDRESS : 0;
+        const size_t n = 1 + tl_sim_below(&rng, 16);
+        uint8_t bytes[LONG];
+        for (size_t k = 0; k < n; k++)
+            bytes[k] = (uint8_t)tl_sim_below(&rng, 256);
+        bytes[0] = (uint8_t)((bytes[0] & 0xfc) | (1 + tl_sim_below(&rng, 2)));
+        memset(bytes + n, bytes[n - 1] & 0x80 ? 0xff : 0, LONG - n);
+        struct tl_etrace_packet one = {0}, other = {0};
+        assert_int_equal(tl_etrace_parse(&one, &params, options, (struct tl_bytes){bytes, n}),
+                         TL_OK);
+        assert_int_equal(tl_etrace_parse(&other, &params, options, (struct tl_bytes){bytes, LONG}),
+                         TL_OK);
+        assert_memory_equal(&one, &other, sizeof one);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(payloads),      cmocka_unit_test(envelopes),
-        cmocka_unit_test(every_option),  cmocka_unit_test(another_program),
-        cmocka_unit_test(damage),        cmocka_unit_test(bogus_support),
-        cmocka_unit_test(sized_support), cmocka_unit_test(large_count),
-        cmocka_unit_test(in_frames),     cmocka_unit_test(data_packets),
+        cmocka_unit_test(payloads),       cmocka_unit_test(envelopes),
+        cmocka_unit_test(every_option),   cmocka_unit_test(another_program),
+        cmocka_unit_test(damage),         cmocka_unit_test(bogus_support),
+        cmocka_unit_test(sized_support),  cmocka_unit_test(large_count),
+        cmocka_unit_test(in_frames),      cmocka_unit_test(data_packets),
+        cmocka_unit_test(short_payloads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

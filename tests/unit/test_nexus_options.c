@@ -3,6 +3,7 @@
  * widths of addresses and counts, jump tables, depth of calls; and how the flow is found again. */
 #include "flow/block.h"
 #include "riscv/nexus_message.h"
+#include "sim/program_rng.h"
 #include "steps.h"
 #include "unit/nexus_bytes.h"
 
@@ -322,6 +323,51 @@ static void kind_of_trace(void **state)
     assert_int_equal(tally.gaps + tally.losses, 0);
 }
 
+/* A random message of up to 9 or 20 bytes: the bytes that end a field, and the last one, are
+ * marked. */
+static size_t random_message(struct tl_sim_rng *rng, uint8_t *out)
+{
+    static const uint8_t codes[] = {TL_NEXUS_HIST, TL_NEXUS_DIRECT, TL_NEXUS_INDIRECT};
+    const size_t n = 2 + tl_sim_below(rng, tl_sim_below(rng, 3) ? 8 : 19);
+    out[0] = (uint8_t)(codes[tl_sim_below(rng, 3)] << 2);
+    for (size_t i = 1; i < n; i++) {
+        const bool ends = tl_sim_below(rng, 2) == 0;
+        const unsigned data = tl_sim_below(rng, 2) ? tl_sim_below(rng, 64) : 0;
+        out[i] = (uint8_t)(data << 2 | (i + 1 == n ? TL_NEXUS_MESSAGE_END : ends));
+    }
+    return n;
+}
+
+/* Frequent messages are read as one word, if a word behind them may be read: with the result of
+ * reading field by field. */
+static void short_messages(void **state)
+{
+    (void)state;
+    enum { ROUNDS = 200000, MANY = 1000 };
+    struct tl_sim_rng rng = {7};
+    struct tl_nexus_message by_word = {0}, by_field = {0};
+    unsigned good = 0;
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        uint8_t bytes[20 + 8];
+        memset(bytes, (int)tl_sim_below(&rng, 256), sizeof bytes);
+        const size_t n = random_message(&rng, bytes);
+        const unsigned src_bits = tl_sim_below(&rng, 7);
+        const struct tl_bytes in = {bytes, n};
+        const int one = tl_nexus_read(&by_word, in, sizeof bytes, src_bits);
+        const int other = tl_nexus_read(&by_field, in, n, src_bits);
+        assert_int_equal(one, other);
+        good += one == TL_OK;
+        if (one < 0)
+            continue;
+        assert_int_equal(by_word.has, by_field.has);
+        assert_int_equal(by_word.src, by_field.src);
+        assert_int_equal(by_word.bytes, by_field.bytes);
+        assert_int_equal(by_word.addr_bits, by_field.addr_bits);
+        assert_memory_equal(by_word.field, by_field.field, sizeof by_word.field);
+    }
+    assert_true(good > MANY);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -330,7 +376,7 @@ int main(void)
         cmocka_unit_test(table_jumps),      cmocka_unit_test(no_table),
         cmocka_unit_test(large_counts),     cmocka_unit_test(deep_calls),
         cmocka_unit_test(found_again),      cmocka_unit_test(not_found_again),
-        cmocka_unit_test(kind_of_trace),
+        cmocka_unit_test(kind_of_trace),    cmocka_unit_test(short_messages),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
