@@ -522,9 +522,9 @@ int tl_gen_decode(struct tl_gen *gen, struct tl_trace *trace, uint64_t end, bool
     const struct tl_cancel cancel = {
         .asked = is_unwanted, .give_way = give_way, .waits = wait_for_medium, .context = gen};
     const struct tl_cancel *const before = tl_cancel_set(&cancel);
-    tl_suspect_enter(gen);
     gen->turns = (struct tl_turns_of){
         .trace = trace, .unwanted = is_unwanted, .changes = change_turn, .context = gen};
+    tl_suspect_enter(gen);
     int r = decode_some(gen, end, last, fail);
     if (r == TL_CANCELLED && gen->failure.code == TL_LIMIT)
         r = broke(gen, r, fail);

@@ -6,6 +6,8 @@
  */
 #include "decoding/suspect.h"
 
+#include "base/now.h"
+#include "lake/jobs.h"
 #include "lake/lakeint.h"
 
 #include <signal.h>
@@ -16,7 +18,8 @@
 #include <unistd.h>
 
 #define LINE    128u
-#define RECORDS 256u /* turns at a time, and suspects; more are not noted */
+#define RECORDS 256u               /* turns at a time, and suspects; more are not noted */
+#define LOOK_NS INT64_C(200000000) /* between two looks whether one that waits is wanted */
 
 enum state { IDLE = ' ', TURN = '+', CRASHED = '!' };
 
@@ -29,13 +32,18 @@ struct tl_suspect {
     bool owned;       /* by a generation */
 };
 
+/* A suspect that waits, on its thread's stack. */
+struct waiter {
+    struct waiter *next;
+};
+
 struct tl_suspects {
     pthread_mutex_t lock; /* a leaf */
     pthread_cond_t cond;
     int fd;
     char boot[TL_BOOT_BYTES];
-    /* Turns of suspects, numbered: given out, and the one that may run. */
-    uint64_t last, now;
+    bool taken;           /* a suspect has its turn */
+    struct waiter *first; /* others that wait for the end of it */
     struct tl_suspect all[RECORDS];
 };
 
@@ -264,11 +272,41 @@ static struct tl_suspect *take_record_locked(struct tl_suspects *s, struct tl_ge
     return record;
 }
 
-static void wait_for_others_locked(struct tl_suspects *s)
+/* Is no other suspect's turn, or before this one? Then it is this one's. */
+static bool take_turn_locked(struct tl_suspects *s, const struct waiter *own)
 {
-    const uint64_t number = s->last++;
-    while (number != s->now)
-        pthread_cond_wait(&s->cond, &s->lock);
+    if (s->taken || s->first != own)
+        return false;
+    s->taken = true;
+    return true;
+}
+
+/* Wait for the ends of others' turns, each of which may last as long as a medium takes. False: it
+ * is unwanted. */
+static bool wait_for_others_locked(struct tl_suspects *s, const struct tl_turns_of *turns)
+{
+    struct waiter own = {0}, **p = &s->first;
+    bool has;
+    while (*p)
+        p = &(*p)->next;
+    *p = &own;
+    while (!(has = take_turn_locked(s, &own)) && !turns->unwanted(turns->context))
+        (void)tl_cond_wait_until(&s->cond, &s->lock, tl_monotonic_ns() + LOOK_NS);
+    for (p = &s->first; *p != &own;)
+        p = &(*p)->next;
+    *p = own.next;
+    pthread_cond_broadcast(&s->cond); /* for the next one, if this one has given up */
+    return has;
+}
+
+/* The slots are for others meanwhile. */
+static void wait_for_others(struct tl_suspects *s, struct tl_gen *gen)
+{
+    tl_jobs_leave(gen->lake, gen->turns.trace);
+    pthread_mutex_lock(&s->lock);
+    gen->alone = wait_for_others_locked(s, &gen->turns);
+    pthread_mutex_unlock(&s->lock);
+    tl_jobs_return(gen->lake, &gen->turns);
 }
 
 void tl_suspect_enter(struct tl_gen *gen)
@@ -278,10 +316,11 @@ void tl_suspect_enter(struct tl_gen *gen)
         return;
     pthread_mutex_lock(&s->lock);
     struct tl_suspect *const record = take_record_locked(s, gen);
-    gen->alone = record && record->ends > 0;
-    if (gen->alone)
-        wait_for_others_locked(s);
+    const bool suspect = record && record->ends > 0;
+    gen->alone = suspect && take_turn_locked(s, NULL);
     pthread_mutex_unlock(&s->lock);
+    if (suspect && !gen->alone)
+        wait_for_others(s, gen);
     gen->turn_cpu_ns = cpu_ns();
     if (!record)
         return;
@@ -318,7 +357,7 @@ void tl_suspect_leave(struct tl_gen *gen)
     if (!gen->alone)
         return;
     pthread_mutex_lock(&s->lock);
-    s->now++;
+    s->taken = false;
     pthread_cond_broadcast(&s->cond);
     pthread_mutex_unlock(&s->lock);
 }

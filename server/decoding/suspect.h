@@ -40,7 +40,8 @@ void tl_suspects_close(struct tl_lake *lake);
 void tl_suspect_revive(struct tl_gen *gen);
 /* TL_LIMIT: it must not be begun; `fail` says what to do. */
 TL_MUST_USE int tl_suspect_check(struct tl_gen *gen, struct tl_fail *fail);
-/* Its turn begins, which a suspect's may have to wait for; it ends, on the same thread. */
+/* Its turn begins, which a suspect's may have to wait for, without the job's slot; it ends, on the
+ * same thread. Both by the decode job, once gen->turns is set. */
 void tl_suspect_enter(struct tl_gen *gen);
 void tl_suspect_leave(struct tl_gen *gen);
 /* It has progressed; within a turn. */

@@ -264,16 +264,45 @@ static struct {
     pthread_cond_t cond;
     const struct tl_backend_ops *real;
     bool open;
+    char waiting[64]; /* the trace that waits; "": none */
 } gate = {.lock = PTHREAD_MUTEX_INITIALIZER, .cond = PTHREAD_COND_INITIALIZER};
 
 static int put_behind_gate(struct tl_backend *store, const struct tl_object *objects, size_t n,
                            struct tl_fail *fail)
 {
     pthread_mutex_lock(&gate.lock);
-    while (n > 0 && strncmp(objects[0].key, "t/slow", 6) == 0 && !gate.open)
+    while (n > 0 && strncmp(objects[0].key, "t/slow", 6) == 0 && !gate.open) {
+        (void)sscanf(objects[0].key, "t/%63[^/]", gate.waiting);
         pthread_cond_wait(&gate.cond, &gate.lock);
+    }
     pthread_mutex_unlock(&gate.lock);
     return gate.real->put_all(store, objects, n, fail);
+}
+
+static void shut_gate(struct tl_backend_ops *gated)
+{
+    gate.real = backend->ops;
+    gate.open = false;
+    gate.waiting[0] = '\0';
+    *gated = *backend->ops;
+    gated->put_all = put_behind_gate;
+    backend->ops = gated;
+}
+
+static void open_gate(void)
+{
+    pthread_mutex_lock(&gate.lock);
+    gate.open = true;
+    pthread_cond_broadcast(&gate.cond);
+    pthread_mutex_unlock(&gate.lock);
+}
+
+static bool is_at_gate(char who[static 64])
+{
+    pthread_mutex_lock(&gate.lock);
+    memcpy(who, gate.waiting, sizeof gate.waiting);
+    pthread_mutex_unlock(&gate.lock);
+    return who[0];
 }
 
 /* While the medium takes shards of one, others are decoded, by the only thread that may. */
@@ -285,10 +314,8 @@ static void storing_stops_nobody(void **state)
     (void)state;
     open_lake(1);
     sim_capture(lake, &options, &c);
-    gate.real = backend->ops;
-    struct tl_backend_ops gated = *backend->ops;
-    gated.put_all = put_behind_gate;
-    backend->ops = &gated;
+    struct tl_backend_ops gated;
+    shut_gate(&gated);
     push_all(lake, "slow-0", &c, 1000); /* waits at its end */
     push_zeros("slow-1", 4000);         /* waits in the middle */
     struct tl_trace *const slow = tl_lake_find_trace(lake, "slow-1");
@@ -302,10 +329,7 @@ static void storing_stops_nobody(void **state)
         assert_int_equal(wait_done(lake, name), TL_TRACE_SEALED);
     }
     assert_int_equal(state_of("slow-0"), TL_TRACE_DECODING);
-    pthread_mutex_lock(&gate.lock);
-    gate.open = true;
-    pthread_cond_broadcast(&gate.cond);
-    pthread_mutex_unlock(&gate.lock);
+    open_gate();
     assert_int_equal(wait_done(lake, "slow-0"), TL_TRACE_SEALED);
     capture_free(&c);
     close_at_once();
@@ -423,8 +447,11 @@ static int crash_on_open(struct tl_backend *store, const char *key, bool create,
     return folder_ops->log_open(store, key, create, out, size, fail);
 }
 
+static bool gates; /* the next server's medium is behind the gate */
+
 static void serve_folder(unsigned threads)
 {
+    static struct tl_backend_ops gated;
     struct tl_fail fail;
     assert_int_equal(tl_backend_folder(&backend, dir, &fail), TL_OK);
     main_thread = pthread_self();
@@ -432,6 +459,8 @@ static void serve_folder(unsigned threads)
     crashing_ops = *folder_ops;
     crashing_ops.log_open = crash_on_open;
     backend->ops = crashing ? &crashing_ops : folder_ops;
+    if (gates)
+        shut_gate(&gated);
     /* The lease of a killed process is released, but not immediately. */
     const struct tl_lake_options options = {
         .shard_insns = SHARD, .decode_threads = threads, .min_free_bytes = 1};
@@ -631,6 +660,60 @@ static void suspects_are_tried_alone(void **state)
     remove_folder();
 }
 
+static const char *const slow[] = {"slow-a", "slow-b", "slow-c"};
+
+static void push_slow(void)
+{
+    for (size_t i = 0; i < 3; i++)
+        push_zeros(slow[i], 4000);
+    for (size_t i = 0; i < 3; i++)
+        wait_computed(slow[i]);
+}
+
+/* As if the server had ended once in each one's turn: whose turn it was when it was killed is
+ * chance. */
+static void suspect_slow(void)
+{
+    char path[64];
+    snprintf(path, sizeof path, "%s/turns", dir);
+    FILE *const f = fopen(path, "r+");
+    assert_non_null(f);
+    for (long i = 0; i < 3; i++) {
+        assert_int_equal(fseek(f, (i + 1) * 128, SEEK_SET), 0);
+        assert_int_equal(fprintf(f, "  1 0 1 %-119s\n", slow[i]), 128);
+    }
+    assert_int_equal(fclose(f), 0);
+}
+
+/* One suspect has its turn, which lasts as long as the medium takes: those that wait for it take
+ * nobody's slot meanwhile, and can be removed. */
+static void suspects_wait_beside_others(void **state)
+{
+    const struct sim_options options = {
+        .seed = 5, .insns = 20000, .cores = 1, .image = true, .events = true};
+    struct capture c;
+    char first[64];
+    (void)state;
+    make_folder();
+    live_and_die("push_slow", 3, SIGKILL);
+    suspect_slow();
+    gates = true;
+    serve_folder(2);
+    gates = false;
+    for (int64_t since = 0; !is_at_gate(first);)
+        keep_waiting(&since, "the medium has the shard of one");
+    sim_capture(lake, &options, &c);
+    push_all(lake, "short", &c, 1000);
+    assert_int_equal(wait_done(lake, "short"), TL_TRACE_SEALED);
+    for (size_t i = 0; i < 3; i++)
+        if (strcmp(slow[i], first) != 0)
+            delete_at_once(slow[i]);
+    open_gate();
+    capture_free(&c);
+    close_at_once();
+    remove_folder();
+}
+
 static void crash(void)
 {
     struct tl_ingest *ingest;
@@ -676,6 +759,7 @@ static const struct life lives[] = {
     {"push_beside_others", push_beside_others},
     {"push_two", push_two},
     {"try_two", try_two},
+    {"push_slow", push_slow},
     {"crash", crash},
 };
 
@@ -710,6 +794,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_stop_between_changes_nothing),
         cmocka_unit_test(only_ends_in_its_turn_count),
         cmocka_unit_test(suspects_are_tried_alone),
+        cmocka_unit_test(suspects_wait_beside_others),
         cmocka_unit_test(who_crashed_is_known),
     };
     const struct CMUnitTest server[] = {cmocka_unit_test(live)};
