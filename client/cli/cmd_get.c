@@ -5,6 +5,7 @@
  */
 #include "cli/cli.h"
 #include "cli/csvof.h"
+#include "cli/filter.h"
 #include "cli/tracksof.h"
 #include "cli/where.h"
 #include "out/annotate.h"
@@ -34,7 +35,9 @@ struct options {
     struct tl_arg_range range;
     const char *region;    /* a name given by 'simpoints --save' */
     struct tl_where where; /* places that delimit the range */
-    const char *form;      /* another format than STF or text: out/export.h */
+    struct tracelake_filter filter;
+    bool all;         /* of all streams, one after the other */
+    const char *form; /* another format than STF or text: out/export.h */
     enum tl_export export;
     /* … made of the server's tables: tracks, or rows */
     bool drawn, csv;
@@ -89,6 +92,9 @@ static int check_arguments(struct options *o)
     if (o->form ? o->text || o->json || o->lines
                 : o->text + o->json + o->lines + (o->out != NULL) != 1)
         return tl_cli_usage("get", "say one of -o FILE, --text, --lines, --json, --format FORM");
+    if (tracelake_filters(&o->filter) && (o->drawn || o->region))
+        return tl_cli_usage("get", "--mode, --process and --thread do not go with %s%s",
+                            o->region ? "--region" : "--format ", o->region ? "" : o->form);
     if (o->region && (o->insn.given || o->time.given || o->byte.given || tl_where_given(&o->where)))
         return tl_cli_usage("get", "--region is a range of its own");
     if (o->insn.given + o->time.given + o->byte.given > 1)
@@ -306,24 +312,27 @@ static int get_stream(const struct options *o, struct tracelake *lake,
     }
     const int opened =
         o->region ? tracelake_fetch_region(&fetch, lake, name->trace, o->region, o->format, &error)
-                  : tracelake_fetch_open(&fetch, lake, &range, o->format, &error);
+                  : tracelake_fetch_filtered(&fetch, lake, &range, &o->filter, o->format, &error);
     if (opened < 0)
         return tl_remote_fail_query(where, &error);
     int status = copy_all(o, lake, fetch, where, name, file);
     if (status == TL_CLI_DONE)
         status = say_extent(o, lake, name, fetch, where);
+    if (status == TL_CLI_DONE && tracelake_filters(&o->filter) && tracelake_fetch_kept(fetch) == 0)
+        status = o->all ? NOTHING : tl_filter_nothing(where, &o->filter);
     tracelake_fetch_close(fetch);
     return status;
 }
 
-static int get_all(const struct options *o, struct tracelake *lake, struct tl_remote_name *name)
+static int get_all(struct options *o, struct tracelake *lake, struct tl_remote_name *name)
 {
     struct tracelake_trace *trace;
     struct tracelake_error error;
     if (tracelake_get_trace(lake, name->trace, &trace, &error) < 0)
         return tl_remote_fail_query(name->trace, &error);
     int status = TL_CLI_DONE;
-    size_t without = 0; /* streams that end before the range */
+    size_t without = 0; /* streams that end before the range, or have nothing that fits */
+    o->all = true;
     for (size_t i = 0; i < trace->n_streams && status == TL_CLI_DONE; i++) {
         snprintf(name->stream, sizeof name->stream, "%s", trace->streams[i].name);
         status = get_stream(o, lake, name, stdout);
@@ -332,7 +341,8 @@ static int get_all(const struct options *o, struct tracelake *lake, struct tl_re
             status = TL_CLI_DONE;
     }
     if (status == TL_CLI_DONE && without > 0 && without == trace->n_streams)
-        status = TL_CLI_BAD;
+        status =
+            tracelake_filters(&o->filter) ? tl_filter_nothing(name->trace, &o->filter) : TL_CLI_BAD;
     tracelake_trace_free(trace);
     return status;
 }
@@ -379,7 +389,7 @@ static int draw(const struct options *o, struct tracelake *lake, const struct tl
     return tl_outfile_close(&out, status);
 }
 
-static int get(const struct options *o, struct tracelake *lake, struct tl_remote_name *name)
+static int get(struct options *o, struct tracelake *lake, struct tl_remote_name *name)
 {
     if (o->drawn)
         return draw(o, lake, name);
@@ -427,6 +437,7 @@ int tl_cmd_get(int argc, char **argv)
         TL_NAMES_ARG(o.remote),
         {.help = "a range by its contents, within --insn:"},
         TL_WHERE_ARGS(o.where),
+        TL_FILTER_ARGS(o.filter),
         {"region", 0, TL_ARG_TEXT, &o.region, "NAME", "a region named by 'simpoints --save'"},
         TL_REMOTE_ARGS(o.remote),
         {0},

@@ -4,6 +4,7 @@
  * without a line twice.
  */
 #include "cli/cli.h"
+#include "cli/filter.h"
 #include "out/annotate.h"
 #include "out/lines.h"
 #include "out/parts.h"
@@ -22,6 +23,7 @@ struct options {
     uint64_t from;
     bool json, lines;
     struct tl_annotate_args annotate;
+    struct tracelake_filter filter;
 };
 
 static const struct tracelake_stream *find_stream(const struct tracelake_trace *trace,
@@ -138,8 +140,8 @@ static int follow_once(const struct options *o, struct tracelake *lake,
     struct tracelake_fetch *fetch;
     const enum tracelake_format format = o->json ? TRACELAKE_JSON : TRACELAKE_TEXT;
     p->went_on = false;
-    int result = tracelake_follow_open(&fetch, lake, name->trace, name->stream, p->parts.part,
-                                       format, error);
+    int result = tracelake_follow_filtered(&fetch, lake, name->trace, name->stream, p->parts.part,
+                                           &o->filter, format, error);
     if (result < 0)
         return result;
     bool head = true;
@@ -207,6 +209,7 @@ int tl_cmd_tail(int argc, char **argv)
         {"lines", 0, TL_ARG_FLAG, &o.lines, NULL,
          "output of programs by software trace, line by line: TIME SOURCE CHANNEL TEXT"},
         {"json", 0, TL_ARG_FLAG, &o.json, NULL, "JSON documents instead of flow text"},
+        TL_FILTER_ARGS(o.filter),
         TL_REMOTE_ARGS(o.remote),
         {0},
     };

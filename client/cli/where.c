@@ -11,19 +11,24 @@
 
 bool tl_where_given(const struct tl_where *where)
 {
-    return where->from_symbol || where->from_pc || where->from_event || where->to_symbol ||
-           where->to_pc || where->to_event || where->count || where->warm_up;
+    return where->from_symbol || where->from_pc || where->from_event || where->from_opcode ||
+           where->to_symbol || where->to_pc || where->to_event || where->to_opcode ||
+           where->count || where->warm_up;
 }
 
-/* Parse one of the three ways to name a place; `*given`: there is one. USAGE is reported. */
-static int name_place(const char *symbol, const char *pc, const char *event,
+/* Parse one of the ways to name a place; `*given`: there is one. USAGE is reported. */
+static int name_place(const char *symbol, const char *pc, const char *event, const char *opcode,
                       struct tracelake_query *query, bool *given)
 {
-    *given = symbol || pc || event;
-    if ((symbol != NULL) + (pc != NULL) + (event != NULL) > 1)
-        return tl_cli_usage("get", "a place is a symbol, an address or an event, one of them");
-    query->kind = symbol ? TRACELAKE_FIND_CALL : pc ? TRACELAKE_FIND_PC : TRACELAKE_FIND_EVENT;
-    query->text = symbol ? symbol : event;
+    *given = symbol || pc || event || opcode;
+    if ((symbol != NULL) + (pc != NULL) + (event != NULL) + (opcode != NULL) > 1)
+        return tl_cli_usage(
+            "get", "a place is a symbol, an address, an event or an encoding, one of them");
+    query->kind = symbol   ? TRACELAKE_FIND_CALL
+                  : pc     ? TRACELAKE_FIND_PC
+                  : opcode ? TRACELAKE_FIND_OPCODE
+                           : TRACELAKE_FIND_EVENT;
+    query->text = symbol ? symbol : opcode ? opcode : event;
     if (pc && tl_pc_parse(pc, strlen(pc), &query->pc_from) < 0)
         return tl_cli_usage("get", "%.40s is no address: give it in hexadecimal", pc);
     query->pc_to = query->pc_from + 1;
@@ -79,10 +84,11 @@ int tl_where_find(const struct tl_where *where, struct tracelake *lake,
 {
     struct tracelake_query from = {0}, to = {0};
     bool has_from, has_to;
-    int status =
-        name_place(where->from_symbol, where->from_pc, where->from_event, &from, &has_from);
+    int status = name_place(where->from_symbol, where->from_pc, where->from_event,
+                            where->from_opcode, &from, &has_from);
     if (status == TL_ARGS_GO)
-        status = name_place(where->to_symbol, where->to_pc, where->to_event, &to, &has_to);
+        status = name_place(where->to_symbol, where->to_pc, where->to_event, where->to_opcode, &to,
+                            &has_to);
     if (status != TL_ARGS_GO)
         return status;
     if (range->unit != TRACELAKE_INSN)

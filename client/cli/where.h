@@ -10,8 +10,8 @@
 #include "terminal/remote.h"
 
 struct tl_where {
-    const char *from_symbol, *from_pc, *from_event;
-    const char *to_symbol, *to_pc, *to_event;
+    const char *from_symbol, *from_pc, *from_event, *from_opcode;
+    const char *to_symbol, *to_pc, *to_event, *to_opcode;
     uint64_t occurrence; /* of the beginning, from 1 */
     uint64_t count;      /* instructions, 0: up to the given place, or to the end */
     uint64_t warm_up;    /* additional warm-up instructions before the range */
@@ -23,11 +23,18 @@ struct tl_where {
         {"from-pc", 0, TL_ARG_TEXT, &(w).from_pc, "ADDR", "… an address (hexadecimal) is executed"}, \
         {"from-event",    0,      TL_ARG_TEXT,                                                       \
          &(w).from_event, "KIND", "… an event occurs, see 'find --event'"},                          \
+        {"from-opcode",                                                                              \
+         0,                                                                                          \
+         TL_ARG_TEXT,                                                                                \
+         &(w).from_opcode,                                                                           \
+         "ENC",                                                                                      \
+         "… an instruction with this encoding, such as a marker (hex, x: any digit)"},               \
         {"occurrence", 0, TL_ARG_COUNT, &(w).occurrence, "N", "… the N-th time (default 1)"},        \
         {"to-symbol",    0,   TL_ARG_TEXT,                                                           \
          &(w).to_symbol, "F", "where it ends, the next time: as --from-symbol"},                     \
         {"to-pc", 0, TL_ARG_TEXT, &(w).to_pc, "ADDR", "… as --from-pc"},                             \
         {"to-event", 0, TL_ARG_TEXT, &(w).to_event, "KIND", "… as --from-event"},                    \
+        {"to-opcode", 0, TL_ARG_TEXT, &(w).to_opcode, "ENC", "… as --from-opcode"},                  \
         {"count", 0, TL_ARG_COUNT, &(w).count, "N", "instructions"},                                 \
     {                                                                                                \
         "warm-up", 0, TL_ARG_COUNT, &(w).warm_up, "N", "also include N instructions before it"       \

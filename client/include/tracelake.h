@@ -672,6 +672,29 @@ TRACELAKE_MUST_USE TRACELAKE_API int
 tracelake_follow_open(struct tracelake_fetch **out, struct tracelake *lake, const char *trace,
                       const char *stream, uint64_t from, enum tracelake_format format,
                       struct tracelake_error *error);
+/*
+ * What is kept of a range: instructions and events that fit all that is given; NULL: any. What is
+ * left out is a gap `off`, as if the trace unit had been told so; positions are the stream's.
+ */
+struct tracelake_filter {
+    const char *mode; /* separated by commas: "u" (user), "k" (all others), or the begin of a mode
+                         as flow text has it: "el1", "el1.ns", "ring0" */
+    const char *process; /* name (*, ?) or number: process ID, context ID */
+    const char *thread;
+};
+/* Does it leave out anything? */
+TRACELAKE_API bool tracelake_filters(const struct tracelake_filter *filter);
+/* The same with a filter, which the server applies. TRACELAKE_USAGE: no such mode. */
+TRACELAKE_MUST_USE TRACELAKE_API int
+tracelake_fetch_filtered(struct tracelake_fetch **out, struct tracelake *lake,
+                         const struct tracelake_range *range, const struct tracelake_filter *filter,
+                         enum tracelake_format format, struct tracelake_error *error);
+TRACELAKE_MUST_USE TRACELAKE_API int
+tracelake_follow_filtered(struct tracelake_fetch **out, struct tracelake *lake, const char *trace,
+                          const char *stream, uint64_t from, const struct tracelake_filter *filter,
+                          enum tracelake_format format, struct tracelake_error *error);
+/* Number of instructions that a filter kept of a range; known after its last piece. */
+TRACELAKE_API uint64_t tracelake_fetch_kept(const struct tracelake_fetch *fetch);
 /* Return the next piece, valid until the next call, or TRACELAKE_EOF. */
 TRACELAKE_MUST_USE TRACELAKE_API int tracelake_fetch_next(struct tracelake_fetch *fetch,
                                                           const void **data, size_t *n,

@@ -17,6 +17,7 @@
 #define KEY_FIRST TL_PB_KEY(1, TL_PB_VARINT)
 #define KEY_COUNT TL_PB_KEY(2, TL_PB_VARINT)
 #define KEY_DATA  TL_PB_KEY(3, TL_PB_BYTES)
+#define KEY_KEPT  TL_PB_KEY(4, TL_PB_VARINT)
 
 static const char method_fetch[] = "/tracelake.v1.Ranges/Fetch";
 static const char method_follow[] = "/tracelake.v1.Ranges/Follow";
@@ -31,7 +32,7 @@ struct tracelake_fetch {
     uint32_t crc, crc_again;
     uint64_t skip; /* how many of them are still to be skipped */
     struct tl_again again;
-    uint64_t first, count;
+    uint64_t first, count, kept;
     bool begun;
 };
 
@@ -75,10 +76,39 @@ static int open_fetch(struct tracelake_fetch **out, struct tracelake *lake, cons
     return TRACELAKE_OK;
 }
 
+static bool is_given(const char *text)
+{
+    return text && *text;
+}
+
+bool tracelake_filters(const struct tracelake_filter *filter)
+{
+    return is_given(filter->mode) || is_given(filter->process) || is_given(filter->thread);
+}
+
+static Tracelake__V1__Filter filter_of(const struct tracelake_filter *filter)
+{
+    Tracelake__V1__Filter out = TRACELAKE__V1__FILTER__INIT;
+    out.mode = tl_ask_text(filter->mode);
+    out.process = tl_ask_text(filter->process);
+    out.thread = tl_ask_text(filter->thread);
+    return out;
+}
+
 int tracelake_fetch_open(struct tracelake_fetch **out, struct tracelake *lake,
                          const struct tracelake_range *range, enum tracelake_format format,
                          struct tracelake_error *error)
 {
+    const struct tracelake_filter none = {0};
+    return tracelake_fetch_filtered(out, lake, range, &none, format, error);
+}
+
+int tracelake_fetch_filtered(struct tracelake_fetch **out, struct tracelake *lake,
+                             const struct tracelake_range *range,
+                             const struct tracelake_filter *filter, enum tracelake_format format,
+                             struct tracelake_error *error)
+{
+    Tracelake__V1__Filter kept = filter_of(filter);
     Tracelake__V1__FetchRequest request = TRACELAKE__V1__FETCH_REQUEST__INIT;
     if (range->from > range->to)
         return tl_client_fail(error, TRACELAKE_USAGE, "the range ends before it begins");
@@ -91,6 +121,7 @@ int tracelake_fetch_open(struct tracelake_fetch **out, struct tracelake *lake,
     if (range->to == 0)
         request.begin = request.to = 1;
     request.format = (Tracelake__V1__Format)format;
+    request.filter = tracelake_filters(filter) ? &kept : NULL;
     return open_fetch(out, lake, method_fetch, &request.base, error);
 }
 
@@ -109,11 +140,22 @@ int tracelake_follow_open(struct tracelake_fetch **out, struct tracelake *lake, 
                           const char *stream, uint64_t from, enum tracelake_format format,
                           struct tracelake_error *error)
 {
+    const struct tracelake_filter none = {0};
+    return tracelake_follow_filtered(out, lake, trace, stream, from, &none, format, error);
+}
+
+int tracelake_follow_filtered(struct tracelake_fetch **out, struct tracelake *lake,
+                              const char *trace, const char *stream, uint64_t from,
+                              const struct tracelake_filter *filter, enum tracelake_format format,
+                              struct tracelake_error *error)
+{
+    Tracelake__V1__Filter kept = filter_of(filter);
     Tracelake__V1__FollowRequest request = TRACELAKE__V1__FOLLOW_REQUEST__INIT;
     request.trace = tl_ask_text(trace);
     request.stream = tl_ask_text(stream);
     request.begin = from;
     request.format = (Tracelake__V1__Format)format;
+    request.filter = tracelake_filters(filter) ? &kept : NULL;
     return open_fetch(out, lake, method_follow, &request.base, error);
 }
 
@@ -139,13 +181,14 @@ static int receive(struct tracelake_fetch *fetch, struct tl_bytes *out,
 static int take_reply(struct tracelake_fetch *fetch, struct tl_bytes message, struct tl_bytes *data,
                       struct tracelake_error *error)
 {
-    static const uint64_t keys[] = {KEY_FIRST, KEY_COUNT, KEY_DATA};
-    struct tl_pbfield fields[3];
+    static const uint64_t keys[] = {KEY_FIRST, KEY_COUNT, KEY_DATA, KEY_KEPT};
+    struct tl_pbfield fields[4];
     bool others;
-    if (!tl_pbfield_pick(message, keys, 3, fields, &others))
+    if (!tl_pbfield_pick(message, keys, 4, fields, &others))
         return tl_client_fail(error, TRACELAKE_BAD, "the answer to %s is not a FetchReply",
                               fetch->method);
     *data = fields[2].bytes;
+    fetch->kept = fields[3].value;
     const uint64_t first = fields[0].value, count = fields[1].value;
     if (!fetch->begun || count) {
         fetch->first = first;
@@ -203,6 +246,11 @@ void tracelake_fetch_extent(const struct tracelake_fetch *fetch, uint64_t *first
 {
     *first = fetch->first;
     *count = fetch->count;
+}
+
+uint64_t tracelake_fetch_kept(const struct tracelake_fetch *fetch)
+{
+    return fetch->kept;
 }
 
 void tracelake_fetch_close(struct tracelake_fetch *fetch)

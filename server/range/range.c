@@ -6,8 +6,10 @@
  */
 #include "range/range.h"
 #include "lake/scale.h"
+#include "range/sieve.h"
 #include "range/zstf.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #define PIECE_MARKERS 8192 /* instructions per piece of STF */
@@ -19,6 +21,7 @@ struct tl_range {
     uint64_t to; /* as requested: UINT64_MAX for an open-ended range */
     bool tail;   /* includes what follows the last instruction */
     bool begun, ended;
+    struct tl_sieve *sieve; /* NULL: everything */
     /* Text and lines: */
     struct tl_cut_walk walk;
     struct tl_buf text;  /* of one item, to be split into lines */
@@ -92,6 +95,7 @@ void tl_range_close(struct tl_range *range)
     tl_range_zstf_free(range->zstf);
     tl_range_copy_end(&range->copy);
     tl_range_flow_end(&range->flow);
+    tl_sieve_free(range->sieve);
     tl_cut_close(&range->cut);
     free(range);
 }
@@ -100,7 +104,8 @@ static int next_chunk(struct tl_range *range, struct tl_fail *fail)
 {
     tl_buf_reset(&range->lines);
     range->line = 0;
-    const int r = tl_cut_walk_next(&range->walk, fail);
+    const int r = range->sieve ? tl_sieve_next(range->sieve, &range->walk, fail)
+                               : tl_cut_walk_next(&range->walk, fail);
     if (range->line == SIZE_MAX)
         return tl_fail_set(fail, TL_NOMEM, "no memory");
     if (!range->lined)
@@ -121,6 +126,18 @@ static int next_item(struct tl_range *range, size_t *item, struct tl_fail *fail)
     return TL_OK;
 }
 
+int tl_range_filter(struct tl_range *range, const struct tl_range_filter *filter,
+                    struct tl_fail *fail)
+{
+    assert(!range->sieve && !range->begun && !range->opened);
+    return tl_sieve_new(&range->sieve, filter, &range->walk, fail);
+}
+
+uint64_t tl_range_kept(const struct tl_range *range)
+{
+    return range->sieve ? tl_sieve_kept(range->sieve) : range->count;
+}
+
 /* ---- text ----------------------------------------------------------------------------------- */
 
 static void form_line(void *context, const struct tl_walk_insn *insn)
@@ -134,10 +151,11 @@ static void form_line(void *context, const struct tl_walk_insn *insn)
                                       insn->opcode, (enum tl_isa)insn->isa);
 }
 
-/* Imported STF has more per instruction than its lines: its blocks contain it. */
+/* Imported STF has more per instruction than its lines: its blocks contain it. A filter leaves out
+ * blocks, but not their lines. */
 static void begin_lines(struct tl_range *range)
 {
-    range->lined = range->cut.lane->protocol != TL_PROTO_STF;
+    range->lined = range->cut.lane->protocol != TL_PROTO_STF && !range->sieve;
     if (range->lined) {
         range->walk.walk.each = form_line;
         range->walk.walk.context = range;
@@ -216,6 +234,7 @@ static void write_anew(struct tl_range *range)
 {
     range->copied = false;
     tl_range_flow_begin(&range->flow, &range->cut, range->first, range->to, range->tail);
+    range->flow.sieve = range->sieve;
 }
 
 /* Copy, if that is possible. */
@@ -224,9 +243,10 @@ static int open_stf(struct tl_range *range, struct tl_fail *fail)
     if (range->opened)
         return TL_OK;
     range->opened = true;
-    int r = range->anew ? TL_UNSUPPORTED
-                        : tl_range_copy_begin(&range->copy, &range->cut, range->first, range->to,
-                                              range->tail, fail);
+    int r = range->anew || range->sieve
+                ? TL_UNSUPPORTED
+                : tl_range_copy_begin(&range->copy, &range->cut, range->first, range->to,
+                                      range->tail, fail);
     /* For a .zstf this is checked when the file is made, before its first byte is sent. */
     if (r >= 0 && range->format == TL_FORMAT_STF)
         r = tl_range_copy_check(&range->copy, fail);

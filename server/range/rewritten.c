@@ -64,7 +64,8 @@ int tl_range_flow_feed(struct tl_range_flow *range, uint64_t stop, struct tl_fai
     if (range->ended)
         return TL_EOF;
     if (at->item >= walk->n) {
-        const int r = tl_cut_walk_next(&range->walk, fail);
+        const int r = range->sieve ? tl_sieve_next(range->sieve, &range->walk, fail)
+                                   : tl_cut_walk_next(&range->walk, fail);
         tl_walk_slim(&range->walk.walk);
         *at = (struct tl_stf_flow_at){0};
         int made = TL_OK;

@@ -7,10 +7,12 @@
 #define TL_RANGE_REWRITTEN_H
 
 #include "lake/cut.h"
+#include "range/sieve.h"
 #include "stf/flow/flow_writer.h"
 
 struct tl_range_flow {
     struct tl_cut_walk walk;
+    struct tl_sieve *sieve;   /* borrowed; NULL: everything. Set before it is fed */
     struct tl_stf_flow *flow; /* NULL: nothing has been read yet */
     struct tl_stf_flow_at at;
     uint64_t first; /* position */

@@ -22,15 +22,18 @@ struct tl_rangefile {
 };
 
 int tl_rangefile_open(struct tl_lake *lake, const struct tl_range_request *request,
-                      struct tl_rangefile **out, struct tl_fail *fail)
+                      const struct tl_range_filter *filter, struct tl_rangefile **out,
+                      struct tl_fail *fail)
 {
     struct tl_rangefile *const file = calloc(1, sizeof *file);
     if (!file)
         return tl_fail_set(fail, TL_NOMEM, "no memory");
     file->request = *request;
-    const int rc = tl_range_open(lake, request, &file->range, fail);
+    int rc = tl_range_open(lake, request, &file->range, fail);
+    if (rc >= 0 && filter && tl_range_filter_given(filter))
+        rc = tl_range_filter(file->range, filter, fail);
     if (rc < 0)
-        free(file);
+        tl_rangefile_close(file);
     else
         *out = file;
     return rc;
@@ -39,6 +42,11 @@ int tl_rangefile_open(struct tl_lake *lake, const struct tl_range_request *reque
 void tl_rangefile_extent(const struct tl_rangefile *file, uint64_t *first, uint64_t *count)
 {
     tl_range_extent(file->range, first, count);
+}
+
+uint64_t tl_rangefile_kept(const struct tl_rangefile *file)
+{
+    return tl_range_kept(file->range);
 }
 
 void tl_rangefile_close(struct tl_rangefile *file)

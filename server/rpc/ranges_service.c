@@ -35,8 +35,24 @@ static int send_stored(struct tl_call *call, struct tl_rangefile *range,
     return tl_call_send_mapped(call, reply, DATA_FIELD, &stored.before, &mapped);
 }
 
+/* The strings are borrowed. */
+static struct tl_range_filter take_filter(const Tracelake__V1__Filter *filter)
+{
+    return filter ? (struct tl_range_filter){filter->mode, filter->process, filter->thread}
+                  : (struct tl_range_filter){0};
+}
+
+/* Say what the filter has kept. */
+static int send_kept(struct tl_call *call, const struct tl_rangefile *range)
+{
+    Tracelake__V1__FetchReply reply = TRACELAKE__V1__FETCH_REPLY__INIT;
+    reply.kept = tl_rangefile_kept(range);
+    return tl_call_send(call, &reply.base);
+}
+
 /* Send a whole range; the first reply describes it. */
-static int send_range(struct tl_call *call, const struct tl_range_request *request)
+static int send_range(struct tl_call *call, const struct tl_range_request *request,
+                      const struct tl_range_filter *filter)
 {
     struct tl_fail *const fail = tl_call_fail(call);
     Tracelake__V1__FetchReply reply = TRACELAKE__V1__FETCH_REPLY__INIT;
@@ -44,7 +60,7 @@ static int send_range(struct tl_call *call, const struct tl_range_request *reque
     bool first = true;
     int rc = tl_call_hold(call, TL_RANGE_HOLDS);
     if (rc >= 0)
-        rc = tl_rangefile_open(tl_call_rpc(call)->lake, request, &range, fail);
+        rc = tl_rangefile_open(tl_call_rpc(call)->lake, request, filter, &range, fail);
     if (rc < 0)
         return tl_explain(tl_call_fail(call), rc, request->trace, request->stream);
     tl_rangefile_extent(range, &reply.first, &reply.count);
@@ -63,6 +79,8 @@ static int send_range(struct tl_call *call, const struct tl_range_request *reque
         }
         tl_buf_fini(&piece);
     }
+    if (rc == TL_EOF && tl_range_filter_given(filter))
+        rc = send_kept(call, range);
     tl_rangefile_close(range);
     return rc == TL_EOF ? TL_OK : rc;
 }
@@ -88,6 +106,7 @@ static int run_fetch(struct tl_call *call, const void *message)
         .to = or_end(r->to),
         .format = (enum tl_range_format)r->format, /* JSON is made from lines */
     };
+    const struct tl_range_filter filter = take_filter(r->filter);
     int rc = check_enums(call, (unsigned)r->unit, (unsigned)r->format);
     if (rc >= 0 && *r->region) {
         rc = tl_region_named(tl_call_rpc(call)->lake, r->trace, r->region, &region,
@@ -98,7 +117,7 @@ static int run_fetch(struct tl_call *call, const void *message)
         request.to = region.to;
     }
     return rc < 0 ? tl_explain(tl_call_fail(call), rc, r->trace, r->stream)
-                  : send_range(call, &request);
+                  : send_range(call, &request, &filter);
 }
 
 /* ---- Follow ----------------------------------------------------------------------------- */
@@ -137,11 +156,12 @@ static int send_news(struct follow *f, uint64_t to)
         .to = to,
         .format = (enum tl_range_format)f->request->format,
     };
+    const struct tl_range_filter filter = take_filter(f->request->filter);
     Tracelake__V1__FetchReply reply = TRACELAKE__V1__FETCH_REPLY__INIT;
     struct tl_rangefile *range = NULL;
     int rc = tl_call_hold(f->call, TL_RANGE_HOLDS);
     if (rc >= 0)
-        rc = tl_rangefile_open(tl_call_rpc(f->call)->lake, &request, &range, fail);
+        rc = tl_rangefile_open(tl_call_rpc(f->call)->lake, &request, &filter, &range, fail);
     if (rc < 0)
         return tl_explain(tl_call_fail(f->call), rc, request.trace, request.stream);
     tl_rangefile_extent(range, &reply.first, &reply.count);

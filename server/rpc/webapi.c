@@ -172,6 +172,7 @@ static const struct format formats[] = {
 struct puller {
     struct tl_lake *lake;
     struct tl_range_request request; /* its names are the HTTP request's, which outlives this */
+    struct tl_range_filter filter;   /* so are its */
     struct tl_rangefile *range;
     struct tl_buf first; /* read before the head was sent, so that errors get a status */
     int rc;
@@ -200,7 +201,7 @@ static int rewind_range(void *context)
     p->range = NULL;
     p->rc = TL_OK;
     tl_buf_reset(&p->first);
-    const int rc = tl_rangefile_open(p->lake, &p->request, &p->range, NULL);
+    const int rc = tl_rangefile_open(p->lake, &p->request, &p->filter, &p->range, NULL);
     if (rc < 0)
         return rc;
     tl_rangefile_extent(p->range, &now[0], &now[1]);
@@ -254,7 +255,10 @@ int tl_web_range(struct tl_http_request *request, struct tl_http_response *respo
         return TL_NOMEM;
     p->lake = tl_web_lake(request);
     p->request = range;
-    rc = tl_rangefile_open(p->lake, &range, &p->range, &response->fail);
+    p->filter = (struct tl_range_filter){.mode = tl_http_query(request, "mode"),
+                                         .process = tl_http_query(request, "process"),
+                                         .thread = tl_http_query(request, "thread")};
+    rc = tl_rangefile_open(p->lake, &range, &p->filter, &p->range, &response->fail);
     if (rc < 0) {
         free(p);
         return tl_web_explain(request, response, rc);
