@@ -25,7 +25,8 @@ static void print_row(const struct tracelake_timing *about,
     const struct {
         bool any;
         double value;
-    } cells[] = {{e->ended, (double)l->p50},
+    } cells[] = {{e->ended, (double)l->min},
+                 {e->ended, (double)l->p50},
                  {e->ended, (double)l->max},
                  {e->ended, (double)l->total},
                  {e->latencies && timed, (double)e->latency_max},
@@ -49,9 +50,9 @@ static void print_row(const struct tracelake_timing *about,
 static int print_text(const struct tracelake_exceptions *exceptions)
 {
     tl_timing_about(&exceptions->about);
-    printf("#%5s %10s %11s %11s %11s %11s %11s %11s %11s %16s  name, handler\n", "nr.", "entered",
-           "median", "longest", "total", "latency max", "period", "jitter", "period max",
-           "longest at");
+    printf("#%5s %10s %11s %11s %11s %11s %11s %11s %11s %11s %16s  name, handler\n", "nr.",
+           "entered", "shortest", "median", "longest", "total", "latency max", "period", "jitter",
+           "period max", "longest at");
     for (size_t i = 0; i < exceptions->n; i++)
         print_row(&exceptions->about, &exceptions->p[i]);
     return TL_CLI_DONE;

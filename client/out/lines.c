@@ -79,6 +79,17 @@ static void seconds_text(const struct tl_lines *l, const char *time, char out[st
     snprintf(out, 48, "%" PRIu64 ".%09" PRIu64, ticks / hz, ns);
 }
 
+/* A time in ticks as nanoseconds, the unit of all other answers, if the clock is known. */
+static const char *time_text(const struct tl_lines *l, const char *time, char out[static 24])
+{
+    char *end;
+    const uint64_t hz = l->clock_hz, ticks = strtoull(time, &end, 10);
+    if (hz == 0 || end == time || *end)
+        return time;
+    snprintf(out, 24, "%" PRIu64, (uint64_t)((unsigned __int128)ticks * 1000000000 / hz));
+    return out;
+}
+
 static const char *or_empty(const char *text)
 {
     return strcmp(text, "-") == 0 ? "" : text;
@@ -95,9 +106,14 @@ static int put_row(struct tl_lines *l, int made)
 static int print_csv(struct tl_lines *l, const char *time, const struct origin *of,
                      const char *text)
 {
-    char seconds[48];
-    const char *const fields[] = {
-        l->stream, or_empty(time), seconds, of->source, or_empty(of->channel), of->form, text};
+    char seconds[48], ns[24];
+    const char *const fields[] = {l->stream,
+                                  or_empty(time_text(l, time, ns)),
+                                  seconds,
+                                  of->source,
+                                  or_empty(of->channel),
+                                  of->form,
+                                  text};
     const size_t n = sizeof fields / sizeof *fields;
     int r = TL_OK;
     seconds_text(l, time, seconds);
@@ -110,12 +126,12 @@ static int print_csv(struct tl_lines *l, const char *time, const struct origin *
 static int print_json(struct tl_lines *l, const char *time, const struct origin *of,
                       const char *text)
 {
-    char seconds[48];
+    char seconds[48], ns[24];
     struct tl_json o = tl_json_begin();
     seconds_text(l, time, seconds);
     tl_json_put_text(&o, "stream", l->stream);
     if (*or_empty(time))
-        tl_json_put_u64(&o, "time", strtoull(time, NULL, 10));
+        tl_json_put_u64(&o, "time", strtoull(time_text(l, time, ns), NULL, 10));
     if (*seconds)
         tl_json_put_text(&o, "seconds", seconds);
     tl_json_put_text(&o, "source", of->source);
@@ -134,7 +150,8 @@ static int print(struct tl_lines *l, const char *time, const struct origin *of, 
         return print_csv(l, time, of, text);
     if (l->options.form == TL_LINES_JSON)
         return print_json(l, time, of, text);
-    fprintf(l->file, "%s %s %s ", time, of->source, of->channel);
+    char ns[24];
+    fprintf(l->file, "%s %s %s ", time_text(l, time, ns), of->source, of->channel);
     tl_print_plain(l->file, text, 0);
     putc('\n', l->file);
     return TL_OK;

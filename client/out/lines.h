@@ -4,7 +4,8 @@
  *
  *     TIME SOURCE CHANNEL TEXT
  *
- * TIME is the last timestamp before the line's first character, "-" without one. Characters of each
+ * TIME is the last timestamp before the line's first character, "-" without one: in ticks, or in
+ * nanoseconds if tl_lines_stream() told the clock. Characters of each
  * source and channel form their own lines; each other record, also one with a NUL in it, is an
  * entry of its own, as a number.
  * Gaps are reported. Where a setup tells what a channel is for, all of it is shown as that:

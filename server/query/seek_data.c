@@ -204,16 +204,16 @@ static void describe(const struct tl_seek *s, const struct access *a, struct lin
 {
     char text[NAME];
     put(line, "%s%s", a->bus ? "bus " : "", a->verb);
-    if (a->has_address)
-        put(line, " 0x%" PRIx64, a->address);
-    else if (*a->part)
-        put(line, " 0x%s", a->part);
-    if (a->bytes)
-        put(line, " %" PRIu64 " byte%s", a->bytes, a->bytes > 1 ? "s" : "");
     if (a->has_value)
         put(line, " 0x%" PRIx64, a->value);
     if (a->has_pc && *tl_function_text(s->sought->image, &s->now, a->pc, text, sizeof text))
         put(line, " by %s", text);
+    if (a->has_address)
+        put(line, " at 0x%" PRIx64, a->address);
+    else if (*a->part)
+        put(line, " at 0x%s", a->part);
+    if (a->bytes)
+        put(line, ", %" PRIu64 " byte%s", a->bytes, a->bytes > 1 ? "s" : "");
     const struct tl_image_access access = {a->address, a->value,
                                            a->has_value ? (unsigned)a->bytes : 0};
     if (*a->name)

@@ -3,7 +3,7 @@
  * Search for accesses to memory, wherever a stream tells them: notes of an ETMv3's data trace,
  * events of a DWT, records of pushed STF. Hits of all three have one text:
  *
- *   write 0x20000100 4 bytes 0x5 by SysTick_Handler+0x4: ticks = 5 (uint32_t)
+ *   write 0x5 by SysTick_Handler+0x4 at 0x20000100, 4 bytes: ticks = 5 (uint32_t)
  *
  * what is not known is left out, and a part of an address as "0xxxxx0100".
  */

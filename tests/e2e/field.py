@@ -210,7 +210,7 @@ def cortex_m_manual(lab):
     lab.run(*push.replace('board.ini', config).replace('swo.bin', swo).split())
     answers = {a: lab.run(*a.split()).text() for a in re.findall(r'`tracelake ((?:get|profile|find|log|interrupts) [^`]*)`', text)}
     for command, wanted in (('get', ' itm 0 A\n'), ('profile', ' '), ('find run1/cs.00 --event', 'exception enter 15 SysTick'),
-                            ('find run1/cs.00 --written', ' 0000000008000214 write 0x20000110 4 bytes 0x7: dwt0\n'),
+                            ('find run1/cs.00 --written', ' 0000000008000214 write 0x7 at 0x20000110, 4 bytes: dwt0\n'),
                             ('find run1/cs.00 text:', 'itm 3 Fault'), ('log run1', ' itm 3 Fault\n'), ('interrupts', '\n    15 ')):
         found = [answer for ask, answer in answers.items() if ask.startswith(command)]
         check(found and wanted in found[0], command, found)
@@ -233,13 +233,13 @@ def itm_ports(lab):
     check([line for line in again.split('\n') if line[:1] == 'S'] ==
           [line for line in local.split('\n') if line[:1] == 'S'], again)
     lines = lab.run('log', 'p').text().split('\n')
-    check(lines == ['# stream cs.00', '100 itm 4 -2', '100 itm 5 1.5', '100 itm 3 a, "b"\\x01', '100 itm 0 x', ''], lines)
+    check(lines == ['# stream cs.00', '100000 itm 4 -2', '100000 itm 5 1.5', '100000 itm 3 a, "b"\\x01', '100000 itm 0 x', ''], lines)
     head = 'stream,time,seconds,source,channel,form,text\n'
-    check(lab.run('log', 'p/cs.00', '--csv').text() == head + 'cs.00,100,0.000100000,itm,4,i16,-2\n'
-          'cs.00,100,0.000100000,itm,5,float,1.5\ncs.00,100,0.000100000,itm,3,text,"a, ""b""\\x01"\n'
-          'cs.00,100,0.000100000,itm,0,,x\n', lab.run('log', 'p/cs.00', '--csv').text())
+    check(lab.run('log', 'p/cs.00', '--csv').text() == head + 'cs.00,100000,0.000100000,itm,4,i16,-2\n'
+          'cs.00,100000,0.000100000,itm,5,float,1.5\ncs.00,100000,0.000100000,itm,3,text,"a, ""b""\\x01"\n'
+          'cs.00,100000,0.000100000,itm,0,,x\n', lab.run('log', 'p/cs.00', '--csv').text())
     one = lab.run('log', 'p', '--port', '4', '--json').text()
-    check(json.loads(one) == {'stream': 'cs.00', 'time': 100, 'seconds': '0.000100000', 'source': 'itm', 'channel': '4',
+    check(json.loads(one) == {'stream': 'cs.00', 'time': 100000, 'seconds': '0.000100000', 'source': 'itm', 'channel': '4',
                               'form': 'i16', 'text': '-2'}, one)
     with urllib.request.urlopen(lab.url + '/api/v1/traces/p/log?streams=cs.00&port=5&format=csv', timeout=60) as reply:
         check(reply.read().decode() == 'stream,position,time,seconds,source,channel,form,text\n'
@@ -270,7 +270,7 @@ def simulated_cortex_m(lab):
     check('ticks' in lab.run('log', 'sim', '--csv').text(), 'the variable')
     said = [e['text'] for e in ask(lab, 'sim/log?streams=cs.01&limit=300')['streams']['cs.01']['entries'] if 'text' in e]
     check(any(re.match(r'data write 0 \S+ \S+ \S+ ticks <SysTick_Handler', t) for t in said), 'who wrote it', said)
-    written = re.findall(r'(?m)^\d+ (\d+) \d+ 0*(\S+) write (\S+) 4 bytes 0x(\S+) by (\w+)\S*: ticks$',
+    written = re.findall(r'(?m)^\d+ (\d+) \d+ 0*(\S+) write 0x(\S+) by (\w+)\S* at (\S+), 4 bytes: ticks$',
                          lab.run('find', 'sim/cs.01', '--written', 'ticks', '--limit', '0').text())
     wanted, time = [], 0
     for line in truth['cs.01']:
@@ -278,7 +278,7 @@ def simulated_cortex_m(lab):
         if word[:2] == ['A', 'time']:
             time = word[2]
         elif word[:3] == ['H', 'data', 'write']:
-            wanted.append((time, word[6].lstrip('0'), '0x' + word[4], word[5].lstrip('0'), 'SysTick_Handler'))
+            wanted.append((time, word[6].lstrip('0'), word[5].lstrip('0'), 'SysTick_Handler', '0x' + word[4]))
     check(len(wanted) > 10 and [(str(int(time) // 10), *what) for time, *what in written] == wanted, written[:3], wanted[:3])
     for asked in ('ticks', 'data:20000100', 'data:0x200000ff:20000101', 'written:ticks'):
         check(len(ask(lab, 'sim/find?limit=10000&q=' + asked)['hits']) == len(wanted), asked)
@@ -296,6 +296,13 @@ def simulated_cortex_m(lab):
           any(s['name'].endswith('SysTick_Handler') for s in slices if s['depth'] == 1), slices[:9])
     said = lab.run('interrupts', 'sim/cs.01').text()
     check(re.search(r'(?m)^ *15 .* SysTick_Handler$', said), said)
+    # What port 4 said around the fault: the times of one answer are those of the next.
+    fault = next(h for h in json.loads(lab.run('find', 'sim/cs.01', '--text', 'fault', '--json').text())['hits'])['time']
+    around = lab.run('log', 'sim', '--port', '4', '--time', '%d:%d' % (fault - 3000000, fault + 1)).text().splitlines()[1:]
+    check(len(around) == 3 and around[-1].split()[0] == str(fault) and all(l.split()[1:3] == ['itm', '4'] for l in around), around)
+    took = next(e for e in ask(lab, 'sim/streams/cs.01/interrupts')['exceptions'] if e['number'] == 15)['time']
+    shortest, longest = re.search(r'(?m)^ *15 +\d+ +(\S+) µs +\S+ µs +(\S+) µs ', said).groups()
+    check([round(1000 * float(t)) for t in (shortest, longest)] == [took['min'], took['max']], said, took)
     # Another program is said not to be this one.
     other = lab.path('other.elf')
     with open(lab.path('demo.elf'), 'rb') as f:

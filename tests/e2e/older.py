@@ -63,12 +63,12 @@ def traced_data(lab):
     lab.fails(2, r'no address', 'find', 'd/cs.10', 'data:x')
     for stream in 'd/cs.10', 's':
         told = [line.split(' ', 4)[3:] for line in lab.run('find', stream, '--data', '5000:30000000').text().splitlines()[1:]]
-        check(told == [['0000000000002000', 'read 0x5004 4 bytes 0x44332211'],
-                       ['0000000000002002', 'write 0x5008 1 byte 0x7f'],
-                       ['0000000000002004', 'read 0x20000000 4 bytes 0x1234'],
-                       ['0000000000002004', 'read 0x20000004 4 bytes 0x56']], stream, told)
+        check(told == [['0000000000002000', 'read 0x44332211 at 0x5004, 4 bytes'],
+                       ['0000000000002002', 'write 0x7f at 0x5008, 1 byte'],
+                       ['0000000000002004', 'read 0x1234 at 0x20000000, 4 bytes'],
+                       ['0000000000002004', 'read 0x56 at 0x20000004, 4 bytes']], stream, told)
         written = lab.run('find', stream, '--written', '5000:30000000').text()
-        check(written.count('\n') == 2 and 'write 0x5008' in written, stream, written)
+        check(written.count('\n') == 2 and 'write 0x7f at 0x5008' in written, stream, written)
 
 
 if __name__ == '__main__':

@@ -74,7 +74,7 @@ static size_t compare(struct tl_lake *lake, const struct truth *truth, uint64_t 
         if (!touched || a->position < first || a->position >= end)
             continue;
         char address[32];
-        snprintf(address, sizeof address, " 0x%llx ", (unsigned long long)a->address);
+        snprintf(address, sizeof address, " at 0x%llx,", (unsigned long long)a->address);
         assert_true(n < found.n);
         assert_int_equal(found.hits[n].at.insn, a->position);
         /* Those of one instruction come in any order when the nearest ones are last. */
