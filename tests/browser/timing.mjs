@@ -67,6 +67,27 @@ export async function interruptChecks(suite, { server, trace, cortex }) {
     assert.ok((await page.locator("ol.log code:not(.muted)").allTextContents()).every((t) => !/^write|^at |^exception|^sleep/.test(t)));
     await shot(page, "interrupts-dwt");
   });
+
+  await suite.check("cortex: where the processor is, who wrote a variable, what was said around a fault", {}, async (page) => {
+    await open(page, base, `#/trace/${cortex}?axis=time&lane=cs.01&panel=stats`);
+    await page.getByRole("button", { name: "Measure the view" }).click();
+    await page.waitForSelector("table.hot tbody tr");
+    assert.match(await page.locator("table.hot caption").textContent(), /a statistic/);
+    const seen = await page.locator("table.hot tbody th span").allTextContents();
+    assert.ok(["task_radio", "task_motor", "task_sensor"].every((name) => seen.slice(0, 4).includes(name)), String(seen));
+    const shares = await page.locator("table.hot tbody td:last-child").allTextContents();
+    assert.ok(Math.abs(shares.reduce((n, t) => n + parseFloat(t), 0) - 100) < 2, String(shares));
+    await shot(page, "cortex-samples");
+    for (const [words, what] of [["ticks", /^write 0x[0-9a-f]+ by SysTick_Handler at 0x20000100, 4 bytes: ticks$/], ["text:fault", /^itm 0 fault: /]]) {
+      const { hits, total } = await json(page, base, `traces/${cortex}/find?q=${encodeURIComponent(words)}&limit=5&count=1`);
+      assert.ok(hits.every((h) => what.test(h.text)), JSON.stringify(hits));
+      await page.fill(".search input", words);
+      await page.keyboard.press("Enter");
+      await page.waitForFunction((n) => document.querySelector(".search").textContent.replace(/[^0-9a-z ]/g, "").includes(`of ${n}`), total);
+      await page.waitForFunction((text) => [...document.querySelectorAll("tr, [role=option], [role=row]")].some((e) => e.textContent.includes(text)), hits[0].text);
+    }
+    await shot(page, "cortex-fault");
+  });
 }
 
 export async function spreadChecks(suite, { server, trace }) {

@@ -77,7 +77,7 @@ export class InterruptsPanel {
         <th scope="col" class="n" title="99 % of them took at most this long">99 %</th><th scope="col" class="n">Longest</th></tr></thead>
       <tbody>${rows.map((h) => html`<tr class=${h === chosen ? "selected" : ""}><th scope="row">
           <button class="plain" aria-pressed=${h === chosen} title=${`${title(h)}, ${h.handler || "handler not known"}: go to the longest`}
-            @click=${() => void this.go(s, h, lengths(h).longest)}>${title(h)} <span class="muted">${h.handler}</span></button></th>
+            @click=${() => void this.go(s, h, lengths(h).longest)}>${h.handler || title(h)} <span class="muted">${h.handler ? title(h) : ""}</span></button></th>
         <td class="n">${grouped(h.entered)}</td><td class="n">${h.ended > 0 ? text(lengths(h).p50) : "–"}</td>
         <td class="n">${h.ended > 0 ? text(lengths(h).p99) : "–"}</td><td class="n">${h.ended > 0 ? text(lengths(h).max) : "–"}</td></tr>`)}</tbody></table>
       ${chosen ? this.apart(s, chosen, answer) : html`<p class="muted hint">Choose one to go to its longest, and to see its latency and period.</p>`}`;

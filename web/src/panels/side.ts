@@ -151,11 +151,11 @@ export class Side {
         <div><dt>Length</dt><dd>${lengthText(s, m.span[1] - m.span[0], true)}</dd></div>` : nothing}
         <div><dt>From</dt><dd>${grouped(m.from)}</dd></div>
         <div><dt>To</dt><dd>${grouped(m.to)}</dd></div>
-        <div><dt>Instructions</dt><dd>${grouped(m.to - m.from)}</dd></div>
+        <div><dt>${isSoftware(stream.protocol) ? "Records" : "Instructions"}</dt><dd>${grouped(m.to - m.from)}</dd></div>
         <div><dt>Download</dt><dd class="links">${link("zstf")}${link("stf")}${link("text")}</dd></div>
       </dl>
       ${m.error !== "" ? html`<p class="trouble" role="alert">${m.error}</p>`
-    : m.stats ? html`${m.times ? this.byTime(s, m.times) : this.byInsns(m.stats)}${this.tables(s, m.stats)}` : html`<p class="muted hint">Counting…</p>`}
+    : m.stats ? html`${m.times ? this.byTime(s, m.times) : isSoftware(stream.protocol) ? this.bySamples(m.stats) : this.byInsns(m.stats)}${this.tables(s, m.stats)}` : html`<p class="muted hint">Counting…</p>`}
       <p class="hint">${again}</p>
     </div>`;
   }
@@ -192,6 +192,18 @@ export class Side {
         <td class="n">${f.calls > 0 ? short(f.calls) : "–"}</td>
         <td class="n" title=${grouped(f.insns)}>${short(f.insns)}</td>
         <td class="n">${percent(f.insns, stats.insns)}</td>`))}</tbody></table>${this.rest(stats.functions.length, stats.functionsRun)}`;
+  }
+
+  /** What hardware saw of a program that is not traced. */
+  private bySamples(stats: Stats): TemplateResult | typeof nothing {
+    const counts = stats.functions.map((f) => f.insns);
+    const all = counts.reduce((n, x) => n + x, 0);
+    if (all === 0) return nothing;
+    return html`<table class="figures hot"><caption title="Samples of the program counter, and accesses that a comparator told">Functions seen: a statistic</caption>
+      <thead><tr><th scope="col">Function</th><th scope="col" class="n">Seen</th><th scope="col" class="n">Share</th></tr></thead>
+      <tbody>${stats.functions.map((f) => this.functionRow(f.name, f.pc, f.insns / Math.max(...counts), html`
+        <td class="n" title=${grouped(f.insns)}>${short(f.insns)}</td>
+        <td class="n">${percent(f.insns, all)}</td>`))}</tbody></table>${this.rest(stats.functions.length, stats.functionsRun)}`;
   }
 
   private tables(s: Session, stats: Stats): TemplateResult {
