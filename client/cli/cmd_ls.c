@@ -4,6 +4,7 @@
  * take the same arguments, several names, and report failures of each.
  */
 #include "cli/cli.h"
+#include "cli/showlink.h"
 #include "out/rows_out.h"
 #include "push/upload.h"
 #include "setup/registers.h"
@@ -101,7 +102,7 @@ static int list_named(struct tracelake *lake, char **names, int n, bool json, bo
     return status;
 }
 
-static int list(int argc, char **argv, int min, bool full)
+int tl_cmd_ls(int argc, char **argv)
 {
     struct tl_remote remote = {0};
     bool json = false;
@@ -113,23 +114,39 @@ static int list(int argc, char **argv, int min, bool full)
                                      {0}};
     struct tracelake *lake;
     int first;
-    int status = begin_command(argc, argv, args, min, &remote, &first, &lake);
+    int status = begin_command(argc, argv, args, 0, &remote, &first, &lake);
     if (status != TL_ARGS_GO)
         return status;
     status = first == argc ? list_all(lake, &labels, json)
-                           : list_named(lake, argv + first, argc - first, json, full);
+                           : list_named(lake, argv + first, argc - first, json, false);
     tracelake_close(lake);
     return status;
 }
 
-int tl_cmd_ls(int argc, char **argv)
-{
-    return list(argc, argv, 0, false);
-}
-
 int tl_cmd_show(int argc, char **argv)
 {
-    return list(argc, argv, 1, true);
+    struct tl_remote remote = {0};
+    struct tl_showlink link = TL_SHOWLINK_INIT;
+    bool json = false;
+    const struct tl_option args[] = {{"json", 0, TL_ARG_FLAG, &json, NULL, "as JSON"},
+                                     TL_SHOWLINK_ARGS(link),
+                                     TL_REMOTE_ARGS(remote),
+                                     {0}};
+    struct tracelake *lake;
+    int first;
+    int status = begin_command(argc, argv, args, 1, &remote, &first, &lake);
+    if (status != TL_ARGS_GO)
+        return status;
+    status = tl_showlink_check(&link);
+    if (status == TL_ARGS_GO && link.given) {
+        status = TL_CLI_DONE;
+        for (int i = first; i < argc; i++)
+            status = worse(status, tl_showlink(&link, lake, tl_remote_url(&remote), argv[i]));
+    } else if (status == TL_ARGS_GO) {
+        status = list_named(lake, argv + first, argc - first, json, true);
+    }
+    tracelake_close(lake);
+    return status;
 }
 
 /* ---- rm, label ---------------------------------------------------------------------------- */

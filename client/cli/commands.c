@@ -58,7 +58,9 @@ static const struct tl_command commands[] = {
 #endif
 #ifdef TL_HAVE_LS
     {"ls", tl_cmd_ls, "list traces", "[--json] [--label KEY[=VALUE]]… [TRACE…]", NULL},
-    {"show", tl_cmd_show, "show all details of a trace", "[--json] TRACE…", NULL},
+    {"show", tl_cmd_show, "show all details of a trace",
+     "[--json] TRACE…\n--link NAME… [--insn N | --time T | --symbol F | …]",
+     "--link prints the page's address of a trace, or TRACE/STREAM, for tickets and editors."},
     {"cp", tl_cmd_cp, "copy captures to another server", "TRACE… --to URL [--as NAME]",
      "Copies raw bytes, setup, images and labels; resumes where an earlier copy ended."},
     {"rm", tl_cmd_rm, "remove traces", "TRACE…", NULL},

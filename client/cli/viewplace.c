@@ -16,7 +16,7 @@ enum {
     TIMES_LONGER = 4,   /* than the median: stands out */
     TIMES_MORE = 2,     /* instructions than the median */
     NEAR_END = 10000,   /* instructions from a fault to the end of the trace */
-    AROUND_FAULT = 200, /* instructions shown on both sides */
+    AROUND_FAULT = 200, /* instructions shown on both sides, also of any other */
     AROUND_CALL = 20,   /* at least */
 };
 
@@ -195,6 +195,20 @@ void tl_view_place_range(struct tl_view_place *out, const char *url, const char 
 {
     tl_view_place_whole(out, url, id);
     add_range(out, stream, from, to);
+}
+
+void tl_view_place_at(struct tl_view_place *out, const char *url, const char *id,
+                      const char *stream, uint64_t at)
+{
+    if (at == TRACELAKE_END) {
+        tl_view_place_whole(out, url, id);
+        strcat(out->address, "?lane=");
+        add_encoded(out->address, sizeof out->address - 160, stream);
+        return;
+    }
+    tl_view_place_range(out, url, id, stream, at > AROUND_FAULT ? at - AROUND_FAULT : 0,
+                        at + AROUND_FAULT);
+    add(out->address, "at", at);
 }
 
 void tl_view_place(struct tl_view_place *out, struct tracelake *lake, const char *url,

@@ -27,12 +27,18 @@ int tl_annotate_open(struct tl_annotate_args *args, const char *command)
 {
     const struct tl_arg_list *const files = &args->symbols;
     struct tl_fail fail = {.offset = TL_NO_OFFSET};
+    args->source |= args->maps.n > 0;
     if (args->source && !files->n)
         return tl_cli_usage(command,
                             "--source: give the ELF file with debug information by --symbols");
     if (tl_codetext_symbols(files->v, files->n, &args->image, &fail) < 0 ||
         (args->source && tl_sources_new(&args->options.sources, files->v, files->n, &fail) < 0))
         return tl_cli_fail(NULL, &fail);
+    for (size_t i = 0; i < args->maps.n; i++)
+        if (!tl_sources_is_map(args->maps.v[i]))
+            return tl_cli_usage(command, "--source-map %.80s is not A=B, two folders",
+                                args->maps.v[i]);
+    tl_sources_map(args->options.sources, args->maps.v, args->maps.n);
     args->options.image = args->image;
     return TL_ARGS_GO;
 }

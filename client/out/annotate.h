@@ -27,6 +27,7 @@ struct tl_annotate_options {
 struct tl_annotate_args {
     struct tl_arg_list symbols; /* ELF files, "FILE[@BIAS]" */
     bool source;
+    struct tl_arg_list maps;            /* of source paths, "A=B"; they imply `source` */
     struct tl_image *image;             /* symbols of the files; NULL: none */
     struct tl_annotate_options options; /* `disasm` as given, the rest from tl_annotate_open() */
 };
@@ -37,9 +38,11 @@ struct tl_annotate_args {
         {"symbols",    0,                                                                          \
          TL_ARG_LIST,  &(args).symbols,                                                            \
          "ELF[@BIAS]", "… and its function, by this file's symbols"},                              \
+        {"source",       0,    TL_ARG_FLAG,                                                        \
+         &(args).source, NULL, "… and its source line, by the same file's debug information"},     \
     {                                                                                              \
-        "source", 0, TL_ARG_FLAG, &(args).source, NULL,                                            \
-            "… and its source line, by the same file's debug information"                        \
+        "source-map", 0, TL_ARG_LIST, &(args).maps, "A=B",                                         \
+            "… in the folder B instead of A, where it was compiled; repeated: the longest A"     \
     }
 /* Open the files. Returns TL_ARGS_GO, or the exit status if an error was reported. */
 int tl_annotate_open(struct tl_annotate_args *args, const char *command);

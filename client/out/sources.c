@@ -11,6 +11,7 @@
 #include "terminal/say.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #define FILE_MAX ((size_t)1 << 30)
 
@@ -22,6 +23,8 @@ struct file {
 struct tl_sources {
     struct file *files;
     size_t n, cap;
+    const char *const *maps; /* "A=B" */
+    size_t n_maps;
 };
 
 int tl_sources_new(struct tl_sources **out, const char *const *files, size_t n,
@@ -74,11 +77,50 @@ void tl_sources_free(struct tl_sources *sources)
     free(sources);
 }
 
-static int add_place(struct tl_buf *out, const struct tl_dwarf_place *place)
+bool tl_sources_is_map(const char *map)
+{
+    const char *const sign = strchr(map, '=');
+    return sign && sign > map;
+}
+
+void tl_sources_map(struct tl_sources *sources, const char *const *maps, size_t n)
+{
+    if (!sources)
+        return;
+    sources->maps = maps;
+    sources->n_maps = n;
+}
+
+/* Append a file's path, in the folder that it is mapped to. */
+static int add_path(const struct tl_sources *s, struct tl_buf *out, const char *path)
+{
+    size_t longest = 0;
+    const char *to = NULL;
+    for (size_t i = 0; i < s->n_maps; i++) {
+        const char *const sign = strchr(s->maps[i], '=');
+        size_t n = (size_t)(sign - s->maps[i]);
+        n -= n > 1 && s->maps[i][n - 1] == '/';
+        if (n < longest || strncmp(path, s->maps[i], n) != 0 || (path[n] && path[n] != '/'))
+            continue;
+        longest = n;
+        to = sign + 1;
+    }
+    int r = TL_OK;
+    if (to) {
+        const size_t n = strlen(to);
+        char *const folder = strndup(to, n > 1 && to[n - 1] == '/' ? n - 1 : n);
+        r = folder ? tl_plain_append(out, folder) : TL_NOMEM;
+        free(folder);
+    }
+    return r == TL_OK ? tl_plain_append(out, path + longest) : r;
+}
+
+static int add_place(const struct tl_sources *s, struct tl_buf *out,
+                     const struct tl_dwarf_place *place)
 {
     int r = tl_buf_add(out, " ", 1);
     if (r == TL_OK)
-        r = tl_plain_append(out, place->file);
+        r = add_path(s, out, place->file);
     return r == TL_OK ? tl_buf_printf(out, ":%u", place->line) : r;
 }
 
@@ -91,7 +133,7 @@ int tl_sources_place(struct tl_sources *s, uint64_t pc, struct tl_buf *out)
             continue;
         const int r = tl_dwarf_at(f->dwarf, pc - f->bias, &place);
         if (r == TL_OK && *place.file && place.line)
-            return add_place(out, &place);
+            return add_place(s, out, &place);
         if (r < 0 && r != TL_NOTFOUND)
             return r;
     }

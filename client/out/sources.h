@@ -18,6 +18,11 @@ TL_MUST_USE int tl_sources_new(struct tl_sources **out, const char *const *files
 /* Add a file that is loaded `bias` above its own addresses. */
 TL_MUST_USE int tl_sources_add(struct tl_sources *sources, const char *path, uint64_t bias,
                                struct tl_fail *fail);
+/* Is it "A=B"? */
+bool tl_sources_is_map(const char *map);
+/* Of paths below a folder A, print B instead; of several that fit the longest. The texts are
+ * borrowed until `sources` is freed; it may be NULL. */
+void tl_sources_map(struct tl_sources *sources, const char *const *maps, size_t n);
 void tl_sources_free(struct tl_sources *sources); /* accepts NULL */
 /* Append " FILE:LINE", or nothing if no line is known for `pc`. `sources` may be NULL. TL_NOMEM. */
 TL_MUST_USE int tl_sources_place(struct tl_sources *sources, uint64_t pc, struct tl_buf *out);

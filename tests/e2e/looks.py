@@ -128,7 +128,42 @@ def at_home(lab):
     for words, line in known:
         check(words[-1] == line.split(' ')[0], words, line)
     lab.fails(2, '--source', 'get', 'sim/cs.10', '--text', '--source')
+    # In another folder than the compiler's: the longest that fits, and only whole names.
+    path = known[0][0][-1].rsplit(':', 1)[0]
+    folder = os.path.dirname(path)
+    for maps, wanted in (([folder + '=/here'], '/here/' + os.path.basename(path)),
+                         (['/=/root', folder + '/=/here/'], '/here/' + os.path.basename(path)),
+                         ([folder[:-1] + '=/no'], path), ([path + '=/one.c'], '/one.c')):
+        mapped = lab.run('get', 'sim/cs.10', '--insn', '0:2000', '--text', '--symbols', elf,
+                         *(word for m in maps for word in ('--source-map', m))).text()
+        check(mapped.count(' %s:' % wanted) == lined.count(' %s:' % path) > 0, maps, mapped[:300])
+    lab.fails(2, '--source-map here is not A=B', 'get', 'sim/cs.10', '--text', '--symbols', elf, '--source-map', 'here')
     lab.fails(2, '--images', 'raw', 'sim', '-o', raw, '--images', images)
+
+
+@test
+def links(lab):
+    """The page's address of any place is that of its instruction."""
+    simulated(lab, 30000)
+    wait_sealed(lab, 'sim')
+    base = lab.url + '/#/trace/sim'
+    check(lab.run('show', '--link', 'sim').text() == base + '\n')
+    check(lab.run('show', '--link', 'sim/cs.10').text() == base + '?lane=cs.10\n')
+    check(lab.run('show', '--link', 'sim/cs.10', '--insn', '1000').text() ==
+          base + '?axis=usual&lane=cs.10&from=800&to=1200&at=1000\n')
+    for option, find in ((('--symbol', 'fft_radix2'), ('--call', 'fft_radix2')),
+                         (('--event', 'exception'), ('--event', 'exception'))):
+        hit = json.loads(lab.run('find', 'sim/cs.10', *find, '--limit', '2', '--json').text())['hits'][1]
+        link = lab.run('show', '--link', 'sim/cs.10', *option, '--occurrence', '2').text()
+        check(link.endswith('&at=%d\n' % hit['insn']), link, hit)
+    time = json.loads(lab.run('find', 'sim/cs.10', '--event', 'time', '--limit', '9', '--json').text())['hits'][8]
+    link = lab.run('show', '--link', 'sim/cs.10', '--time', str(time['time'])).text()
+    check(abs(int(link.rsplit('=', 1)[1]) - time['insn']) < 2, link, time)
+    lab.fails(2, 'a place goes with --link', 'show', 'sim', '--insn', '5')
+    lab.fails(2, 'one place', 'show', '--link', 'sim/cs.10', '--insn', '5', '--symbol', 'main')
+    lab.fails(1, 'it ends at instruction', 'show', '--link', 'sim/cs.10', '--insn', '99999999999')
+    lab.fails(3, 'no symbol "nobody"', 'show', '--link', 'sim/cs.10', '--symbol', 'nobody')
+    lab.fails(3, 'no stream cs.99', 'show', '--link', 'sim/cs.99')
 
 
 @test
