@@ -391,7 +391,9 @@ enum tl_range_format {
     TL_FORMAT_ZSTF,
     TL_FORMAT_STF,
     TL_FORMAT_TEXT,
-    TL_FORMAT_LINES /* lines of flow text with their positions: tl_range_lines() */
+    TL_FORMAT_LINES, /* lines of flow text with their positions: tl_range_lines() */
+    TL_FORMAT_NAMED, /* text, with the function of each instruction */
+    TL_FORMATS
 };
 
 struct tl_range_request {

@@ -84,9 +84,9 @@ static int check_arguments(struct options *o)
                             o->form);
     if (o->drawn && (o->byte.given || o->region))
         return tl_cli_usage("get", "--format %s goes with --insn and --time", o->form);
-    if ((o->annotate.options.disasm || o->annotate.symbols.n) && !o->text &&
+    if ((o->annotate.options.disasm || o->annotate.symbols.n || o->annotate.names) && !o->text &&
         !(o->form && !o->drawn && o->export == TL_EXPORT_DISASM))
-        return tl_cli_usage("get", "--disasm and --symbols go with --text");
+        return tl_cli_usage("get", "--disasm, --functions and --symbols go with --text");
     if (o->interval == 0 || o->interval > UINT32_MAX)
         return tl_cli_usage("get", "--interval is 1 to %u instructions", UINT32_MAX);
     if (o->form ? o->text || o->json || o->lines
@@ -99,7 +99,10 @@ static int check_arguments(struct options *o)
         return tl_cli_usage("get", "--region is a range of its own");
     if (o->insn.given + o->time.given + o->byte.given > 1)
         return tl_cli_usage("get", "say one of --insn, --time, --byte");
-    o->format = o->text || o->lines ? TRACELAKE_TEXT : o->json ? TRACELAKE_JSON : TRACELAKE_STF;
+    o->format = o->text && tl_annotate_remote(&o->annotate) ? TRACELAKE_NAMED
+                : o->text || o->lines                       ? TRACELAKE_TEXT
+                : o->json                                   ? TRACELAKE_JSON
+                                                            : TRACELAKE_STF;
     if (o->form)
         o->format = TRACELAKE_STF;
     else if (o->out && ends_with(o->out, ".zstf"))
@@ -433,7 +436,7 @@ int tl_cmd_get(int argc, char **argv)
         {"text", 0, TL_ARG_FLAG, &o.text, NULL, "the same as --format text"},
         {"lines", 0, TL_ARG_FLAG, &o.lines, NULL, "the same as --format lines"},
         {"json", 0, TL_ARG_FLAG, &o.json, NULL, "the same as --format json"},
-        TL_ANNOTATE_ARGS(o.annotate),
+        TL_ANNOTATE_REMOTE_ARGS(o.annotate),
         TL_NAMES_ARG(o.remote),
         {.help = "a range by its contents, within --insn:"},
         TL_WHERE_ARGS(o.where),

@@ -138,7 +138,9 @@ static int follow_once(const struct options *o, struct tracelake *lake,
                        struct tracelake_error *error)
 {
     struct tracelake_fetch *fetch;
-    const enum tracelake_format format = o->json ? TRACELAKE_JSON : TRACELAKE_TEXT;
+    const enum tracelake_format format = o->json                            ? TRACELAKE_JSON
+                                         : tl_annotate_remote(&o->annotate) ? TRACELAKE_NAMED
+                                                                            : TRACELAKE_TEXT;
     p->went_on = false;
     int result = tracelake_follow_filtered(&fetch, lake, name->trace, name->stream, p->parts.part,
                                            &o->filter, format, error);
@@ -204,7 +206,7 @@ int tl_cmd_tail(int argc, char **argv)
     const struct tl_option args[] = {
         {"from", 0, TL_ARG_COUNT, &o.from, "N",
          "start at instruction N (default: at the current end)"},
-        TL_ANNOTATE_ARGS(o.annotate),
+        TL_ANNOTATE_REMOTE_ARGS(o.annotate),
         TL_NAMES_ARG(o.remote),
         {"lines", 0, TL_ARG_FLAG, &o.lines, NULL,
          "output of programs by software trace, line by line: TIME SOURCE CHANNEL TEXT"},
@@ -222,9 +224,10 @@ int tl_cmd_tail(int argc, char **argv)
         status = tl_cli_usage("tail", "give one TRACE/STREAM");
     if (status == TL_ARGS_GO && o.json && o.lines)
         status = tl_cli_usage("tail", "say one of --json, --lines");
-    if (status == TL_ARGS_GO && (o.annotate.options.disasm || o.annotate.symbols.n) &&
+    if (status == TL_ARGS_GO &&
+        (o.annotate.options.disasm || o.annotate.symbols.n || o.annotate.names) &&
         (o.json || o.lines))
-        status = tl_cli_usage("tail", "--disasm and --symbols go with flow text");
+        status = tl_cli_usage("tail", "--disasm, --functions and --symbols go with flow text");
     if (status == TL_ARGS_GO)
         status = tl_remote_name("tail", argv[first], &name);
     if (status == TL_ARGS_GO)

@@ -533,7 +533,13 @@ enum tracelake_unit {
     TRACELAKE_NS    /* time in ns; USAGE for a stream whose clock rate is not known */
 };
 
-enum tracelake_format { TRACELAKE_ZSTF, TRACELAKE_STF, TRACELAKE_TEXT, TRACELAKE_JSON };
+enum tracelake_format {
+    TRACELAKE_ZSTF,
+    TRACELAKE_STF,
+    TRACELAKE_TEXT,
+    TRACELAKE_JSON,
+    TRACELAKE_NAMED /* text, with the function of each instruction by the server's images */
+};
 
 struct tracelake_range {
     const char *trace;
@@ -666,7 +672,7 @@ TRACELAKE_MUST_USE TRACELAKE_API int tracelake_fetch_region(struct tracelake_fet
                                                             struct tracelake_error *error);
 /*
  * Fetch a live stream from instruction `from`, then more as it arrives, until the trace is sealed.
- * `format`: TRACELAKE_TEXT or TRACELAKE_JSON. Has no time limit.
+ * `format`: TRACELAKE_TEXT, TRACELAKE_NAMED or TRACELAKE_JSON. Has no time limit.
  */
 TRACELAKE_MUST_USE TRACELAKE_API int
 tracelake_follow_open(struct tracelake_fetch **out, struct tracelake *lake, const char *trace,

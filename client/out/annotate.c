@@ -96,10 +96,10 @@ static size_t bytes_of(enum tl_isa isa, const char *hex, uint8_t out[static INSN
     return n;
 }
 
-/* Process "PC ENCODING", of I, or "PC", of N. */
-static int add_insn(struct tl_annotate *a, const char *line)
+/* Process "PC ENCODING", of I, or "PC", of N; the server may have added " <main+0x10>". */
+static int add_insn(struct tl_annotate *a, char *line)
 {
-    char *end;
+    char *end, *const name = strstr(line, " <");
     const uint64_t pc = strtoull(line + 2, &end, 16);
     char text[256] = "";
     uint8_t code[INSN_MAX];
@@ -107,7 +107,10 @@ static int add_insn(struct tl_annotate *a, const char *line)
         const struct tl_bytes bytes = {code, bytes_of(a->isa, end + 1, code)};
         tl_codetext_insn(&a->code, a->isa, pc, bytes, text, sizeof text);
     }
-    int r = tl_buf_printf(&a->out, "%s%s%s", line, *text ? "  " : "", text);
+    const size_t n = name ? (size_t)(name - line) : strlen(line);
+    int r = tl_buf_printf(&a->out, "%.*s%s%s", (int)n, line, *text ? "  " : "", text);
+    if (r >= 0 && name)
+        r = tl_buf_printf(&a->out, "%s", name);
     if (r >= 0)
         r = tl_codetext_place(a->options.image, pc, &a->out);
     return r < 0 ? r : tl_sources_place(a->options.sources, pc, &a->out);

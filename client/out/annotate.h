@@ -28,6 +28,7 @@ struct tl_annotate_args {
     struct tl_arg_list symbols; /* ELF files, "FILE[@BIAS]" */
     bool source;
     struct tl_arg_list maps;            /* of source paths, "A=B"; they imply `source` */
+    bool names;                         /* functions by the server's images */
     struct tl_image *image;             /* symbols of the files; NULL: none */
     struct tl_annotate_options options; /* `disasm` as given, the rest from tl_annotate_open() */
 };
@@ -44,6 +45,19 @@ struct tl_annotate_args {
         "source-map", 0, TL_ARG_LIST, &(args).maps, "A=B",                                         \
             "… in the folder B instead of A, where it was compiled; repeated: the longest A"     \
     }
+/* The same for text of a server, which has names itself. */
+#define TL_ANNOTATE_REMOTE_ARGS(args)                                                              \
+    TL_ANNOTATE_ARGS(args),                                                                        \
+    {                                                                                              \
+        "functions", 0, TL_ARG_FLAG, &(args).names, NULL,                                          \
+            "flow text: each instruction followed by its function, by the server's images (with "  \
+            "--disasm always)"                                                                     \
+    }
+/* Does the server name the functions? */
+static inline bool tl_annotate_remote(const struct tl_annotate_args *args)
+{
+    return (args->names || args->options.disasm) && args->symbols.n == 0;
+}
 /* Open the files. Returns TL_ARGS_GO, or the exit status if an error was reported. */
 int tl_annotate_open(struct tl_annotate_args *args, const char *command);
 void tl_annotate_close(struct tl_annotate_args *args); /* also after an error */

@@ -3,6 +3,7 @@
 #ifndef TL_QUERY_QUERY_H
 #define TL_QUERY_QUERY_H
 
+#include "lake/function_text.h"
 #include "lake/scale.h"
 
 /* Iterates over the instructions of a BLOCK item. */
@@ -17,11 +18,6 @@ void tl_block_walk_begin(struct tl_block_walk *walk, const struct tl_item *item)
 /* Advance to the next instruction; false after the last. */
 bool tl_block_walk_next(struct tl_block_walk *walk);
 
-/*
- * Format "main+0x10", "main", or "" if no symbol covers it in state `now`, into `out`; returns it.
- */
-char *tl_function_text(const struct tl_image *image, const struct tl_flow_now *now, uint64_t pc,
-                       char *out, size_t size);
 /* Name of a function by its symbol index, "" if there is none. */
 const char *tl_function_name(const struct tl_image *image, uint32_t function);
 /* "exception", "gap", …: name of a kind of item in `find` and statistics; NULL for instructions. */

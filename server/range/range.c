@@ -6,6 +6,7 @@
  */
 #include "range/range.h"
 #include "lake/scale.h"
+#include "range/named.h"
 #include "range/sieve.h"
 #include "range/zstf.h"
 
@@ -24,11 +25,12 @@ struct tl_range {
     struct tl_sieve *sieve; /* NULL: everything */
     /* Text and lines: */
     struct tl_cut_walk walk;
-    struct tl_buf text;  /* of one item, to be split into lines */
-    size_t item;         /* index of the walk's next item to write */
-    bool lined;          /* text: instructions are formatted one by one */
-    struct tl_buf lines; /* lines of the chunk */
-    size_t line;         /* next byte of `lines`; SIZE_MAX: out of memory */
+    struct tl_buf text;          /* of one item, to be split into lines */
+    size_t item;                 /* index of the walk's next item to write */
+    bool lined;                  /* text: instructions are formatted one by one */
+    struct tl_buf lines;         /* lines of the chunk */
+    struct tl_range_named named; /* with names */
+    size_t line;                 /* next byte of `lines`; SIZE_MAX: out of memory */
     /* STF: */
     bool opened, anew;
     bool copied; /* false: it is rewritten */
@@ -92,6 +94,7 @@ void tl_range_close(struct tl_range *range)
     tl_cut_walk_end(&range->walk);
     tl_buf_fini(&range->text);
     tl_buf_fini(&range->lines);
+    tl_range_named_fini(&range->named);
     tl_range_zstf_free(range->zstf);
     tl_range_copy_end(&range->copy);
     tl_range_flow_end(&range->flow);
@@ -155,7 +158,8 @@ static void form_line(void *context, const struct tl_walk_insn *insn)
  * blocks, but not their lines. */
 static void begin_lines(struct tl_range *range)
 {
-    range->lined = range->cut.lane->protocol != TL_PROTO_STF && !range->sieve;
+    range->lined = range->cut.lane->protocol != TL_PROTO_STF && !range->sieve &&
+                   range->format == TL_FORMAT_TEXT;
     if (range->lined) {
         range->walk.walk.each = form_line;
         range->walk.walk.context = range;
@@ -175,6 +179,14 @@ static int item_text(struct tl_range *range, const struct tl_item *item, struct 
     return r;
 }
 
+static int named_text(struct tl_range *range, const struct tl_item *item, struct tl_buf *out)
+{
+    if (!range->named.begun)
+        range->named.now = range->walk.walk.now;
+    range->named.begun = true;
+    return tl_range_named_item(&range->named, item, out);
+}
+
 static int next_text(struct tl_range *range, struct tl_buf *out, struct tl_fail *fail)
 {
     const struct tl_walk *walk = &range->walk.walk;
@@ -183,6 +195,7 @@ static int next_text(struct tl_range *range, struct tl_buf *out, struct tl_fail 
     if (!range->begun) {
         range->begun = true;
         begin_lines(range);
+        range->named.image = tl_gen_image(range->cut.gen);
         r = tl_buf_printf(out, "# stream %s\n", range->cut.lane->name);
     }
     while (r >= 0 && out->n - before < TL_RANGE_PIECE) {
@@ -190,7 +203,9 @@ static int next_text(struct tl_range *range, struct tl_buf *out, struct tl_fail 
         r = next_item(range, &item, fail);
         if (r == TL_EOF)
             return out->n > before ? TL_OK : TL_EOF;
-        if (r >= 0)
+        if (r >= 0 && range->format == TL_FORMAT_NAMED)
+            r = named_text(range, &walk->items[item], out);
+        else if (r >= 0)
             r = item_text(range, &walk->items[item], out);
     }
     return r;
@@ -346,6 +361,7 @@ int tl_range_next(struct tl_range *range, struct tl_buf *out, struct tl_fail *fa
         return r == TL_NOMEM ? tl_fail_set(fail, r, "no memory") : r;
     switch (range->format) {
     case TL_FORMAT_TEXT:
+    case TL_FORMAT_NAMED:
         r = next_text(range, out, fail);
         break;
     case TL_FORMAT_STF:

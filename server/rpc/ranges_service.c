@@ -89,7 +89,7 @@ static int check_enums(struct tl_call *call, unsigned unit, unsigned format)
 {
     if (unit >= TL_UNITS)
         return tl_fail_set(tl_call_fail(call), TL_USAGE, "unit %u is not known", unit);
-    if (format > TL_FORMAT_LINES)
+    if (format >= TL_FORMATS)
         return tl_fail_set(tl_call_fail(call), TL_USAGE, "format %u is not known", format);
     return TL_OK;
 }
@@ -169,7 +169,7 @@ static int send_news(struct follow *f, uint64_t to)
     for (bool first = true; rc == TL_OK; first = false) {
         struct tl_buf piece = {0};
         rc = tl_rangefile_next(range, &piece, fail);
-        if (first && f->begun && request.format == TL_FORMAT_TEXT)
+        if (first && f->begun && request.format != TL_FORMAT_LINES)
             drop_heading(&piece);
         if ((rc == TL_OK || rc == TL_EOF) && piece.n) {
             const int sent = tl_call_send_data(f->call, &reply.base, DATA_FIELD, &piece);
@@ -225,6 +225,7 @@ static int run_follow(struct tl_call *call, const void *message)
     if (rc < 0)
         return rc;
     if (f.request->format != TRACELAKE__V1__FORMAT__FORMAT_TEXT &&
+        f.request->format != TRACELAKE__V1__FORMAT__FORMAT_NAMED &&
         f.request->format != TRACELAKE__V1__FORMAT__FORMAT_JSON)
         return tl_fail_set(tl_call_fail(call), TL_USAGE,
                            "a live stream is followed as text or JSON");

@@ -167,6 +167,7 @@ static const struct format formats[] = {
     {"application/octet-stream", "stf"},
     {"text/plain; charset=utf-8", "txt"},
     {"application/json", "json"},
+    {"text/plain; charset=utf-8", "txt"},
 };
 
 struct puller {

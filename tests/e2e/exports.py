@@ -6,12 +6,14 @@ import csv
 import io
 import json
 import os
+import re
 import struct
 import sys
+import urllib.request
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from e2e import simulated, wait_sealed  # noqa: E402
-from lab import check, main  # noqa: E402
+from lab import Lab, check, main  # noqa: E402
 
 TESTS = {}
 
@@ -361,6 +363,47 @@ def export_csv(lab):
     check(any(int(r['position']) < 1000 and not r['time'] for r in part), 'calls that were under way')
     lab.fails(2, 'insn, call, event, gap or log', 'get', 'sim', '--format', 'csv', '--table', 'trace')
     lab.fails(2, 'with --format csv', 'get', 'sim', '--format', 'chrome', '--table', 'call')
+
+
+def listed(lab, stream, begin, end):
+    """The function of each instruction in the disassembly list, "" if it is not known."""
+    url = '%s/api/v1/traces/sim/streams/%s/insns?from=%d&to=%d' % (lab.url, stream, begin, end)
+    with urllib.request.urlopen(url, timeout=60) as reply:
+        return [row.get('function', '') for row in json.load(reply)]
+
+
+def named(lab, stream, *args):
+    """The same in flow text."""
+    rows = lab.run('get', 'sim/' + stream, '--text', *args).text().splitlines()
+    return [(re.search(r' <(.*)>$', row) or ['', ''])[1] for row in rows if row.startswith(('I ', 'N '))]
+
+
+@test
+def names_of_the_server(lab):
+    """Functions in flow text without a local ELF: those of the disassembly list, as mapped where they run."""
+    for kind, stream, size in (('etm', 'cs.10', 60000), ('pt', 'pt.0', 100000)):
+        there = Lab(lab.build)
+        try:
+            simulated(there, size, kind)
+            wait_sealed(there, 'sim')
+            for begin in (0, 1000, 30000):
+                part = ('--insn', '%d:%d' % (begin, begin + 2000))
+                names = named(there, stream, '--functions', *part)
+                check(names == listed(there, stream, begin, begin + 2000), kind, begin, names[:3])
+                check(sum(name != '' for name in names) > 1000, kind, 'has no names', names[:10])
+                check(named(there, stream, '--disasm', *part) == names, kind, 'with assembly')
+            plain = there.run('get', 'sim/' + stream, '--text').text()
+            text = there.run('get', 'sim/' + stream, '--text', '--functions').text()
+            check(re.sub(r'(?m)^([IN] .*?) <.*>$', r'\1', text) == plain, kind, 'the rest is as before')
+            tail = there.run('tail', 'sim/' + stream, '--functions', '--from', '0').text()
+            check(tail == text, kind, 'tail')
+            if kind == 'etm':
+                own = there.run('get', 'sim/cs.10', '--text', '--symbols', there.path('demo.elf')).text()
+                check(own == text, 'by the same file here')
+        finally:
+            there.close()
+    lab.start()
+    check(b'go with --text' in lab.run('get', 'sim/x', '--json', '--functions', status=2).err, 'of text')
 
 
 if __name__ == '__main__':
