@@ -75,7 +75,46 @@ static int take_riscv_option(struct tl_setup *setup, const char *option, struct 
     return rc;
 }
 
-static int take_option(struct tl_setup *setup, const char *option, unsigned *id,
+/* Process portN= of a source. Returns TL_NOTFOUND: another key. */
+static int take_port_key(struct tl_source *source, const char *key, const char *value,
+                         struct tl_fail *fail)
+{
+    static const char begin[] = "port";
+    const char *const digits = key + sizeof begin - 1;
+    uint64_t port;
+    if (strncasecmp(key, begin, sizeof begin - 1) != 0 || !isdigit((unsigned char)*digits) ||
+        tl_number_parse(digits, &port) < 0)
+        return TL_NOTFOUND;
+    if (port >= TL_PORTS)
+        return tl_fail_set(fail, TL_BAD, "%.40s: stimulus ports are 0 to %d", key, TL_PORTS - 1);
+    source->ports[port] = (uint8_t)tl_port_form_named(value, strlen(value));
+    if (source->ports[port] == TL_PORT_UNKNOWN)
+        return tl_fail_set(fail, TL_BAD,
+                           "%.40s=%.40s: it is text, hex, u8, u16, u32, i8, i16, i32 or float", key,
+                           value);
+    return TL_OK;
+}
+
+/* portN=FORM of the only source, an ITM. Returns as take_count(). */
+static int take_port_option(struct tl_source *source, const char *option, struct tl_fail *fail)
+{
+    char key[16];
+    const char *const form = strchr(option, '=');
+    if (!source || source->protocol != TL_PROTO_ITM || !form ||
+        (size_t)(form - option) >= sizeof key)
+        return 0;
+    snprintf(key, sizeof key, "%.*s", (int)(form - option), option);
+    const int rc = take_port_key(source, key, form + 1, fail);
+    if (rc == TL_BAD) /* what is wrong in a file is wrong use in an option */
+        return tl_fail_set(fail, TL_USAGE,
+                           "format option '%.40s': use text, hex, u8, u16, u32, i8, "
+                           "i16, i32 or float, of ports 0 to %d",
+                           option, TL_PORTS - 1);
+    return rc == TL_NOTFOUND ? 0 : 1;
+}
+
+/* `source`: the only one, or NULL. */
+static int take_option(struct tl_setup *setup, struct tl_source *source, const char *option,
                        struct tl_fail *fail)
 {
     static const char *const syncs[] = {"none", "fsync", "hsync", "dstream"};
@@ -92,7 +131,8 @@ static int take_option(struct tl_setup *setup, const char *option, unsigned *id,
     }
     if (!strncmp(option, "id=", 3) && tl_number_parse(option + 3, &number) == TL_OK &&
         number <= 0xffff) {
-        *id = (unsigned)number;
+        if (source)
+            source->id = (uint16_t)number;
         return TL_OK;
     }
     if (!strncmp(option, "clock=", 6) && tl_number_parse(option + 6, &number) == TL_OK) {
@@ -103,22 +143,24 @@ static int take_option(struct tl_setup *setup, const char *option, unsigned *id,
         (take_choice("threads=", option, &setup->threads) ||
          take_choice("events=", option, &setup->events)))
         return TL_OK;
-    const int rc = take_riscv_option(setup, option, fail);
+    int rc = take_riscv_option(setup, option, fail);
+    if (rc == 0)
+        rc = take_port_option(source, option, fail);
     if (rc != 0)
         return rc < 0 ? rc : TL_OK;
     return tl_fail_set(
         fail, TL_USAGE,
         "format option '%.40s' is not known; there are sync=none|fsync|hsync|dstream (tpiu), "
         "threads=yes|no and events=yes|no (perf), core=NAME and src_bits=N (RISC-V), ts_bytes=N "
-        "and "
-        "type_bits=N (etrace-encap), id=NUMBER, clock=HZ",
+        "and type_bits=N (etrace-encap), portN=FORM (itm), id=NUMBER, clock=HZ",
         option);
 }
 
 int tl_setup_format(struct tl_setup *setup, const char *text, struct tl_fail *fail)
 {
     if (strlen(text) >= sizeof setup->format)
-        return tl_fail_set(fail, TL_USAGE, "the format is too long");
+        return tl_fail_set(fail, TL_USAGE,
+                           "the format is too long; --config has room for what sources need");
     char copy[sizeof setup->format];
     snprintf(copy, sizeof copy, "%s", text);
     snprintf(setup->format, sizeof setup->format, "%s", text);
@@ -130,20 +172,19 @@ int tl_setup_format(struct tl_setup *setup, const char *text, struct tl_fail *fa
         return tl_fail_set(fail, TL_USAGE, "format '%.40s' is not known; use %s", name,
                            tl_format_names(names, sizeof names));
     setup->container = (uint8_t)format->container;
-    unsigned id = 0;
+    const bool shared = tl_container_is_shared(format->container);
+    struct tl_source *const source = shared ? NULL : tl_setup_add_source(setup);
+    if (!shared && !source)
+        return tl_fail_set(fail, TL_NOMEM, "out of memory");
+    if (source)
+        source->protocol = (uint8_t)(format - tl_formats);
     for (const char *option; (option = strsep(&rest, ","));) {
-        const int rc = take_option(setup, option, &id, fail);
+        const int rc = take_option(setup, source, option, fail);
         if (rc < 0)
             return rc;
     }
-    if (tl_container_is_shared(format->container))
-        return TL_OK;
-    struct tl_source *const source = tl_setup_add_source(setup);
-    if (!source)
-        return tl_fail_set(fail, TL_NOMEM, "out of memory");
-    source->protocol = (uint8_t)(format - tl_formats);
-    source->id = (uint16_t)id;
-    tl_format_stream(format, id, source->name, sizeof source->name);
+    if (source)
+        tl_format_stream(format, source->id, source->name, sizeof source->name);
     return TL_OK;
 }
 
@@ -375,26 +416,6 @@ static int take_file_key(struct reading *r, const char *key, const char *value,
     else
         file->head = number;
     file->is_ring = !is_type;
-    return TL_OK;
-}
-
-/* Process portN= of a source. Returns TL_NOTFOUND: another key. */
-static int take_port_key(struct tl_source *source, const char *key, const char *value,
-                         struct tl_fail *fail)
-{
-    static const char begin[] = "port";
-    const char *const digits = key + sizeof begin - 1;
-    uint64_t port;
-    if (strncasecmp(key, begin, sizeof begin - 1) != 0 || !isdigit((unsigned char)*digits) ||
-        tl_number_parse(digits, &port) < 0)
-        return TL_NOTFOUND;
-    if (port >= TL_PORTS)
-        return tl_fail_set(fail, TL_BAD, "%.40s: stimulus ports are 0 to %d", key, TL_PORTS - 1);
-    source->ports[port] = (uint8_t)tl_port_form_named(value, strlen(value));
-    if (source->ports[port] == TL_PORT_UNKNOWN)
-        return tl_fail_set(fail, TL_BAD,
-                           "%.40s=%.40s: it is text, hex, u8, u16, u32, i8, i16, i32 or float", key,
-                           value);
     return TL_OK;
 }
 

@@ -228,6 +228,10 @@ def itm_ports(lab):
     local = lab.run('decode', '--config', config, '--text', lab.path('p.bin')).text()
     check('S itm 4 fffe i16 -2\nS itm 5 3fc00000 float 1.5\nS itm 3 61 text\n' in local, local)
     check(lab.run('get', 'p/cs.00', '--text').text() == local, 'stored')
+    said = lab.run('decode', '--format', 'itm,clock=1000000,port3=text,port4=i16,port5=float', '--text', lab.path('p.bin')).text()
+    check(said == local, 'as options of the format', said)
+    lab.fails(2, r"'port3=word': use text, hex, u8", 'decode', '--format', 'itm,port3=word', '--text', lab.path('p.bin'))
+    lab.fails(2, r"format option 'port3=text' is not known", 'decode', '--format', 'stm,port3=text', '--text', lab.path('p.bin'))
     lab.run('decode', '--config', config, '--out', lab.path('o'), lab.path('p.bin'))
     again = lab.run('decode', '--format', 'stf', '--text', lab.path('o/cs.00.zstf')).text()
     check([line for line in again.split('\n') if line[:1] == 'S'] ==
