@@ -17,7 +17,7 @@
      "tpiu[,sync=none|fsync|hsync] etm4 ete etm3 ptm mtb itm[,portN=FORM] stm[,id=0x10] orbflow "  \
      "di pt stf perf; RISC-V: ntrace nexus-sifive[,core=NAME][,src_bits=N] etrace-encap "          \
      "etrace-smi "                                                                                 \
-     "etrace-esp32; spike[,core=N], a log"},                                                       \
+     "etrace-esp32; what a model executed: spike[,core=N] rtl drmemtrace[,thread=N]"},             \
         {"config",  0,      TL_ARG_TEXT,                                                           \
          &(config), "FILE", "configuration of the decoder: sources, registers (INI)"},             \
         {"image",                                                                                  \

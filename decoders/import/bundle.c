@@ -11,10 +11,10 @@
 #include "frame/tpiu.h"
 #include "import/esp_dump.h"
 #include "import/lldb.h"
+#include "import/models.h"
 #include "import/perf.h"
 #include "import/perf_folder.h"
 #include "import/sources.h"
-#include "import/spike.h"
 #include "perf/reader.h"
 #include "setup/machines.h"
 #include "setup/registers.h"
@@ -29,8 +29,6 @@
 #include <unistd.h>
 
 enum { PIECE = 64 << 10 };
-
-#define SPIKE "spike" /* a format for importing: what is made of it is STF */
 
 int tl_bundle_add(struct tl_bundle_capture *capture, const char *path, uint64_t offset,
                   uint64_t length)
@@ -127,8 +125,9 @@ static int sniff(const struct tl_bundle_capture *capture, const char **format, s
     *format = NULL;
     if (n == (ssize_t)sizeof bytes && tl_perf_is(bytes, sizeof bytes))
         *format = "perf";
-    else if (n > 0 && tl_spike_is((char *)bytes, (size_t)n))
-        *format = SPIKE;
+    const struct tl_model *const model =
+        n > 0 && !*format ? tl_model_like((struct tl_bytes){bytes, (size_t)n}) : NULL;
+    *format = model ? tl_model_name(model) : *format;
     return n < 0 ? tl_fail_set(fail, TL_IO, "cannot be read: %s", strerror(errno)) : TL_OK;
 }
 
@@ -211,16 +210,12 @@ static int import_perf(struct tl_bundle_capture *capture, const struct tl_bundle
     return rc;
 }
 
-/* "spike" and "spike,core=N": the capture is what the log says, as STF. */
-static int import_spike(struct tl_bundle_capture *capture, const char *input, const char *format,
+/* The capture becomes what a model's file says, as STF. */
+static int import_model(struct tl_bundle_capture *capture, const char *input, const char *format,
                         struct tl_fail *fail)
 {
     struct tl_buf stf = {0};
-    const char *const options = format + strlen(SPIKE);
-    uint64_t core = 0;
-    if (*options && (strncmp(options, ",core=", 6) != 0 || tl_number_parse(options + 6, &core) < 0))
-        return tl_fail_set(fail, TL_USAGE, "--format %.40s: only core=N goes with spike", format);
-    int rc = tl_spike_read(&stf, input, core, fail);
+    int rc = tl_model_read(tl_model_of(format), &stf, format, input, fail);
     if (rc == TL_OK)
         rc = tl_setup_format(&capture->setup, "stf", fail);
     for (size_t i = 0; i < capture->n_pieces; i++)
@@ -234,12 +229,6 @@ static int import_spike(struct tl_bundle_capture *capture, const char *input, co
     }
     capture->pieces[0].bytes = stf.p;
     return TL_OK;
-}
-
-static bool is_spike(const char *format)
-{
-    const size_t n = strlen(SPIKE);
-    return format && strncmp(format, SPIKE, n) == 0 && (!format[n] || format[n] == ',');
 }
 
 static int fill_capture(struct tl_bundle *out, const struct tl_bundle_request *request,
@@ -266,11 +255,11 @@ static int fill_capture(struct tl_bundle *out, const struct tl_bundle_request *r
         *where = input;
         rc = sniff(capture, &format, fail);
     }
-    if (rc == TL_OK && is_spike(format)) {
+    if (rc == TL_OK && tl_model_of(format)) {
         char copy[32];
         snprintf(copy, sizeof copy, "/proc/self/fd/%d", out->copy);
         *where = input;
-        rc = import_spike(capture, out->copy > 0 ? copy : input, format, fail);
+        rc = import_model(capture, out->copy > 0 ? copy : input, format, fail);
     } else if (rc == TL_OK && format)
         rc = tl_setup_format(&capture->setup, format, fail);
     if (rc == TL_OK && request->config) {
@@ -289,7 +278,7 @@ static int fill_capture(struct tl_bundle *out, const struct tl_bundle_request *r
         rc = import_perf(capture, request, &out->limited, fail);
         *where = rc < 0 ? *where : NULL;
     }
-    if (rc == TL_OK && !is_spike(format)) {
+    if (rc == TL_OK && !tl_model_of(format)) {
         *where = request->input;
         rc = check_kind(capture, fail);
         *where = rc < 0 ? *where : NULL;

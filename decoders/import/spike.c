@@ -1,152 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads the log of a simulator's instructions. Two instructions wait: where one went to, and
- * whether it trapped, is told by the next one, and that may turn out to be one that trapped itself,
- * or to be told again as a commit.
+ * One line after the other. What trapped is told as if it had been executed, and then taken back;
+ * a log with both kinds of lines tells everything twice.
  */
 #include "import/spike.h"
 
-#include "base/bytes.h"
-#include "isa/isa.h"
-#include "stf/writer.h"
+#include "import/executed.h"
 
 #include <ctype.h>
-#include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { WRITES = 8 };
-
-struct write {
-    uint16_t number;
-    uint8_t meta;
-    uint64_t value;
-};
-
-struct insn {
-    uint64_t pc;
-    uint32_t opcode;
-    unsigned size;          /* bytes; 0: there is none */
-    bool is_commit, stores; /* `stores`: the following are known */
-    uint64_t store_address, store_value;
-    unsigned store_size;
-    struct write writes[WRITES];
-    unsigned n_writes;
-    bool traps; /* an exception follows */
-    uint64_t cause;
-};
-
 struct log {
-    struct tl_stf_writer writer;
-    struct tl_fail *fail;
-    struct insn before, last; /* not written yet; size 0: none */
-    uint64_t core, count;
-    enum tl_isa isa;
-    bool begun, commits; /* there were commits */
+    struct tl_executed to;
+    uint64_t core;
+    bool commits; /* there were commits */
 };
-
-/* ---- writing --------------------------------------------------------------------------------- */
-
-static int put(struct log *l, const struct tl_stf_record *record)
-{
-    return tl_stf_writer_put(&l->writer, record, l->fail);
-}
-
-static int begin(struct log *l, uint64_t pc, bool is_64)
-{
-    const struct tl_stf_header_spec spec = {
-        .isa = TL_STF_ISA_RISCV,
-        .generator = "log of Spike, read by tracelake " TL_VERSION,
-        .iem = is_64 ? TL_STF_IEM_64 : TL_STF_IEM_32,
-        .features =
-            TL_STF_FEATURE_OPERAND_VALUE | TL_STF_FEATURE_EVENT | (is_64 ? TL_STF_FEATURE_RV64 : 0),
-        .pc = pc};
-    l->begun = true;
-    l->isa = is_64 ? TL_ISA_RV64 : TL_ISA_RV32;
-    l->writer.unchecked = true; /* the header is there, and the order below is that of STF */
-    return tl_stf_header_write(&spec, &l->writer.out, &l->writer.layout);
-}
-
-/* May the flow go elsewhere behind this instruction without a trap? */
-static bool is_jump(const struct log *l, const struct insn *i)
-{
-    static const struct tl_isa_options none = {0};
-    struct tl_insn insn;
-    uint8_t code[4];
-    tl_put_le32(code, i->opcode);
-    return tl_insn_decode(l->isa, &none, i->pc, (struct tl_bytes){code, i->size}, &insn) >= 0 &&
-           insn.kind >= TL_INSN_BRANCH && insn.kind <= TL_INSN_RETURN_EX;
-}
-
-static int put_writes(struct log *l, const struct insn *i)
-{
-    int rc = TL_OK;
-    for (unsigned k = 0; rc == TL_OK && k < i->n_writes; k++) {
-        uint8_t value[8];
-        tl_put_le64(value, i->writes[k].value);
-        rc = put(l, &(struct tl_stf_record){.type = TL_STF_INST_REG,
-                                            .reg = {.number = i->writes[k].number,
-                                                    .meta = i->writes[k].meta,
-                                                    .value = {value, sizeof value}}});
-    }
-    if (rc == TL_OK && i->stores)
-        rc = put(l, &(struct tl_stf_record){.type = TL_STF_INST_MEM_ACCESS,
-                                            .access = {.address = i->store_address,
-                                                       .size = (uint16_t)i->store_size,
-                                                       .type = TL_STF_WRITE}});
-    if (rc == TL_OK && i->stores)
-        rc = put(l,
-                 &(struct tl_stf_record){.type = TL_STF_INST_MEM_CONTENT, .data = i->store_value});
-    return rc;
-}
-
-/* Write an instruction; `next`: address of the one behind it. */
-static int put_insn(struct log *l, const struct insn *i, bool has_next, uint64_t next)
-{
-    const bool moves = has_next && next != i->pc + i->size;
-    const bool traps = has_next && i->traps;
-    const bool jumps = moves && !traps && is_jump(l, i);
-    int rc = TL_OK;
-    if (jumps)
-        rc = put(l, &(struct tl_stf_record){.type = TL_STF_INST_PC_TARGET, .target = next});
-    if (rc == TL_OK)
-        rc = put_writes(l, i);
-    if (rc == TL_OK && traps)
-        rc = put(l, &(struct tl_stf_record){.type = TL_STF_EVENT, .event = {.number = i->cause}});
-    if (rc == TL_OK && traps)
-        rc = put(l, &(struct tl_stf_record){.type = TL_STF_EVENT_PC_TARGET, .target = next});
-    if (rc == TL_OK)
-        rc = put(l, &(struct tl_stf_record){.type = i->size == 4 ? TL_STF_INST_32 : TL_STF_INST_16,
-                                            .opcode = i->opcode});
-    l->count++;
-    if (rc == TL_OK && moves && !jumps && !traps) /* a trap of which nothing is told */
-        rc = put(l, &(struct tl_stf_record){.type = TL_STF_FORCE_PC, .pc = next});
-    return rc;
-}
-
-/* Another instruction follows those that wait. */
-static int add_insn(struct log *l, const struct insn *next)
-{
-    int rc = TL_OK;
-    if (l->last.size) {
-        if (l->before.size)
-            rc = put_insn(l, &l->before, true, l->last.pc);
-        l->before = l->last;
-    }
-    l->last = *next;
-    return rc;
-}
-
-static int finish(struct log *l)
-{
-    const struct insn none = {0};
-    int rc = add_insn(l, &none);
-    if (rc == TL_OK && l->before.size)
-        rc = put_insn(l, &l->before, false, 0);
-    return rc;
-}
 
 /* ---- lines ----------------------------------------------------------------------------------- */
 
@@ -213,27 +83,22 @@ static void take_exception(struct log *l, const char *name)
     if (strncmp(name, "interrupt #", 11) == 0)
         cause = TL_STF_EVENT_INTERRUPT | strtoull(name + 11, NULL, 10);
     /* What trapped did not happen. */
-    if (hex(&at, &pc) && !l->last.is_commit && l->last.pc == pc)
-        l->last.size = 0;
-    struct insn *const i = l->last.size ? &l->last : &l->before;
+    if (hex(&at, &pc) && !l->to.last.is_commit && l->to.last.pc == pc)
+        l->to.last.size = 0;
+    struct tl_executed_insn *const i = l->to.last.size ? &l->to.last : &l->to.before;
     i->traps = true;
     i->cause = cause;
 }
 
-static void add_write(struct insn *i, unsigned type, uint64_t number, uint64_t value)
-{
-    if (i->n_writes < WRITES && number < 4096)
-        i->writes[i->n_writes++] =
-            (struct write){(uint16_t)number, (uint8_t)(type | TL_STF_OPERAND_DEST << 4), value};
-}
-
 /* What a commit wrote: "x5  0x…", "f5 0x…", "c768_mstatus 0x…", "mem 0xADDRESS 0xDATA". */
-static void take_effects(struct insn *i, const char *p)
+static void take_effects(struct tl_executed_insn *i, const char *p)
 {
     while (*(p += strspn(p, " \r\n"))) {
         const char *const word = p;
         uint64_t value, data;
         p += strcspn(p, " \r\n");
+        if (p == word + 1 && strchr("xf", *word)) /* old logs: "x 5 0x…" */
+            p += strspn(p, " ") + strspn(p + strspn(p, " "), "0123456789");
         const char *after = p;
         const unsigned digits = hex(&after, &value);
         if (!digits)
@@ -247,20 +112,20 @@ static void take_effects(struct insn *i, const char *p)
             i->store_value = data;
             i->store_size = size;
             p = size ? after : p;
-        } else if (digits <= 16 && isdigit((unsigned char)word[1])) {
+        } else if (digits <= 16 && (isdigit((unsigned char)word[1]) || word[1] == ' ')) {
             const unsigned type = *word == 'x'   ? TL_STF_REG_INT
                                   : *word == 'f' ? TL_STF_REG_FP
                                   : *word == 'c' ? TL_STF_REG_CSR
                                                  : 0;
             if (type)
-                add_write(i, type, number, value);
+                tl_executed_write(i, type, number, value);
         }
     }
 }
 
 static int take_insn(struct log *l, const char *p, bool is_commit)
 {
-    struct insn i = {.is_commit = is_commit};
+    struct tl_executed_insn i = {.is_commit = is_commit};
     uint64_t opcode;
     const unsigned digits = hex(&p, &i.pc);
     if (!digits || !skip(&p, " ("))
@@ -275,11 +140,10 @@ static int take_insn(struct log *l, const char *p, bool is_commit)
         return TL_OK;
     if (is_commit)
         take_effects(&i, p);
-    if (is_commit && !l->commits && !l->last.is_commit && l->last.pc == i.pc)
-        l->last.size = 0; /* the same in the other form */
+    if (is_commit && !l->commits && !l->to.last.is_commit && l->to.last.pc == i.pc)
+        l->to.last.size = 0; /* the same in the other form */
     l->commits |= is_commit;
-    const int rc = l->begun ? TL_OK : begin(l, i.pc, digits > 8);
-    return rc == TL_OK ? add_insn(l, &i) : rc;
+    return tl_executed_add(&l->to, &i, digits > 8, "log of Spike, read by tracelake " TL_VERSION);
 }
 
 static int take_line(struct log *l, const char *p)
@@ -302,25 +166,18 @@ bool tl_spike_is(const char *first, size_t n)
     return skip(&p, "core  ") && strspn(p, " 0123456789") > 0 && strchr(p, ':');
 }
 
-int tl_spike_read(struct tl_buf *out, const char *path, uint64_t core, struct tl_fail *fail)
+int tl_spike_read(struct tl_buf *out, FILE *from, uint64_t core, struct tl_fail *fail)
 {
-    struct log l = {.core = core, .fail = fail};
-    FILE *const f = strcmp(path, "-") == 0 ? stdin : fopen(path, "r");
+    struct log l = {.to.fail = fail, .core = core};
     char *line = NULL;
     size_t room = 0;
-    int rc = f ? TL_OK : tl_fail_set(fail, TL_IO, "cannot be read: %s", strerror(errno));
-    while (rc == TL_OK && getline(&line, &room, f) >= 0)
+    int rc = TL_OK;
+    while (rc == TL_OK && getline(&line, &room, from) >= 0)
         rc = take_line(&l, line);
-    if (rc == TL_OK && l.begun)
-        rc = finish(&l);
-    if (rc == TL_OK && l.count == 0)
-        rc = tl_fail_set(fail, TL_BAD, "this log has no instruction of core %llu",
-                         (unsigned long long)core);
-    if (rc == TL_OK)
-        rc = tl_buf_add(out, l.writer.out.p, l.writer.out.n);
+    if (rc == TL_OK && (rc = tl_executed_finish(&l.to, out)) == TL_BAD)
+        tl_fail_set(fail, TL_BAD, "this log has no instruction of core %llu",
+                    (unsigned long long)core);
     free(line);
-    if (f && f != stdin)
-        fclose(f);
-    tl_stf_writer_fini(&l.writer);
+    tl_executed_fini(&l.to);
     return rc;
 }

@@ -2,7 +2,8 @@
 /*
  * Logs of Spike, the RISC-V ISA simulator, as STF: what a model executed, to be compared with what
  * a core did. Both kinds of lines are read, `--log-commits` and `-l`; if a log has both, commits
- * count. Not thread-safe. The only I/O is reading the log.
+ * count. Registers are read in the form of older versions, too (`x 5 0x…`). Not thread-safe. The
+ * only I/O is reading the log.
  *
  * Source: riscv-isa-sim, commit log and execution log as printed by riscv/execute.cc, processor.cc.
  */
@@ -12,15 +13,16 @@
 #include "base/buf.h"
 #include "base/err.h"
 
+#include <stdio.h>
+
 /* Does a file with these first bytes look like such a log? */
 bool tl_spike_is(const char *first, size_t n);
 
 /*
  * Append the instructions of a core as a plain STF stream: with registers written and stores' data,
- * and exceptions as far as the log tells them. `path` "-": standard input. Returns TL_BAD with the
- * line: it has no instruction of this core; TL_IO, TL_NOMEM.
+ * and exceptions as far as the log tells them. Returns TL_BAD: it has no instruction of this core;
+ * TL_NOMEM.
  */
-TL_MUST_USE int tl_spike_read(struct tl_buf *out, const char *path, uint64_t core,
-                              struct tl_fail *fail);
+TL_MUST_USE int tl_spike_read(struct tl_buf *out, FILE *from, uint64_t core, struct tl_fail *fail);
 
 #endif

@@ -354,6 +354,7 @@ static int compare_cuts(struct sides *s, const struct tl_compare_request *reques
     int r = tl_steps_init(&s->a, a, request->a.from, request->a.to, calls, fail);
     if (r >= 0)
         r = tl_steps_init(&s->b, b, request->b.from, request->b.to, calls, fail);
+    s->a.by_address = s->b.by_address = s->a.has_symbols != s->b.has_symbols;
     out->weight = request->weight;
     if (r >= 0)
         r = check_unit(s, out, fail);

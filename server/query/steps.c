@@ -16,6 +16,7 @@ static int hash_names(struct tl_steps *s)
 {
     size_t n = 0;
     const struct tl_symbol *const symbols = s->image ? tl_image_symbols(s->image, &n) : NULL;
+    s->has_symbols = n > 0;
     s->names = malloc((n + 1) * sizeof *s->names);
     for (size_t i = 0; s->names && i < n; i++)
         s->names[i] = tl_mix64(tl_fnv_text(symbols[i].name));
@@ -67,6 +68,11 @@ static int add_step(struct tl_steps *s, uint64_t key, uint64_t position)
     return r;
 }
 
+static bool is_by_address(const struct tl_steps *s, uint32_t function)
+{
+    return s->by_address || function == TL_NO_FUNCTION;
+}
+
 /* ---- calls ----------------------------------------------------------------------------------- */
 
 static int on_frame(void *context, enum tl_frame_change change, const struct tl_frame *frame,
@@ -76,7 +82,7 @@ static int on_frame(void *context, enum tl_frame_change change, const struct tl_
     if (change != TL_FRAME_PUSH || insn < s->from)
         return TL_OK;
     const uint64_t name =
-        frame->function == TL_NO_FUNCTION ? tl_mix64(frame->pc) : s->names[frame->function];
+        is_by_address(s, frame->function) ? tl_mix64(frame->pc) : s->names[frame->function];
     const uint32_t deeper = s->n == 0 ? 0 : depth - s->depth;
     s->depth = depth;
     return add_step(s, tl_mix64(name + deeper), insn);
@@ -96,7 +102,7 @@ static int add_calls(struct tl_steps *s)
 static uint64_t place_key(const struct tl_steps *s, uint32_t function, uint64_t pc)
 {
     size_t n = 0;
-    if (function == TL_NO_FUNCTION)
+    if (is_by_address(s, function))
         return tl_mix64(pc);
     return tl_mix64(s->names[function] + pc - tl_image_symbols(s->image, &n)[function].address);
 }

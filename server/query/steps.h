@@ -2,8 +2,8 @@
 /*
  * A stream as a sequence of steps that can be compared with another stream's: targets of changes of
  * flow, or called functions. The key of a step does not depend on the load address of the program:
- * it is the function's name and the offset in it, as far as there are symbols. Reads ahead only as
- * far as requested. Not thread-safe.
+ * it is the function's name and the offset in it, as far as there are symbols, unless the other
+ * stream has none at all. Reads ahead only as far as requested. Not thread-safe.
  */
 #ifndef TL_QUERY_STEPS_H
 #define TL_QUERY_STEPS_H
@@ -19,6 +19,8 @@ struct tl_steps {
     const struct tl_cut *cut;
     uint64_t from, to; /* of the range, inside the stream */
     bool calls;        /* steps are calls; otherwise changes of flow */
+    bool by_address;   /* keys are addresses; set by the owner before anything is read */
+    bool has_symbols;  /* the program has any */
     /* The window: steps[at..n) have been read and not yet consumed. */
     struct tl_step *steps;
     size_t at, n, cap;

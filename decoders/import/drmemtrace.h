@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Traces of DynamoRIO's drmemtrace, of programs for AArch64 and x86, as STF: instructions that a
+ * thread executed, to be compared with a trace of hardware. Records have 12 bytes: type 2, size 2,
+ * value 8. Not thread-safe. The only I/O is reading the file, which must be unpacked.
+ *
+ * Source: DynamoRIO, drcachesim, "Trace Format"; trace_entry.h, version 7.
+ */
+#ifndef TL_IMPORT_DRMEMTRACE_H
+#define TL_IMPORT_DRMEMTRACE_H
+
+#include "base/buf.h"
+#include "base/err.h"
+
+#include <stdio.h>
+
+/* Does a file with these first bytes look like such a trace? */
+bool tl_drmemtrace_is(const char *first, size_t n);
+
+/*
+ * Append the instructions of a thread as a plain STF stream; `thread` 0: that of the first one.
+ * Data accesses are not taken: they have no contents. Where the kernel interrupted the thread, and
+ * where a further window begins, the flow goes on at the next instruction. Returns TL_BAD with the
+ * offset: no such trace, or without encodings; TL_UNSUPPORTED: another kind of processor; TL_NOMEM.
+ */
+TL_MUST_USE int tl_drmemtrace_read(struct tl_buf *out, FILE *from, uint64_t thread,
+                                   struct tl_fail *fail);
+
+#endif
