@@ -270,6 +270,11 @@ def simulated_cortex_m(lab):
     check(len(truth['cs.01']) > 1000 and stored['cs.01'] == truth['cs.01'], 'ITM differs from the truth')
     a, b = only(truth['cs.10'], 'I'), only(stored['cs.10'], 'I')
     check(len(a) > 10000 and a == b, 'instructions differ from the truth', len(a), len(b))
+    a, b = only(truth['cs.10'], 'T'), only(stored['cs.10'], 'T')
+    check(len(a) > 100 and a == b, 'its times differ', a[:3], b[:3])
+    check(not only(stored['cs.10'], 'A'), 'its time begins again', only(stored['cs.10'], 'A')[:3])
+    ends = [[int(line.split()[-1]) for line in only(truth[s], 'T')] for s in ('cs.01', 'cs.10')]
+    check(abs(ends[0][-1] - ends[1][-1]) < 500000, 'one clock', ends[0][-1], ends[1][-1])
     # Who wrote the variable, how long SysTick takes, where the processor is, what was printed.
     check('ticks' in lab.run('log', 'sim', '--csv').text(), 'the variable')
     said = [e['text'] for e in ask(lab, 'sim/log?streams=cs.01&limit=300')['streams']['cs.01']['entries'] if 'text' in e]
@@ -279,8 +284,8 @@ def simulated_cortex_m(lab):
     wanted, time = [], 0
     for line in truth['cs.01']:
         word = line.split()
-        if word[:2] == ['A', 'time']:
-            time = word[2]
+        if word[0] == 'T':
+            time = word[1]
         elif word[:3] == ['H', 'data', 'write']:
             wanted.append((time, word[6].lstrip('0'), word[5].lstrip('0'), 'SysTick_Handler', '0x' + word[4]))
     check(len(wanted) > 10 and [(str(int(time) // 10), *what) for time, *what in written] == wanted, written[:3], wanted[:3])
@@ -294,7 +299,8 @@ def simulated_cortex_m(lab):
     check(all('sensor' in h['text'] for h in found) and any('itm 0 sensor ' in h['text'] for h in found) and
           any('<task_sensor' in h['text'] for h in found), found)
     log = ask(lab, 'sim/log?streams=cs.01&limit=3')['streams']['cs.01']['entries']
-    check(log[0]['time'] == 10 * int(truth['cs.01'][0].split()[2]), 'its time is the trace\'s', log, truth['cs.01'][:3])
+    begin = next(i for i, line in enumerate(truth['cs.01']) if line[0] == 'H')
+    check(log[0]['time'] == 10 * int(only(truth['cs.01'][:begin], 'T')[-1].split()[1]), 'its time is the trace\'s', log, begin)
     slices = ask(lab, 'sim/streams/cs.01/slices')['slices']
     check({s['name'] for s in slices if s['depth'] == 0} == {'thread mode'} and
           any(s['name'].endswith('SysTick_Handler') for s in slices if s['depth'] == 1), slices[:9])

@@ -2,8 +2,8 @@
 /*
  * A microcontroller: a Cortex-M4 that runs tasks under an RTOS. Its ETMv3 traces the program; ITM
  * and DWT tell, with time, what tasks print and measure, which handlers run, where the processor
- * is and what is written to the variable `ticks`; all through a TPIU. The two are not in step: the
- * program is a random one, while handlers and lines follow a clock.
+ * is and what is written to the variable `ticks`; all through a TPIU, with times of one clock. The
+ * two are not in step: the program is a random one, while handlers and lines follow the clock.
  */
 #include "rig.h"
 
@@ -18,6 +18,7 @@ enum {
     ITM = 0x01,
     ETM = 0x10,
     CLOCK = 100000000, /* Hz */
+    EPOCH = 5 * CLOCK, /* what its counter stands at when the trace begins */
     TICK = CLOCK / 1000,
     FLASH = 0x08000000,
     VECTORS = 128,
@@ -26,7 +27,9 @@ enum {
     PENDSV = 14,
     SYSTICK = 15,
     UART1 = 53,
-    PIECE = 3000 /* instructions of the ETM's program for each tick, on the average */
+    PIECE = 3000, /* instructions of the ETM's program for each tick, on the average */
+    PERIOD = 4,   /* ticks from one piece of it to the next */
+    STEP = 9000   /* of its timestamps at most, so that a piece ends before the next begins */
 };
 
 struct rig {
@@ -38,6 +41,7 @@ struct rig {
     struct tl_buf packets, lines; /* ITM's, which wait for their timestamp */
     struct tl_buf said, ran;      /* truth: of ITM and ETM */
     uint64_t now, stamped;        /* in ticks of the clock; the last timestamp */
+    uint64_t global;              /* upper bits of the last global timestamp; 0: none yet */
     uint32_t ticks, rounds;
     bool keep_truth;
 };
@@ -142,10 +146,37 @@ static int put_time(struct rig *rig)
     if (r >= 0)
         r = tl_buf_add(&rig->itm, bytes, n);
     if (r >= 0 && rig->keep_truth)
-        r = tl_buf_printf(&rig->said, "A time %" PRIu64 "\n%.*s", rig->now, (int)rig->lines.n,
+        r = tl_buf_printf(&rig->said, "T %" PRIu64 "\n%.*s", EPOCH + rig->now, (int)rig->lines.n,
                           (const char *)rig->lines.p);
     tl_buf_reset(&rig->packets);
     tl_buf_reset(&rig->lines);
+    return r;
+}
+
+/* Where the counter stood at the last timestamp, in front of which nothing waits: the clock of the
+ * ETM's timestamps, too. */
+static int put_global_time(struct rig *rig)
+{
+    enum { LOW = 26 };
+    const uint64_t time = EPOCH + rig->stamped, high = time >> LOW;
+    const uint32_t low = (uint32_t)(time & ((1u << LOW) - 1));
+    const bool first = rig->global == 0, whole = rig->global != high;
+    const uint8_t bytes[] = {0x94,
+                             (uint8_t)(low | 0x80),
+                             (uint8_t)(low >> 7 | 0x80),
+                             (uint8_t)(low >> 14 | 0x80),
+                             (uint8_t)(low >> 21 | (whole ? 0x40 : 0)),
+                             0xb4,
+                             (uint8_t)(high | 0x80),
+                             (uint8_t)(high >> 7 | 0x80),
+                             (uint8_t)(high >> 14 | 0x80),
+                             (uint8_t)(high >> 21 & 1)};
+    rig->global = high;
+    int r = tl_buf_add(&rig->itm, bytes, whole ? sizeof bytes : 5);
+    if (r >= 0 && rig->keep_truth)
+        r = tl_buf_printf(&rig->said, "T %" PRIu64 "\n", time);
+    if (r >= 0 && rig->keep_truth && first)
+        r = tl_buf_printf(&rig->said, "A global-time-low %" PRIu32 "\n", low);
     return r;
 }
 
@@ -244,7 +275,9 @@ static int run_tick(struct rig *rig)
 {
     const uint64_t begin = (uint64_t)(rig->ticks + 1) * TICK;
     rig->now = begin + tl_sim_below(&rig->rng, TICK / 500);
-    int r = run_handler(rig, SYSTICK, 400, rig->ticks % 4 == 1 ? PENDSV : 0);
+    int r = rig->ticks % PERIOD == 0 ? put_global_time(rig) : TL_OK;
+    if (r >= 0)
+        r = run_handler(rig, SYSTICK, 400, rig->ticks % 4 == 1 ? PENDSV : 0);
     rig->now += 500;
     if (r >= 0)
         r = run_task(rig);
@@ -264,6 +297,8 @@ static int run_tick(struct rig *rig)
 static struct tl_sim_etm3_options etm_options(uint64_t seed)
 {
     return (struct tl_sim_etm3_options){.seed = seed,
+                                        .timestamps = true,
+                                        .time_step = STEP,
                                         .insns = PIECE,
                                         .m_profile = true,
                                         .alternative_branch = true,
@@ -274,7 +309,8 @@ static struct tl_sim_etm3_options etm_options(uint64_t seed)
 /* The program of some ticks, beginning anew. */
 static int run_program(struct rig *rig)
 {
-    const struct tl_sim_etm3_options options = etm_options(rig->rng.state + rig->rounds++);
+    struct tl_sim_etm3_options options = etm_options(rig->rng.state + rig->rounds++);
+    options.time = EPOCH + rig->now - (PERIOD - 1) * TICK;
     struct tl_buf none = {0};
     const int r =
         tl_sim_etm3_encode(&rig->program, &options, &rig->etm, rig->keep_truth ? &rig->ran : &none);
@@ -318,9 +354,9 @@ static int describe(struct rig *rig, struct tl_setup *setup, struct tl_buf *elf)
 {
     static const char text[] =
         "[trace]\nformat=tpiu,sync=fsync\nclock=100000000\n"
-        "[source cs.01]\nprotocol=itm\nid=1\ncore=Cortex-M4\nITMTCR=0x00010003\n"
+        "[source cs.01]\nprotocol=itm\nid=1\ncore=Cortex-M4\nITMTCR=0x00010803\n"
         "DWT_COMP0=0x20000100\nport0=text\nport4=i32\n"
-        "[source cs.10]\nprotocol=etm3\nid=0x10\ncore=Cortex-M4\nETMCR=0\n"
+        "[source cs.10]\nprotocol=etm3\nid=0x10\ncore=Cortex-M4\nETMCR=0x10000000\n"
         "ETMCCER=0x10400000\nETMIDR=0x4114f250\n";
     struct tl_fail fail;
     const int r = tl_setup_parse(setup, text, sizeof text - 1, &fail);
@@ -341,7 +377,7 @@ static int more(struct rig *rig, size_t n, struct tl_buf *out)
         r = run_tick(rig);
         if (r >= 0)
             r = frame(rig, ITM, &rig->itm);
-        if (r >= 0 && rig->ticks % 4 == 0)
+        if (r >= 0 && rig->ticks % PERIOD == 0)
             r = run_program(rig);
         if (r >= 0)
             r = frame(rig, ETM, &rig->etm);

@@ -257,7 +257,7 @@ static void put_branch(struct encoder *e, uint32_t to, const struct exception *x
 static void put_time(struct encoder *e)
 {
     const unsigned bits = e->o->wide_time ? 64 : 48, most = e->o->wide_time ? 9 : 7;
-    e->time += 1 + tl_sim_below(&e->rng, 5000);
+    e->time += 1 + tl_sim_below(&e->rng, e->o->time_step ? e->o->time_step : 5000);
     const uint64_t sent = (e->o->gray ? e->time ^ e->time >> 1 : e->time),
                    changed = sent ^ e->sent_time;
     unsigned n = most;
@@ -756,7 +756,7 @@ int tl_sim_etm3_encode(const struct tl_arm32_program *program, const struct tl_s
                         .trace = trace,
                         .truth = &said,
                         .places = &places};
-    e.time = UINT64_C(0x3123456789);
+    e.time = o->time ? o->time : UINT64_C(0x3123456789);
     put_sync(&e, TRACE_ON);
     bool inside = false; /* a handler: it is not interrupted */
     for (uint32_t n = 0; e.rc >= 0 && n < o->insns; n++) {

@@ -27,6 +27,8 @@ struct tl_sim_etm3_options {
     bool data_addresses, data_values; /* ETMv3: data trace */
     bool gaps;                        /* tracing is switched off and overflows */
     unsigned sync_every;              /* bytes between synchronisations */
+    uint64_t time;                    /* what timestamps begin with; 0: anything */
+    uint32_t time_step;               /* the most from one to the next; 0: 5000 */
 };
 
 /* Append trace and truth. TL_NOMEM. */
