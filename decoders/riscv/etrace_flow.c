@@ -178,9 +178,11 @@ static void on_flow(struct tl_etrace_flow *f, const struct tl_etrace_packet *k, 
         return;
     }
     if (k->has_address)
-        f->address = (k->is_full ? k->address : f->address + k->address) & tl_etrace_mask(f);
+        f->address = (k->is_full ? k->address : f->base + k->address) & tl_etrace_mask(f);
     else if (k->kind == TL_ETRACE_INDEX)
         f->address = f->cache[k->index];
+    if (!f->params.from_sync)
+        f->base = f->address;
     if (!was_placed) {
         if (has_target)
             resume(f, k, offset);
@@ -405,6 +407,10 @@ static void state(struct tl_stream_decoder *decoder, struct tl_state *s)
     tl_state_u32(s, &f->irdepth);
     tl_state_u8(s, &f->privilege, UINT8_MAX);
     tl_state_u64(s, &f->address);
+    if (f->params.from_sync)
+        tl_state_u64(s, &f->base);
+    else if (tl_state_loads(s))
+        f->base = f->address;
     tl_state_u64(s, &f->time);
     tl_state_u64(s, &f->lost);
     tl_state_bool(s, &f->is_between);

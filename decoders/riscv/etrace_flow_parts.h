@@ -27,6 +27,7 @@ struct tl_etrace_flow {
     uint32_t irdepth; /* or irets */
     uint8_t privilege;
     uint64_t address; /* the last one that was reported */
+    uint64_t base;    /* what the next difference counts from */
     uint64_t time;    /* last timestamp */
     uint64_t lost;    /* bytes that say nothing without synchronisation */
     uint32_t vmid;    /* of the images bound to the source; 0: none */

@@ -142,7 +142,7 @@ int tl_etrace_params(struct tl_etrace_params *out, const struct tl_source *sourc
     const bool sized = out->unit == TL_ETRACE_2_1;
     const bool chip = !strncasecmp(source->type, "esp32", 5);
     const uint8_t table = sized ? TL_ETRACE_TABLE_MAX : 16;
-    uint8_t sijump;
+    uint8_t sijump, from_sync;
     out->isa = (uint8_t)(chip ? TL_ISA_RV32 : tl_source_isa(TL_PROTO_E_TRACE, source));
     const struct parameter all[] = {
         {"iaddress_width_p", &out->iaddress_width, 32, 64},
@@ -162,6 +162,7 @@ int tl_etrace_params(struct tl_etrace_params *out, const struct tl_source *sourc
                 : sizeof reference_order,
          32},
         {"sijump_p", &sijump, 0, 1},
+        {"delta_from_sync_p", &from_sync, 0, 1},
     };
     int rc = read_all(all, sizeof all / sizeof *all, source, fail);
     if (rc < 0)
@@ -175,6 +176,7 @@ int tl_etrace_params(struct tl_etrace_params *out, const struct tl_source *sourc
         return tl_fail_set(fail, TL_UNSUPPORTED, "iaddress_width_p=%u leaves no bits of an address",
                            out->iaddress_width);
     out->sijump = sijump;
+    out->from_sync = from_sync;
     out->time_width = optional_width(source, "notime_p", out->time_width);
     out->context_width = optional_width(source, "nocontext_p", out->context_width);
     set_irdepth(out);

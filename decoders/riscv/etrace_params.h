@@ -34,7 +34,8 @@ struct tl_etrace_params {
     uint8_t bpred_size, cache_size;               /* logarithms; 0: none */
     uint8_t f0s_width;
     uint8_t encoder_mode_width, ioptions_width;
-    bool sijump;       /* the targets of jumps behind LUI and AUIPC are not reported */
+    bool from_sync; /* differences of addresses count from the last one in a packet of format 3 */
+    bool sijump;    /* the targets of jumps behind LUI and AUIPC are not reported */
     uint32_t ioptions; /* in force before the first support packet */
     /* Trap vector registers by privilege, as trace with implicit exceptions needs; 0: not known */
     uint64_t tvec[TL_ETRACE_TVECS];

@@ -88,7 +88,7 @@ static void begin_flow(struct tl_etrace_flow *f, const struct tl_etrace_packet *
         forget_all(f);
     f->stopped = f->misfit = f->trapped = false;
     f->synced = !f->unknown;
-    f->address = k->address & tl_etrace_mask(f);
+    f->base = f->address = k->address & tl_etrace_mask(f);
     tl_etrace_outcomes_clear(&w->outcomes);
     if (f->unknown) {
         tl_etrace_walk_leave(w);
@@ -177,7 +177,7 @@ void tl_etrace_on_trap(struct tl_etrace_flow *f, const struct tl_etrace_packet *
     item->text = k->interrupt ? "interrupt" : "exception";
     item->pc = epc;
     item->flags = known ? TL_ITEM_HAS_PC : 0;
-    f->address = k->address & tl_etrace_mask(f);
+    f->base = f->address = k->address & tl_etrace_mask(f);
     f->end = TL_ETRACE_END_REACHED;
     f->misfit = false;
     f->synced = f->trapped = true;

@@ -75,6 +75,18 @@ static void send_bogus(struct encoder *e)
     send(e, &p);
 }
 
+/* A record of 40 bytes, last byte first: header, time, payload. */
+static void send_record(struct encoder *e, const uint8_t *bytes, unsigned n)
+{
+    uint8_t record[40] = {0};
+    record[39] = (uint8_t)n;
+    for (unsigned i = 0; i < 8; i++)
+        record[38 - i] = (uint8_t)(e->time >> 8 * i);
+    for (unsigned i = 0; i < n; i++)
+        record[30 - i] = bytes[i];
+    e->rc = e->rc < 0 ? e->rc : tl_buf_add(&e->out->bytes, record, sizeof record);
+}
+
 static void send(struct encoder *e, struct payload *p)
 {
     if (e->o->bogus && ++e->packets > e->o->bogus)
@@ -109,6 +121,10 @@ static void send(struct encoder *e, struct payload *p)
     for (unsigned i = 0; i < n; i++)
         put(&f, p->bytes[i], 8);
     close_payload(&f, 0);
+    if (v->wrapping == TL_ETRACE_RECORDS) {
+        send_record(e, p->bytes, n);
+        return;
+    }
     if (tl_sim_below(&e->rng, 50) == 0)
         e->rc = e->rc < 0 ? e->rc : tl_buf_add(&e->out->bytes, "\0\0\0", 3); /* null packets */
     e->rc = e->rc < 0 ? e->rc : tl_buf_add(&e->out->bytes, f.bytes, f.n / 8);
@@ -119,12 +135,20 @@ static uint64_t pc_of(const struct encoder *e, uint32_t event)
     return e->run->insns[e->run->events[event].at].pc;
 }
 
-static void put_address(struct encoder *e, struct payload *p, uint64_t pc, bool full)
+/* An address was sent, which the next difference may count from. */
+static void tell(struct encoder *e, uint64_t pc, bool is_sync)
+{
+    if (is_sync || !e->o->params.from_sync)
+        e->last = pc;
+}
+
+/* `is_sync`: in a packet of format 3. */
+static void put_address(struct encoder *e, struct payload *p, uint64_t pc, bool full, bool is_sync)
 {
     const struct tl_etrace_params *const k = &e->o->params;
     const uint64_t value = full ? pc : pc - e->last;
     put(p, value >> k->iaddress_lsb, k->iaddress_width - k->iaddress_lsb);
-    e->last = pc;
+    tell(e, pc, is_sync);
     e->sent = true;
 }
 
@@ -205,7 +229,7 @@ static void send_start(struct encoder *e, uint32_t i)
     put(&p, 0, 2);
     put(&p, is_not_taken(e, i), 1);
     put_place(e, &p, &e->run->events[i]);
-    put_address(e, &p, pc_of(e, i), true);
+    put_address(e, &p, pc_of(e, i), true, true);
     send(e, &p);
     forget_before(e, i);
     e->placed = true;
@@ -228,7 +252,7 @@ static void send_trap(struct encoder *e, uint32_t i, uint32_t handler)
     if (handler && e->o->options & TL_ETRACE_IMPLICIT_EXCEPTION)
         e->last = pc_of(e, handler);
     else
-        put_address(e, &p, handler ? pc_of(e, handler) : pc_of(e, i), true);
+        put_address(e, &p, handler ? pc_of(e, handler) : pc_of(e, i), true, true);
     if (!event->interrupt)
         put(&p, 0xabc, k->iaddress_width);
     send(e, &p);
@@ -268,8 +292,12 @@ static void send_support(struct encoder *e, unsigned qual_status)
         put(&p, tl_sim_etrace_sized_ioptions(k, e->o->options), k->ioptions_width);
         put(&p, 0, 7);
     } else if (k->unit != TL_ETRACE_ESP32) {
-        put(&p, tl_sim_etrace_ioptions(e->o->options), k->ioptions_width);
-        put(&p, 0, 6);
+        const bool pulp = k->unit == TL_ETRACE_PULP;
+        put(&p,
+            pulp ? tl_sim_etrace_pulp_ioptions(e->o->options)
+                 : tl_sim_etrace_ioptions(e->o->options),
+            k->ioptions_width);
+        put(&p, 0, pulp ? 0 : 6);
     }
     send(e, &p);
 }
@@ -310,7 +338,7 @@ struct report {
 
 static void put_report(struct encoder *e, struct payload *p, uint64_t pc, const struct report *r)
 {
-    put_address(e, p, pc, e->o->options & TL_ETRACE_FULL_ADDRESS);
+    put_address(e, p, pc, e->o->options & TL_ETRACE_FULL_ADDRESS, false);
     put_change(p, r->notify);
     put_change(p, r->updiscon);
     put_irreport(e, p, r->irreport);
@@ -341,7 +369,7 @@ static void send_report(struct encoder *e, uint32_t i, const struct report *r)
         put(&p, (uint64_t)(cached(e, pc) - e->cache), e->o->params.cache_size);
         put_map(e, &p, e->n);
         put_irreport(e, &p, r->irreport);
-        e->last = pc;
+        tell(e, pc, false);
         e->sent = true;
     } else if (e->count) {
         put_count(e, &p, e->wrong ? TL_ETRACE_COUNT_ADDRESS_WRONG : TL_ETRACE_COUNT_ADDRESS);
@@ -659,6 +687,17 @@ uint32_t tl_sim_etrace_sized_ioptions(const struct tl_etrace_params *p, unsigned
     return value | (uint32_t)p->time_width / 16 << 8 | (uint32_t)p->f0s_width << 11 |
            (uint32_t)p->return_stack_size << 13 | (uint32_t)p->call_counter_size << 16 |
            (uint32_t)p->bpred_size << 20 | (uint32_t)p->cache_size << 23;
+}
+
+uint32_t tl_sim_etrace_pulp_ioptions(unsigned options)
+{
+    static const uint8_t order[] = {TL_ETRACE_TARGET_CACHE,       TL_ETRACE_PREDICTION,
+                                    TL_ETRACE_IMPLICIT_RETURN,    TL_ETRACE_SEQUENTIAL,
+                                    TL_ETRACE_IMPLICIT_EXCEPTION, TL_ETRACE_FULL_ADDRESS};
+    uint32_t value = options & TL_ETRACE_FULL_ADDRESS ? 0 : 1u << 6;
+    for (unsigned i = 0; i < 6; i++)
+        value |= options & order[i] ? 1u << i : 0;
+    return value;
 }
 
 uint32_t tl_sim_etrace_ioptions(unsigned options)

@@ -52,6 +52,9 @@ void tl_sim_etrace_fini(struct tl_sim_etrace *etrace);
 /* The same for E-Trace 2.1, with sizes. */
 uint32_t tl_sim_etrace_sized_ioptions(const struct tl_etrace_params *params, unsigned options);
 
+/* The same of PULP's unit. */
+uint32_t tl_sim_etrace_pulp_ioptions(unsigned options);
+
 /* The encoder's `ioptions` for these options, in the order of the standard's model. */
 uint32_t tl_sim_etrace_ioptions(unsigned options);
 

@@ -95,6 +95,20 @@ static inline void etrace_choose_sized(struct etrace_world *w, struct tl_sim_rng
     }
 }
 
+/* PULP's unit: records, addresses that are not shifted, options in another order. Where differences
+ * of addresses count from is not settled, so both are tried. */
+static inline void etrace_choose_pulp(struct etrace_world *w, struct tl_sim_rng *rng)
+{
+    struct tl_etrace_params *const p = &w->encoder.params;
+    p->unit = TL_ETRACE_PULP;
+    p->iaddress_lsb = 0;
+    p->ioptions_width = 7;
+    p->time_width = 0;
+    p->from_sync = tl_sim_below(rng, 2);
+    w->encoder.envelope = (struct tl_etrace_envelope){.wrapping = TL_ETRACE_RECORDS};
+    w->encoder.src = 0;
+}
+
 /* Espressif's chips: packets of version 1.x, or of 2.0 as newer ones send, both without options. */
 static inline void etrace_choose_chip(struct etrace_world *w, bool old)
 {
@@ -126,9 +140,9 @@ static inline void etrace_set_up(struct etrace_world *w)
     struct tl_buf ini = {0};
     struct tl_fail fail = {0};
     assert_int_equal(tl_buf_printf(&ini, "[trace]\nformat=%s",
-                                   chip                             ? "etrace-esp32"
-                                   : v->wrapping == TL_ETRACE_ENCAP ? "etrace-encap"
-                                                                    : "etrace-smi"),
+                                   chip                           ? "etrace-esp32"
+                                   : v->wrapping == TL_ETRACE_SMI ? "etrace-smi"
+                                                                  : "etrace-encap"),
                      TL_OK);
     if (v->src_bits)
         assert_int_equal(tl_buf_printf(&ini, ",src_bits=%u", v->src_bits), TL_OK);
@@ -144,6 +158,7 @@ static inline void etrace_set_up(struct etrace_world *w)
                                    chip && p->unit == TL_ETRACE_REFERENCE ? "esp32-P4"
                                    : chip                                 ? "esp32-c6"
                                    : sized                                ? "reference-2.1"
+                                   : p->unit == TL_ETRACE_PULP            ? "pulp"
                                                                           : "reference",
                                    p->iaddress_width, p->iaddress_lsb, p->privilege_width,
                                    p->ecause_width),
@@ -157,6 +172,8 @@ static inline void etrace_set_up(struct etrace_world *w)
                           p->return_stack_size, p->call_counter_size, p->bpred_size, p->cache_size,
                           p->f0s_width, p->sijump, p->encoder_mode_width),
             TL_OK);
+    if (p->from_sync)
+        assert_int_equal(tl_buf_printf(&ini, "delta_from_sync_p=1\n"), TL_OK);
     if (p->context_width)
         assert_int_equal(tl_buf_printf(&ini, "context_width_p=%u\n", p->context_width), TL_OK);
     if (w->program.one_handler)
@@ -203,6 +220,8 @@ static inline void etrace_world_init_bogus(struct etrace_world *w, unsigned roun
         etrace_choose_chip(w, round % 20 == 9);
     else if (round % 3 == 2)
         etrace_choose_sized(w, &rng);
+    else if (round % 6 == 1)
+        etrace_choose_pulp(w, &rng);
     w->encoder.repeats = round / 2 % 2;
     w->encoder.plain = round % 2 && !(w->encoder.options & TL_ETRACE_IMPLICIT_RETURN);
     w->encoder.lengths = (uint8_t)tl_sim_below(&rng, 4);
