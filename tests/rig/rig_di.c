@@ -118,7 +118,8 @@ static int more(struct rig *rig, size_t n, struct tl_buf *out)
     return result;
 }
 
-/* Write the branches of the core, in order; the decoder's own tests cover software trace. */
+/* Write the branches of the core with their times, in order; the decoder's own tests cover software
+ * trace. */
 static int truth(struct rig *rig, FILE *file)
 {
     fprintf(file, "# stream di.0.1\n");
@@ -129,7 +130,8 @@ static int truth(struct rig *rig, FILE *file)
         if (t->overflow)
             fprintf(file, "G overflow %" PRIu64 "\n", t->value);
         else
-            fprintf(file, "B %016" PRIx64 " %016" PRIx64 "\n", t->pc, t->npc);
+            fprintf(file, "T %" PRIu32 "\nB %016" PRIx64 " %016" PRIx64 "\n", t->time, t->pc,
+                    t->npc);
     }
     return ferror(file) ? TL_IO : TL_OK;
 }

@@ -56,7 +56,7 @@ static int describe(struct rig *rig, struct tl_setup *setup, struct tl_buf *elf)
     return result;
 }
 
-/* Record the executed instructions as flow text. */
+/* Record the executed instructions and when each was, as flow text. */
 static int note(struct rig *rig)
 {
     const struct tl_buf *const truth = &rig->flow.truth;
@@ -68,7 +68,7 @@ static int note(struct rig *rig)
         if (t->what != TL_SIM_PT_INSN)
             continue;
         tl_sim_x86_read(&rig->program, t->ip, code, t->size);
-        result = tl_buf_printf(&rig->truth, "I %016" PRIx64 " ", t->ip);
+        result = tl_buf_printf(&rig->truth, "T %" PRIu64 "\nI %016" PRIx64 " ", t->tsc, t->ip);
         for (unsigned i = 0; i < t->size && result == TL_OK; i++)
             result = tl_buf_printf(&rig->truth, "%02x", code[i]);
         if (result == TL_OK)

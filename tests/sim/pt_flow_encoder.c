@@ -21,10 +21,16 @@ static const struct tl_sim_x86_insn *here(const struct tl_sim_pt_flow *flow)
     return insn_at(flow, flow->run.pc);
 }
 
+static uint64_t tsc_of(const struct tl_sim_pt_flow *flow)
+{
+    return flow->cycles * TL_SIM_PT_NOM_FREQ / TL_SIM_PT_CBR_RATIO;
+}
+
 static struct tl_sim_pt_truth *say(struct tl_sim_pt_flow *flow, enum tl_sim_pt_what what,
                                    uint64_t ip, uint64_t value)
 {
-    const struct tl_sim_pt_truth truth = {.what = (uint8_t)what, .ip = ip, .value = value};
+    const struct tl_sim_pt_truth truth = {
+        .what = (uint8_t)what, .ip = ip, .value = value, .tsc = tsc_of(flow)};
     if (tl_buf_add(&flow->truth, &truth, sizeof truth) < 0)
         abort();
     return (struct tl_sim_pt_truth *)(void *)(flow->truth.p + flow->truth.n) - 1;
@@ -452,11 +458,6 @@ static void depart(struct tl_sim_pt_flow *flow, const struct tl_sim_x86_step *st
         say_exec_mode(flow, to->pc);
 }
 
-static uint64_t tsc_of(const struct tl_sim_pt_flow *flow)
-{
-    return flow->cycles * TL_SIM_PT_NOM_FREQ / TL_SIM_PT_CBR_RATIO;
-}
-
 static uint64_t ctc_of(const struct tl_sim_pt_flow *flow)
 {
     return tsc_of(flow) * TL_SIM_PT_CRYSTAL / TL_SIM_PT_TSC_RATIO;
@@ -470,6 +471,7 @@ static void put_time(struct tl_sim_pt_flow *flow)
     p.tma.ctc = (uint16_t)ctc_of(flow);
     p.tma.fc = (uint16_t)(tsc_of(flow) % (TL_SIM_PT_TSC_RATIO / TL_SIM_PT_CRYSTAL));
     packet(flow, &p);
+    flow->mtc = ctc_of(flow) >> TL_SIM_PT_MTC_FREQ; /* the next MTC is for a later tick */
     p = (struct tl_pt_packet){.kind = TL_PT_CBR, .cbr = TL_SIM_PT_CBR_RATIO};
     packet(flow, &p);
 }

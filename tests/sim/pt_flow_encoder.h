@@ -49,6 +49,7 @@ enum tl_sim_pt_what {
 
 struct tl_sim_pt_truth {
     uint64_t ip, value;
+    uint64_t tsc;     /* when it happened, finer than any packet tells */
     uint8_t what;     /* enum tl_sim_pt_what */
     uint8_t size;     /* INSN: bytes */
     uint8_t isa;      /* INSN, EXEC_MODE: enum tl_isa */
