@@ -92,6 +92,23 @@ export class Lab {
     return "cortex";
   }
 
+  /**
+   * Push a simulated capture of a kind, with files of what was executed (flow text) and of the program. `clock`: ticks
+   * a second; `slack`: ticks between two timestamps that refine others.
+   */
+  async truth(kind, seed) {
+    const id = `truth-${kind}`;
+    const [truth, elf, config] = ["truth", "elf", "ini"].map((end) => path.join(this.dir, `${id}.${end}`));
+    const bytes = { etm: 200000, pt: 100000, di: 200000, "cortex-m": 100000 }[kind];
+    await this.run("tracelake-rig", this.rig(kind, id, ["--rate", "20000000", "--bytes", String(bytes), "--seed", String(seed), "--truth", truth, "--image", elf, "--config", config]));
+    await this.sealed(id);
+    const setup = fs.readFileSync(config, "utf8");
+    const number = (key) => Number(new RegExp(`^${key}=(\\S+)`, "m").exec(setup)?.[1] ?? 0);
+    // Mini time counters tick with the crystal, and may come a period late.
+    const slack = kind === "pt" ? 2 * 2 ** number("MTC_FREQ") * number("CPUID_15_EBX") / number("CPUID_15_EAX") : 0;
+    return { id, truth, elf, clock: number("clock"), slack };
+  }
+
   /** Call `body` with the name of a trace that grows until it returns. */
   async whileLive(body) {
     const rig = this.spawn("tracelake-rig", this.rig("etm", "live", ["--rate", "200000", "--seed", "8"]));

@@ -3,7 +3,8 @@
 //
 //   node tests/browser/run.mjs --mock [--part PART]   the page over a mock server; PART: states, budgets
 //   node tests/browser/run.mjs --lab [--part PART]    a server of its own, with captures pushed to it;
-//                                                     PART: server, panels, views
+//                                                     PART: server, panels, views, truth;
+//                                                     --spots 6 --seed 2: more of truth, at other places
 //   node tests/browser/run.mjs --server URL [--tls URL] [--trace ID] [--live ID]
 //                                                     a real server with a pushed capture
 //
@@ -32,6 +33,7 @@ import { sourceChecks } from "./source.mjs";
 import { timeChecks } from "./time.mjs";
 import { interruptChecks, spreadChecks, sqlChecks } from "./timing.mjs";
 import { togetherChecks } from "./together.mjs";
+import { truthChecks } from "./truth.mjs";
 
 /** What is checked on the mock server and on a lab, in parts of about the same length that can run side by side. */
 const MOCK = {
@@ -87,6 +89,9 @@ const LAB = {
     await calledChecks(suite, on);
     await listChecks(suite, { ...on, dir: lab.dir }); // drops what was written above
   },
+  async truth(lab) {
+    await truthChecks(suite, lab, { each: Number(args.spots ?? 2), zooms: args.spots ? 8 : 4, seed: Number(args.seed ?? 1) });
+  },
 };
 
 const { values: args } = parseArgs({
@@ -99,6 +104,8 @@ const { values: args } = parseArgs({
     trace: { type: "string" },
     live: { type: "string" },
     only: { type: "string" },
+    spots: { type: "string" },
+    seed: { type: "string" },
   },
 });
 if (!args.mock && !args.lab && !args.server) {

@@ -188,7 +188,7 @@ function command(e: KeyboardEvent): void {
           if (s.trace.state !== "live" && s.trace.state !== "decoding") return;
           app.follow(app.following === undefined ? 0 : undefined);
           break;
-        case "axis": app.chooseAxis(s.view.axis === "insn" ? "time" : "insn"); break;
+        case "axis": app.toggleAxis(); break;
         case "note": app.noting.write(); break;
         case "bookmark": void app.noting.bookmark(); break;
         case "noteForward": app.noting.next(1); break;

@@ -34,6 +34,9 @@ const FLAG_NAMES: readonly (readonly [number, string])[] = [
   [FLAG.noImage, "no image"], [FLAG.off, "trace off"], [FLAG.unsynced, "not synchronised"],
 ];
 
+/** In a bucket of so many functions (binary logarithm) the leading ones are estimates. */
+const MANY = 3;
+
 function names(table: readonly (readonly [number, string])[], bits: number): string {
   return table.filter(([bit]) => (bits & bit) !== 0).map(([, name]) => name).join(", ");
 }
@@ -123,13 +126,15 @@ export function describe(session: Session, hover: Hover): Description {
   if (c.fn[b]! > 0) out.what = session.nameOf(c.fn[b]! - 1);
   else if (software && !hover.group && said(session, hover) !== "") out.what = said(session, hover);
   else if (software) out.what = `${grouped(c.insns[b]!)} ${what}${c.insns[b]! > 1 ? "s" : ""}`;
-  else if (c.page[b]! > 0) out.what = `page 0x${(c.page[b]! * 4096).toString(16)}`;
-  else out.what = "unnamed code";
+  else if (c.page[b]! > 0) {
+    out.what = `page 0x${(c.page[b]! * 4096).toString(16)}`;
+    if (hover.width > 1) out.share = "among others"; // how many is not counted
+  } else out.what = "unnamed code";
   const state = hover.group ? undefined : session.states.get(stream.name, session.view)?.runs.find((r) => r.from <= hover.at && hover.at < r.to);
   if (state && !state.mixed) out.mode = [state.mode || out.mode, contextName(state)].filter(Boolean).join(" · ");
   if (row && !software) out.what = `${row.fn ? row.fn + row.offset : row.pc}  ${row.text}`;
   const share = c.share[b]!;
-  if (share > 0 && share < 250) out.share = `~${Math.round(share / 2.55)} %`;
+  if (c.fn[b]! > 0 && share > 0 && share < 250) out.share = `~${Math.round(share / 2.55)} %${c.distinct[b]! >= MANY ? ` (of ${2 ** c.distinct[b]!}+ functions)` : ""}`;
   return out;
 }
 

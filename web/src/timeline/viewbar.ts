@@ -21,7 +21,7 @@ export class ViewBar {
 
   private axes(s: Session): TemplateResult {
     const axis = (of: Axis, text: string, title: string): TemplateResult => html`<button
-      class=${s.view.axis === of ? "on" : ""} aria-pressed=${s.view.axis === of} title=${title}
+      class=${s.axis === of ? "on" : ""} aria-pressed=${s.axis === of} title=${title}
       ?disabled=${of === "time" && !hasTime(s.trace)} @click=${() => this.app.chooseAxis(of)}>${text}</button>`;
     return html`<div class="segmented" role="group" aria-label="Axis">
       ${axis("time", "Time", "Time, where the trace has timestamps (T)")}${axis("insn", "Instructions", "Instruction number (T)")}</div>`;

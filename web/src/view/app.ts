@@ -64,6 +64,7 @@ export class App {
   private readonly looks = new Later(() => this.changed());
   private readonly address = new Address(() => this.session && encodePlace(this.place()), () => this.changed());
   private readonly framing = new Framing();
+  private turned = Promise.resolve(); // the axis that is on its way is there
   private locating: AbortController | undefined;
   private measuring: AbortController | undefined;
   private opening: AbortController | undefined;
@@ -158,7 +159,7 @@ export class App {
   /** Does the URL match what is shown, with no requests pending? */
   get settled(): boolean {
     const s = this.session;
-    return !this.address.pending && !(s && (s.busy || this.zooming(s)));
+    return !this.address.pending && !(s && (s.busy || s.turning !== undefined || this.zooming(s)));
   }
 
   private fromUrl(): void {
@@ -179,6 +180,7 @@ export class App {
     if (!s) return;
     const axis = axisFor(s.trace, place.axis);
     s.wanted = place.axis;
+    s.turning = undefined;
     s.arrangement = place.arrangement;
     const lane = s.trace.streams.findIndex((stream) => stream.name === place.lane);
     s.lane = lane < 0 ? s.first : lane;
@@ -418,10 +420,19 @@ export class App {
   /** Switch to the same part of the trace on the other axis, based on the selected lane. */
   async setAxis(axis: Axis, jump = true): Promise<void> {
     const s = this.session;
-    if (!s || s.view.axis === axis || (axis === "time" && !hasTime(s.trace))) return;
-    if (jump) this.jumps();
+    if (s?.turning === axis) return this.turned;
+    if (!s || s.axis === axis || (axis === "time" && !hasTime(s.trace))) return;
+    s.turning = axis === s.view.axis ? undefined : axis;
+    if (s.turning === undefined) return; // it was on its way to the other one
+    this.turned = this.turn(s, axis, jump);
+    await this.turned;
+  }
+
+  private async turn(s: Session, axis: Axis, jump: boolean): Promise<void> {
     const place = await onAxis(s, axis);
-    if (this.session !== s || s.view.axis === axis) return;
+    if (this.session !== s || s.turning !== axis) return;
+    if (jump) this.jumps();
+    s.turning = undefined;
     s.view = place.view;
     s.forgetEnds();
     s.selection = place.selection;
@@ -438,6 +449,11 @@ export class App {
     if (!s || !hasTime(s.trace)) return;
     rememberAxis(s.trace, axis);
     void this.setAxis(axis);
+  }
+
+  /** The other one; the place on it may still be looked for when it is called again. */
+  toggleAxis(): void {
+    if (this.session) this.chooseAxis(this.session.axis === "insn" ? "time" : "insn");
   }
 
   /** Times of the trace's clock, or since its start. */

@@ -58,6 +58,7 @@ export class Session {
   namesRevision = -1; // revision of the trace when the names were requested
   view: View;
   wanted: Axis | undefined; // by the link
+  turning: Axis | undefined; // the axis that will be shown, once the place on it is known
   lane = 0;
   cursor: number | undefined; // in units of the view's axis
   chosen: { readonly lane: number; readonly cursor: number; readonly insn: number } | undefined;
@@ -173,6 +174,11 @@ export class Session {
   /** Lanes that have a line, from top to bottom. */
   get lanes(): number[] {
     return this.rows.flatMap((node) => (node.lane === undefined ? [] : [node.lane]));
+  }
+
+  /** The axis that is shown, or soon will be. */
+  get axis(): Axis {
+    return this.turning ?? this.view.axis;
   }
 
   get extent(): Extent {
