@@ -1,0 +1,60 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""ETMv3 and PTM: `decode --out` to .zstf beside OpenCSD's trc_pkt_lister, process against process.
+
+usage: older.py BUILD [ROUNDS]     processor time, the least of all rounds (5), in turns, of each capture as it is and
+                                   40 times in a row, and how many times as fast as OpenCSD it is
+
+Captures: $TL_DATA/coresight/older, or ../shared/data/coresight/older. OpenCSD lists the elements and writes them to
+/dev/null; that is as close as it comes to records.
+"""
+import os, shutil, sys, tempfile
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+DATA = os.path.join(os.environ.get('TL_DATA') or os.path.join(os.path.dirname(ROOT), 'shared', 'data'), 'coresight', 'older')
+TIMES = 40
+
+
+def measure(command):
+    """Milliseconds of a process."""
+    null = os.open(os.devnull, os.O_RDWR)
+    actions = [(os.POSIX_SPAWN_DUP2, null, fd) for fd in (1, 2)]
+    _, status, usage = os.wait4(os.posix_spawnp(command[0], command, os.environ, file_actions=actions), 0)
+    os.close(null)
+    if status != 0 and command[0] != 'trc_pkt_lister':  # which ends early with some
+        sys.exit('older: %s failed' % ' '.join(command))
+    return (usage.ru_utime + usage.ru_stime) * 1e3
+
+
+def repeated(capture, folder, times):
+    """A copy of a snapshot whose trace is so many times as long."""
+    shutil.copytree(os.path.join(DATA, capture), folder, copy_function=shutil.copyfile)
+    os.chmod(folder, 0o755)
+    (trace,) = [name for name in ('trace.bin', 'cstrace.bin') if os.path.exists(os.path.join(folder, name))]
+    with open(os.path.join(folder, trace), 'rb') as f:
+        content = f.read()
+    with open(os.path.join(folder, trace), 'wb') as f:
+        f.write(content * times)
+    return len(content) * times
+
+
+def main():
+    command, rounds = os.path.join(os.path.abspath(sys.argv[1]), 'tracelake'), int(sys.argv[2]) if len(sys.argv) > 2 else 5
+    if not os.path.isdir(DATA) or not shutil.which('trc_pkt_lister'):
+        sys.exit('older: the captures, or trc_pkt_lister of libopencsd-bin, are not here')
+    with tempfile.TemporaryDirectory() as top:
+        for capture in sorted(os.listdir(DATA)):
+            if not os.path.isdir(os.path.join(DATA, capture)):
+                continue
+            for times in 1, TIMES:
+                folder = os.path.join(top, '%s-%d' % (capture, times))
+                size = repeated(capture, folder, times)
+                peer = ['trc_pkt_lister', '-ss_dir', folder, '-decode_only', '-logfilename', os.devnull]
+                ours = [command, 'decode', '--threads', '1', '--snapshot', folder, '--out', os.path.join(top, 'out')]
+                runs = [(measure(peer), measure(ours)) for _ in range(rounds)]
+                theirs, mine = (min(run[i] for run in runs) for i in range(2))
+                print('%-26s %8d bytes  OpenCSD %8.1f ms  to .zstf %7.1f ms %6.1f ×' % (capture, size, theirs, mine, theirs / mine),
+                      flush=True)
+
+
+main()
