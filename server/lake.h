@@ -385,7 +385,7 @@ enum tl_range_unit {
     TL_UNITS
 };
 /* What counts in an analysis. */
-enum tl_weight { TL_WEIGHT_INSNS, TL_WEIGHT_TIME, TL_WEIGHTS };
+enum tl_weight { TL_WEIGHT_INSNS, TL_WEIGHT_TIME, TL_WEIGHT_CYCLES, TL_WEIGHTS };
 
 enum tl_range_format {
     TL_FORMAT_ZSTF,

@@ -67,8 +67,8 @@ struct tl_profile_request {
                            time, not of instructions */
     enum tl_range_unit unit;
     uint64_t from, to;
-    enum tl_weight weight; /* of paths and calls: instructions, or time (docs/time.md) in the
-                              stream's unit */
+    enum tl_weight weight; /* of paths and calls: instructions, time (docs/time.md) in the stream's
+                              unit, or cycles; TL_USAGE: none are counted */
     bool callers;          /* bottom-up: below each function its callers */
     uint32_t nodes;        /* maximum; 0: 2000; at most 20000 */
 };
@@ -92,7 +92,7 @@ struct tl_profile_function {
 };
 struct tl_profile {
     enum tl_weight weight; /* of all numbers; INSNS for samples */
-    uint64_t insns;        /* the sum, also of time */
+    uint64_t insns;        /* the sum, also of time or cycles */
     uint64_t time;         /* duration of the range, if has_time, for a single stream */
     bool has_time;
     bool truncated;  /* smaller paths are omitted */
@@ -120,8 +120,8 @@ struct tl_compare_request {
     struct tl_compare_side a, b;
     bool calls;     /* compare the sequence of called functions instead of executed instructions */
     uint32_t hunks; /* maximum returned; 0: 100, at most 10000 */
-    enum tl_weight weight; /* of the functions; by time, TL_USAGE: not both streams have times, or
-                              not in one unit */
+    enum tl_weight weight; /* of the functions; TL_USAGE: not both streams have times in one unit,
+                              or cycle counts */
 };
 /* Instructions [a_from, a_to) of A correspond to [b_from, b_to) of B. */
 struct tl_compare_hunk {

@@ -67,9 +67,11 @@ static void print_stack(const char *letter, const cJSON *stack)
 static void print_functions(const cJSON *tree, int most)
 {
     const cJSON *f;
-    if (cJSON_GetObjectItem(tree, "weight"))
-        printf("# own time, in %s\n",
-               cJSON_IsTrue(cJSON_GetObjectItem(tree, "time_unit_ns")) ? "ns" : "ticks");
+    const cJSON *const unit = cJSON_GetObjectItem(tree, "time_unit_ns");
+    if (unit)
+        printf("# own time, in %s\n", cJSON_IsTrue(unit) ? "ns" : "ticks");
+    else if (cJSON_GetObjectItem(tree, "weight"))
+        puts("# own cycles");
     printf("#%13s %14s %10s %10s  function\n", "self in A", "in B", "calls in A", "in B");
     cJSON_ArrayForEach(f, cJSON_GetObjectItem(tree, "functions"))
     {
@@ -160,7 +162,7 @@ int tl_cmd_diff(int argc, char **argv)
         {"limit", 0, TL_ARG_COUNT, &o.limit, "N",
          "maximum number of differences printed (default 100)"},
         {"exit-code", 0, TL_ARG_FLAG, &o.exit_code, NULL, "exit status 1 if they differ"},
-        TL_WEIGHT_ARG(o.weight, "insns"),
+        TL_CYCLES_ARG(o.weight, "insns"),
         {"json", 0, TL_ARG_FLAG, &o.json, NULL, "as JSON"},
         TL_NAMES_ARG(remote),
         TL_REMOTE_ARGS(remote),
@@ -173,7 +175,7 @@ int tl_cmd_diff(int argc, char **argv)
     if (status == TL_ARGS_GO && argc - first != 2)
         status = tl_cli_usage("diff", "give two of TRACE/STREAM[@A:B]");
     if (status == TL_ARGS_GO)
-        status = tl_weight_of("diff", o.weight, &o.by);
+        status = tl_weight_of("diff", o.weight, true, &o.by);
     if (status == TL_ARGS_GO)
         status = parse_side(argv[first], &a);
     if (status == TL_ARGS_GO)

@@ -122,7 +122,8 @@ static int add_stacks(const struct options *o, struct tracelake *lake,
 static int write_stacks(const struct options *o, struct tracelake *lake, const struct tl_codeof *of,
                         FILE *file)
 {
-    struct tracelake_profile_tree all = {.by_time = o->by == TRACELAKE_BY_TIME};
+    struct tracelake_profile_tree all = {.by_time = o->by == TRACELAKE_BY_TIME,
+                                         .by_cycles = o->by == TRACELAKE_BY_CYCLES};
     const size_t n = of->request.n_also + 1;
     struct tracelake_profile_tree **const trees =
         calloc(n, sizeof(struct tracelake_profile_tree *));
@@ -228,7 +229,7 @@ int tl_cmd_profile(int argc, char **argv)
          "autofdo, llvm-profgen, bolt: execution counts; perf-branches: taken branches in order, "
          "for llvm-profgen; folded (default), speedscope, pprof, json: call stacks"},
         TL_SPAN_ARGS(o.of.span),
-        TL_WEIGHT_ARG(o.weight, "insns; time: of folded, speedscope, pprof, json"),
+        TL_CYCLES_ARG(o.weight, "insns; others: of folded, speedscope, pprof, json"),
 
         {"image", 0, TL_ARG_TEXT, &o.of.image, "FILE",
          "only the code of this program or library, at its own addresses (autofdo, llvm-profgen, "
@@ -264,10 +265,11 @@ int tl_cmd_profile(int argc, char **argv)
         o.demangle = !o.remote.mangled;
         o.remote.mangled = true;
     }
-    if (tl_weight_of("profile", o.weight, &o.by) != TL_ARGS_GO)
+    if (tl_weight_of("profile", o.weight, true, &o.by) != TL_ARGS_GO)
         return TL_CLI_USAGE;
-    if (o.by == TRACELAKE_BY_TIME && (tl_profile_of_code(o.form) || o.form == TL_PROFILE_BRANCHES))
-        return tl_cli_usage("profile", "--weight time is for folded, speedscope, pprof, json");
+    if (o.by != TRACELAKE_BY_INSNS && (tl_profile_of_code(o.form) || o.form == TL_PROFILE_BRANCHES))
+        return tl_cli_usage("profile", "--weight %s is for folded, speedscope, pprof, json",
+                            o.weight);
     if ((o.of.contexts || o.of.image) && !tl_profile_of_code(o.form))
         return tl_cli_usage("profile", "--context and --image are for autofdo, llvm-profgen, bolt");
     return tl_codeof_run("profile", &o.of, &o.remote, o.out, argv + first, argc - first, run, &o);

@@ -91,8 +91,8 @@ static void print_node(const struct tracelake_profile_node *node)
 
 static void print_tree(const struct tracelake_profile_tree *tree)
 {
-    printf("#%13s %14s %10s  function\n", tree->by_time ? "time" : "instructions", "its own",
-           "calls");
+    const char *const what = tree->by_time ? "time" : tree->by_cycles ? "cycles" : "instructions";
+    printf("#%13s %14s %10s  function\n", what, "its own", "calls");
     for (size_t i = 0; i < tree->n_nodes; i++)
         print_node(&tree->nodes[i]);
     if (tree->truncated)
@@ -113,7 +113,7 @@ static int ask_tree(struct tracelake *lake, const struct options *o,
     enum tracelake_weight weight = TRACELAKE_BY_INSNS;
     struct tracelake_profile_tree *tree;
     char *json;
-    (void)tl_weight_of("stats", o->weight, &weight);
+    (void)tl_weight_of("stats", o->weight, true, &weight);
     tl_progress_wait(range->trace);
     const int r = o->raw ? tracelake_profile_by(lake, range, weight, o->callers, 0, &json, error)
                          : tracelake_get_profile(lake, range, weight, o->callers, 0, &tree, error);
@@ -170,8 +170,7 @@ int tl_cmd_stats(int argc, char **argv)
         {"callers", 0, TL_ARG_FLAG, &o.callers, NULL,
          "the same bottom-up: under each function its callers"},
         TL_SPAN_ARGS(o.span),
-        TL_WEIGHT_ARG(o.weight,
-                      "insns; time for call trees: 'functions' has the times of functions"),
+        TL_CYCLES_ARG(o.weight, "insns; others for call trees: 'functions' has functions' times"),
         {"json", 0, TL_ARG_FLAG, &o.raw, NULL, "as JSON"},
         TL_NAMES_ARG(o.remote),
         TL_REMOTE_ARGS(o.remote),
@@ -187,10 +186,12 @@ int tl_cmd_stats(int argc, char **argv)
         status = tl_span_check("stats", &o.span);
     enum tracelake_weight weight = TRACELAKE_BY_INSNS;
     if (status == TL_ARGS_GO)
-        status = tl_weight_of("stats", o.weight, &weight);
-    if (status == TL_ARGS_GO && weight == TRACELAKE_BY_TIME && !o.tree && !o.callers)
-        status = tl_cli_usage("stats", "--weight time is of --tree and --callers; 'tracelake "
-                                       "functions' has the times of functions");
+        status = tl_weight_of("stats", o.weight, true, &weight);
+    if (status == TL_ARGS_GO && weight != TRACELAKE_BY_INSNS && !o.tree && !o.callers)
+        status = tl_cli_usage("stats",
+                              "--weight %s is of --tree and --callers; 'tracelake functions' has "
+                              "the times of functions",
+                              o.weight);
     if (status == TL_ARGS_GO)
         status = tl_remote_name("stats", argv[first], &name);
     if (status == TL_ARGS_GO)

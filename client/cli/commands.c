@@ -151,10 +151,10 @@ static const struct tl_command commands[] = {
      "source lines. Without STREAM: all streams together. Several traces are added up."},
 #endif
     {"diff", tl_cmd_diff, "where two runs diverge, and differences by function",
-     "TRACE/STREAM[@A:B] TRACE/STREAM[@A:B] [--calls] [--weight insns|time] [--limit N] [--json]",
+     "TRACE/STREAM[@A:B] TRACE/STREAM[@A:B] [--calls] [--weight WHAT] [--limit N] [--json]",
      "Instructions match if they are at the same offset in a function of the same name, or, "
      "without symbols, at the same address. A:B are instructions, or times with units: 1.5ms:2ms. "
-     "--weight time lists the functions whose own time differs most."},
+     "--weight time, or cycles, lists the functions whose own time differs most."},
     {"functions", tl_cmd_functions, "functions by their time",
      "TRACE/STREAM [--insn A:B | --time A:B] [--weight time|insns] [--limit N] [--json]",
      "Own time, time with callees, number of calls, and the shortest, median and longest of those "

@@ -16,14 +16,14 @@
 enum tracelake_weight tl_timing_weight(const struct tl_timing_options *options)
 {
     enum tracelake_weight weight = TRACELAKE_BY_TIME;
-    (void)tl_weight_of("", options->weight, &weight);
+    (void)tl_weight_of("", options->weight, false, &weight);
     return weight;
 }
 
 static int check(const char *command, const struct tl_timing_options *o)
 {
     enum tracelake_weight weight;
-    if (tl_weight_of(command, o->weight, &weight) != TL_ARGS_GO)
+    if (tl_weight_of(command, o->weight, false, &weight) != TL_ARGS_GO)
         return TL_CLI_USAGE;
     if (o->limit > UINT32_MAX)
         return tl_cli_usage(command, "--limit is at most %u", UINT32_MAX);

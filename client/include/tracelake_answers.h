@@ -76,7 +76,8 @@ struct tracelake_profile_tree {
     size_t n_nodes;
     struct tracelake_profile_function *functions; /* most own instructions first */
     size_t n_functions;
-    void *message; /* private */
+    void *message;  /* private */
+    bool by_cycles; /* all numbers are cycles */
 };
 /* Arguments as of tracelake_profile_by(). */
 TRACELAKE_MUST_USE TRACELAKE_API int

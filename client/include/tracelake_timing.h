@@ -17,16 +17,19 @@
 extern "C" {
 #endif
 
-enum tracelake_weight { TRACELAKE_BY_INSNS, TRACELAKE_BY_TIME };
+/* Cycles are those that the trace counts, of call trees and comparisons. */
+enum tracelake_weight { TRACELAKE_BY_INSNS, TRACELAKE_BY_TIME, TRACELAKE_BY_CYCLES };
 
-/* As tracelake_profile(), by time: all numbers are then in the stream's unit (docs/http.md). */
+/* As tracelake_profile(), by time: all numbers are then in the stream's unit (docs/http.md); or by
+ * cycles, TRACELAKE_USAGE where the trace counts none. */
 TRACELAKE_MUST_USE TRACELAKE_API int tracelake_profile_by(struct tracelake *lake,
                                                           const struct tracelake_range *range,
                                                           enum tracelake_weight weight,
                                                           bool callers, uint32_t nodes, char **json,
                                                           struct tracelake_error *error);
 
-/* As tracelake_compare(), with the functions by time: that is what their `self` and `total` are. */
+/* As tracelake_compare(), with the functions by time or cycles: that is what their `self` and
+ * `total` are. */
 TRACELAKE_MUST_USE TRACELAKE_API int
 tracelake_compare_by(struct tracelake *lake, const struct tracelake_range *a,
                      const struct tracelake_range *b, bool calls, enum tracelake_weight weight,

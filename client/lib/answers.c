@@ -99,8 +99,11 @@ void tracelake_call_details_free(struct tracelake_call_details *call)
 
 static void fill_tree(struct tracelake_profile_tree *out, Tracelake__V1__ProfileReply *m)
 {
-    out->by_time = m->sum_case == TRACELAKE__V1__PROFILE_REPLY__SUM_RAN;
-    out->sum = out->by_time ? m->ran : m->sum_case ? m->insns : 0;
+    const bool insns = m->sum_case == TRACELAKE__V1__PROFILE_REPLY__SUM_INSNS;
+    const bool ran = m->sum_case == TRACELAKE__V1__PROFILE_REPLY__SUM_RAN;
+    out->by_cycles = m->opt_weight_case && m->weight == TRACELAKE__V1__WEIGHT__WEIGHT_CYCLES;
+    out->by_time = ran && !out->by_cycles;
+    out->sum = ran ? m->ran : insns ? m->insns : 0;
     out->sampled = m->opt_sampled_case && m->sampled;
     out->asleep = m->opt_asleep_case ? m->asleep : 0;
     out->truncated = m->truncated;

@@ -218,7 +218,7 @@ static void write_speedscope(struct tl_jsonout *j, const struct tracelake_profil
     put_array(j, "samples", &samples);
     put_array(j, "weights", &weights);
     put_text(j, "type", "sampled");
-    put_text(j, "name", tree->by_time ? "time" : "instructions");
+    put_text(j, "name", tree->by_time ? "time" : tree->by_cycles ? "cycles" : "instructions");
     put_text(j, "unit", tree->by_time ? "nanoseconds" : "none");
     tl_jsonout_name(j, "startValue");
     tl_jsonout_u64(j, 0);

@@ -122,11 +122,12 @@ static bool add_stacks(struct pprof *p, const struct tracelake_profile_tree *tre
     return true;
 }
 
-static bool pack(struct pprof *p, bool time, FILE *file)
+static bool pack(struct pprof *p, const struct tracelake_profile_tree *tree, FILE *file)
 {
-    static char *const insns[TEXTS] = {"", "instructions", "count"}, *const times[TEXTS] = {
-                                                                         "", "time", "nanoseconds"};
-    char *const *const fixed = time ? times : insns;
+    static char *const insns[TEXTS] = {"", "instructions", "count"};
+    static char *const times[TEXTS] = {"", "time", "nanoseconds"};
+    static char *const cycles[TEXTS] = {"", "cycles", "count"};
+    char *const *const fixed = tree->by_time ? times : tree->by_cycles ? cycles : insns;
     const size_t n = p->names.n;
     Perftools__Profiles__Profile profile = PERFTOOLS__PROFILES__PROFILE__INIT;
     Perftools__Profiles__ValueType type = PERFTOOLS__PROFILES__VALUE_TYPE__INIT, *types[] = {&type};
@@ -175,7 +176,7 @@ static bool pack(struct pprof *p, bool time, FILE *file)
 bool tl_profile_write_pprof(const struct tracelake_profile_tree *tree, bool demangle, FILE *file)
 {
     struct pprof p = {.demangle = demangle};
-    const bool ok = add_stacks(&p, tree) && pack(&p, tree->by_time, file);
+    const bool ok = add_stacks(&p, tree) && pack(&p, tree, file);
     for (size_t i = 0; i < p.names.n; i++) {
         free(p.texts[TEXTS + 2 * i]);
         free(p.texts[TEXTS + 2 * i + 1]);

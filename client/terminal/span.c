@@ -18,13 +18,21 @@ int tl_span_check(const char *command, const struct tl_span *span)
                : TL_ARGS_GO;
 }
 
-int tl_weight_of(const char *command, const char *text, enum tracelake_weight *weight)
+int tl_weight_of(const char *command, const char *text, bool cycles, enum tracelake_weight *weight)
 {
-    if (text && strcmp(text, "time") != 0 && strcmp(text, "insns") != 0)
-        return tl_cli_usage(command, "--weight %.20s: it is time or insns", text);
-    if (text)
-        *weight = *text == 't' ? TRACELAKE_BY_TIME : TRACELAKE_BY_INSNS;
-    return TL_ARGS_GO;
+    static const char *const names[] = {[TRACELAKE_BY_INSNS] = "insns",
+                                        [TRACELAKE_BY_TIME] = "time",
+                                        [TRACELAKE_BY_CYCLES] = "cycles"};
+    const unsigned n = cycles ? TRACELAKE_BY_CYCLES + 1 : TRACELAKE_BY_CYCLES;
+    for (unsigned i = 0; text && i < n; i++) {
+        if (strcmp(text, names[i]) != 0)
+            continue;
+        *weight = (enum tracelake_weight)i;
+        return TL_ARGS_GO;
+    }
+    return !text ? TL_ARGS_GO
+                 : tl_cli_usage(command, "--weight %.20s: it is %s", text,
+                                cycles ? "insns, time or cycles" : "time or insns");
 }
 
 struct tracelake_range tl_span_range(const struct tl_span *span, const struct tl_remote_name *name)

@@ -21,12 +21,15 @@ struct tl_span {
     }
 
 /* The option --weight, and what it says: TL_ARGS_GO, or the exit status of a reported error.
- * `*weight` is unchanged if `text` is NULL. */
-#define TL_WEIGHT_ARG(variable, standard)                                                          \
+ * `*weight` is unchanged if `text` is NULL. `cycles`: also these, which are counted in some traces.
+ */
+#define TL_WEIGHTS_ARG(variable, choices, standard)                                                \
     {                                                                                              \
-        "weight", 0, TL_ARG_TEXT, &(variable), "time|insns", "what counts (default: " standard ")" \
+        "weight", 0, TL_ARG_TEXT, &(variable), choices, "what counts (default: " standard ")"      \
     }
-int tl_weight_of(const char *command, const char *text, enum tracelake_weight *weight);
+#define TL_WEIGHT_ARG(variable, standard) TL_WEIGHTS_ARG(variable, "time|insns", standard)
+#define TL_CYCLES_ARG(variable, standard) TL_WEIGHTS_ARG(variable, "insns|time|cycles", standard)
+int tl_weight_of(const char *command, const char *text, bool cycles, enum tracelake_weight *weight);
 
 /* TL_ARGS_GO, or the exit status if both are given or nothing is in the range, which is reported.
  */

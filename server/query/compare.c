@@ -293,8 +293,9 @@ static int check_unit(const struct sides *s, struct tl_compare *out, struct tl_f
 static int add_tree(const struct tl_compare *out, struct tl_calltree *tree,
                     const struct tl_steps *s, struct tl_fail *fail)
 {
-    return out->weight == TL_WEIGHT_TIME ? tl_timed_tree_add(tree, s->cut, s->from, s->to, fail)
-                                         : tl_calltree_add(tree, s->cut, s->from, s->to, fail);
+    return out->weight == TL_WEIGHT_INSNS
+               ? tl_calltree_add(tree, s->cut, s->from, s->to, fail)
+               : tl_timed_tree_add(tree, s->cut, s->from, s->to, out->weight, fail);
 }
 
 static int compare_functions(const struct sides *s, struct tl_compare *out, struct tl_fail *fail)

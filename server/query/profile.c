@@ -236,8 +236,8 @@ static int add_flow(const struct collecting *c, const struct tl_cut *cut, uint64
 {
     if (c->request->weight == TL_WEIGHT_INSNS)
         return tl_calltree_add(c->tree, cut, from, to, fail);
-    c->out->weight = TL_WEIGHT_TIME;
-    return tl_timed_tree_add(c->tree, cut, from, to, fail);
+    c->out->weight = c->request->weight;
+    return tl_timed_tree_add(c->tree, cut, from, to, c->request->weight, fail);
 }
 
 static int add_stream(void *context, const struct tl_cut *cut, enum tl_range_unit unit,

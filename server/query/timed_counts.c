@@ -110,7 +110,9 @@ static int walk_part(void *context, const struct tl_timed_part *part, struct tl_
     p->part = part;
     const struct tl_timing_sinks sinks = {
         .span = on_span, .begin = on_begin, .end = on_end, .context = p};
-    int r = tl_timing_walk_part(a->cut, &part->walk, &sinks, fail);
+    struct tl_timing_part walked = part->walk;
+    walked.cycles = a->counts->cycles;
+    int r = tl_timing_walk_part(a->cut, &walked, &sinks, fail);
     if (r >= 0)
         r = close_piece(p);
     tl_call_index_fini(&p->index);
@@ -137,7 +139,7 @@ int tl_timed_counts_add(struct tl_timed_counts *counts, const struct tl_cut *cut
                                          .from = from < to ? from : to,
                                          .to = to,
                                          .tree = true,
-                                         .walks = counts->walks,
+                                         .walks = counts->walks || counts->cycles,
                                          .walk = walk_part,
                                          .shard = add_shard,
                                          .context = &adding};
@@ -150,13 +152,19 @@ void tl_timed_counts_fini(struct tl_timed_counts *counts)
     tl_call_index_fini(&counts->index);
 }
 
+static uint64_t shown(const struct tl_timed_counts *counts, const struct tl_lane *lane,
+                      uint64_t ticks)
+{
+    return counts->cycles ? ticks : tl_timing_shown(lane, ticks);
+}
+
 /* The tree by time: own times take the place of own instructions, lengths of calls likewise. */
 static int weigh(struct tl_timed_counts *counts, const struct tl_lane *lane)
 {
     struct tl_calltree *const t = &counts->tree;
     int r = TL_OK;
     for (size_t i = 0; i < t->n_nodes; i++)
-        t->nodes[i].self = tl_timing_shown(lane, t->nodes[i].time);
+        t->nodes[i].self = shown(counts, lane, t->nodes[i].time);
     t->n_functions = 0;
     tl_numbers_reset(&t->numbers);
     for (size_t i = 0; i < counts->index.n_functions && r >= 0; i++) {
@@ -165,23 +173,37 @@ static int weigh(struct tl_timed_counts *counts, const struct tl_lane *lane)
         const int64_t place = tl_calltree_function(t, f->function);
         if (place < 0)
             return TL_NOMEM;
-        t->functions[place] =
-            (struct tl_calltree_function){.function = f->function,
-                                          .calls = f->by[TL_BY_INSNS].calls,
-                                          .ended = s->ended,
-                                          .total = tl_timing_shown(lane, s->total),
-                                          .min = tl_timing_shown(lane, s->min),
-                                          .max = tl_timing_shown(lane, s->max),
-                                          .longest = s->longest};
+        t->functions[place] = (struct tl_calltree_function){.function = f->function,
+                                                            .calls = f->by[TL_BY_INSNS].calls,
+                                                            .ended = s->ended,
+                                                            .total = shown(counts, lane, s->total),
+                                                            .min = shown(counts, lane, s->min),
+                                                            .max = shown(counts, lane, s->max),
+                                                            .longest = s->longest};
     }
     return r;
 }
 
-int tl_timed_tree_add(struct tl_calltree *tree, const struct tl_cut *cut, uint64_t from,
-                      uint64_t to, struct tl_fail *fail)
+/* A range that is not empty has cycles, if any were counted. */
+static int check_cycles(const struct tl_timed_counts *counts, const struct tl_cut *cut,
+                        uint64_t from, uint64_t to, struct tl_fail *fail)
 {
-    struct tl_timed_counts counts = {0};
+    const struct tl_timed_extent *const x = &counts->extent;
+    if (!counts->cycles || from >= to || from >= cut->end || (x->timed && x->end > x->begin))
+        return TL_OK;
+    return tl_fail_set(fail, TL_USAGE,
+                       "stream %s has no cycle counts there: weigh by insns or time, or trace with "
+                       "cycle counting",
+                       cut->lane->name);
+}
+
+int tl_timed_tree_add(struct tl_calltree *tree, const struct tl_cut *cut, uint64_t from,
+                      uint64_t to, enum tl_weight weight, struct tl_fail *fail)
+{
+    struct tl_timed_counts counts = {.cycles = weight == TL_WEIGHT_CYCLES};
     int r = tl_timed_counts_add(&counts, cut, from, to, fail);
+    if (r >= 0)
+        r = check_cycles(&counts, cut, from, to, fail);
     if (r >= 0)
         r = weigh(&counts, cut->lane);
     if (r >= 0)

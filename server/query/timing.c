@@ -6,6 +6,8 @@
  */
 #include "query/timing.h"
 
+#include "query/cycle_scale.h"
+
 #include <stdlib.h>
 
 enum { WINDOW = 1 << 15 };
@@ -33,6 +35,7 @@ struct walker {
      * there ended, `now` that at which what follows begins. */
     uint64_t since;
     struct tl_moment before, now;
+    uint64_t first;   /* of the range's begin */
     uint64_t lost_at; /* position of the last gap */
     bool lost;
     bool adopted, started;
@@ -108,6 +111,24 @@ static struct tl_moment moment_of(const struct walker *w, uint64_t position)
     return m;
 }
 
+/* A scale of cycles, continuing the one before it. */
+static int next_cycles(struct walker *w)
+{
+    struct tl_scale *const s = &w->scale;
+    uint64_t value;
+    const int r = tl_cycle_scale_open(s, w->cut, w->since, w->scale_end, w->fail);
+    if (r < 0 || !w->started || !tl_scale_value(s, w->since, &value))
+        return r;
+    const uint64_t more = w->now.time - value;
+    for (size_t i = 0; i < s->n; i++)
+        s->points[i].value += more;
+    for (size_t i = 0; i < s->n_breaks; i++) {
+        s->breaks[i].from += more;
+        s->breaks[i].to += more;
+    }
+    return r;
+}
+
 /* Get the scale of what follows `since`: at first of little, since the walk may end early, then of
  * more and more of a shard. */
 static int next_scale(struct walker *w)
@@ -120,8 +141,9 @@ static int next_scale(struct walker *w)
     if (w->scale_end - w->since > w->window)
         w->scale_end = w->since + w->window;
     w->window *= 2;
-    const int r =
-        tl_scale_open_exact(&w->scale, cut, TL_SCALE_TICKS, w->since, w->scale_end, w->fail);
+    const int r = w->part.cycles ? next_cycles(w)
+                                 : tl_scale_open_exact(&w->scale, cut, TL_SCALE_TICKS, w->since,
+                                                       w->scale_end, w->fail);
     w->next_break = 0;
     while (r >= 0 && w->next_break < w->scale.n_breaks &&
            is_passed(w, &w->scale.breaks[w->next_break]))
@@ -237,6 +259,22 @@ static void interrupt(struct walker *w, uint32_t depth, uint64_t time)
     }
 }
 
+/* When a frame began that was there before the range. In cycles: by how many before it. */
+static int find_begin(const struct walker *w, const struct timed_frame *f, struct tl_moment *out)
+{
+    struct tl_scale scale;
+    uint64_t begin = 0, from = 0;
+    if (!w->part.cycles)
+        return tl_timing_moment(w->cut, f->frame.insn, false, out, w->fail);
+    const int r = tl_cycle_scale_open(&scale, w->cut, f->frame.insn, w->from, w->fail);
+    if (r >= 0 && tl_scale_value(&scale, f->frame.insn, &begin) &&
+        tl_scale_value(&scale, w->from, &from))
+        out->time = w->first - (from - begin);
+    out->least = out->most = out->time;
+    tl_scale_close(&scale);
+    return r;
+}
+
 static int end_call(struct walker *w, uint32_t depth, uint64_t end, bool open)
 {
     struct timed_frame *const f = &w->frames[depth];
@@ -257,8 +295,7 @@ static int end_call(struct walker *w, uint32_t depth, uint64_t end, bool open)
         interrupt(w, depth, call.to.time - f->begin.time);
     if (!w->sinks->end)
         return TL_OK;
-    const int r =
-        f->known ? TL_OK : tl_timing_moment(w->cut, f->frame.insn, false, &call.from, w->fail);
+    const int r = f->known ? TL_OK : find_begin(w, f, &call.from);
     return r < 0 ? r : w->sinks->end(w->sinks->context, &call);
 }
 
@@ -372,6 +409,7 @@ static int walk_range(struct walker *w)
     w->now = w->before = moment_in(&w->scale, w->from);
     if (w->part.has_begin && w->part.begin < w->now.time)
         w->now = w->before = (struct tl_moment){w->part.begin, w->part.begin, w->part.begin};
+    w->first = w->now.time;
     tl_cut_walk_begin(&walk, w->cut, w->from, w->to);
     if (r >= 0)
         r = tl_cut_walk_follow(&walk, &w->calls, on_frame, on_item, w, w->fail);
@@ -390,8 +428,8 @@ static int walk_range(struct walker *w)
 static void begin_with_stream(struct walker *w)
 {
     const struct tl_shard_row *const row = w->cut->n_rows > 0 ? w->cut->rows : NULL;
-    w->silent = w->from == 0;
-    if (w->part.has_begin || w->from > 0 || !row || row->anchors == 0 ||
+    w->silent = w->from == 0 && !w->part.cycles;
+    if (w->part.has_begin || w->part.cycles || w->from > 0 || !row || row->anchors == 0 ||
         row->anchor_first.position > 0)
         return;
     w->part.has_begin = true;

@@ -65,6 +65,7 @@ struct tl_timing_part {
     /* Where several timestamps are at one position: times at the ends, instead of the last ones. */
     bool has_begin, has_end;
     uint64_t begin, end; /* ticks */
+    bool cycles;         /* what the trace counted (cycle_scale.h) takes the place of ticks */
 };
 TL_MUST_USE int tl_timing_walk_part(const struct tl_cut *cut, const struct tl_timing_part *part,
                                     const struct tl_timing_sinks *sinks, struct tl_fail *fail);

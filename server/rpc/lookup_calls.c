@@ -112,8 +112,8 @@ static void fill_profile_function(struct tl_reply *reply, void *message, const v
 static void fill_profile(struct tl_reply *reply, Tracelake__V1__ProfileReply *m,
                          const struct tl_profile *p)
 {
-    if (p->weight == TL_WEIGHT_TIME) {
-        TL_SET(m, weight, TRACELAKE__V1__WEIGHT__WEIGHT_TIME);
+    if (p->weight != TL_WEIGHT_INSNS) {
+        TL_SET(m, weight, (Tracelake__V1__Weight)p->weight);
         m->ran = p->insns;
         m->sum_case = TRACELAKE__V1__PROFILE_REPLY__SUM_RAN;
     } else {
@@ -216,10 +216,10 @@ static void fill_compare(struct tl_reply *reply, Tracelake__V1__CompareReply *m,
     m->only_a = c->only_a;
     m->only_b = c->only_b;
     m->lost = c->lost;
-    if (c->weight == TL_WEIGHT_TIME) {
-        TL_SET(m, weight, TRACELAKE__V1__WEIGHT__WEIGHT_TIME);
+    if (c->weight != TL_WEIGHT_INSNS)
+        TL_SET(m, weight, (Tracelake__V1__Weight)c->weight);
+    if (c->weight == TL_WEIGHT_TIME)
         TL_SET(m, time_unit_ns, c->time_unit_ns);
-    }
     tl_reply_rows(reply, &m->stack_a, &m->n_stack_a, frame, c->stack_a, c->n_stack_a,
                   sizeof *c->stack_a, fill_frame);
     tl_reply_rows(reply, &m->stack_b, &m->n_stack_b, frame, c->stack_b, c->n_stack_b,

@@ -66,6 +66,9 @@ static int check(unsigned unit, unsigned weight, uint32_t limit, struct tl_fail 
     int rc = tl_check_enum("unit", unit, TL_UNITS, fail);
     if (rc >= 0)
         rc = tl_check_enum("weight", weight, TL_WEIGHTS, fail);
+    if (rc >= 0 && weight == TL_WEIGHT_CYCLES)
+        rc = tl_fail_set(fail, TL_USAGE,
+                         "functions and calls are by insns or time; profiles are by cycles, too");
     if (rc >= 0 && limit > TL_TIMING_ROWS)
         rc = tl_fail_set(fail, TL_USAGE, "at most %d rows are in one answer", TL_TIMING_ROWS);
     return rc;

@@ -394,6 +394,46 @@ def whose_time(lab):
     lab.fails(2, r'unit', 'calls', name, most['name'], '--least', '1us', '--most', '5')
 
 
+def cycles_of(lines):
+    """Cycles that a text counts, but for those of trace that is missing, or before the first instruction."""
+    cycles, begun, broken = 0, False, False
+    for line in lines:
+        begun = begun or line[0] in 'IN'
+        broken = broken or line[0] in 'GO'
+        if line[0] == 'Y':
+            cycles += 0 if broken or not begun else int(line.split()[1])
+            broken = False
+    return cycles
+
+
+@test
+def cycles_weigh(lab):
+    """Trees, profiles and comparisons by the cycles that a trace counts; where it counts none, that is said."""
+    simulated(lab, 40000, kind='pt')
+    subprocess.run([lab.rig, '--kind', 'etm', '--server', lab.url, '--trace', 'etm', '--rate', '100000000', '--bytes',
+                    '20000', '--quiet'], check=True, timeout=200, stdout=subprocess.DEVNULL)
+    wait_sealed(lab, 'sim')
+    wait_sealed(lab, 'etm')
+    told = cycles_of(lab.run('get', 'sim/pt.0', '--text').text().splitlines())
+    check(told > 1000, told)
+    tree = json.loads(lab.run('stats', 'sim/pt.0', '--tree', '--weight', 'cycles', '--json').text())
+    check(tree['weight'] == 'cycles' and tree['ran'] == told, tree['ran'], told)
+    check(sum(f['self'] for f in tree['functions']) == told, 'functions')
+    half = tree['time'] and [json.loads(lab.run('stats', 'sim/pt.0', '--tree', '--weight', 'cycles', '--insn', part,
+                                                '--json').text())['ran'] for part in (':9001', '9001:')]
+    check(sum(half) == told, half, told)
+    check('cycles' in lab.run('stats', 'sim/pt.0', '--tree', '--weight', 'cycles').text().splitlines()[0])
+    folded = lab.run('profile', 'sim/pt.0', '--weight', 'cycles').text().splitlines()
+    check(sum(int(line.rsplit(' ', 1)[1]) for line in folded) == told, 'folded')
+    form = json.loads(lab.run('profile', 'sim/pt.0', '--weight', 'cycles', '--as', 'speedscope').text())
+    check(form['profiles'][0]['name'] == 'cycles' and sum(form['profiles'][0]['weights']) == told)
+    diff = ['diff', 'sim/pt.0@0:9000', 'sim/pt.0@9000:18000', '--weight', 'cycles']
+    check('own cycles' in lab.run(*diff).text())
+    check(json.loads(lab.run(*diff, '--json').text())['weight'] == 'cycles')
+    lab.fails(2, r'no cycle counts there: weigh by insns or time', 'stats', 'etm/cs.10', '--tree', '--weight', 'cycles')
+    lab.fails(2, r'time or insns', 'functions', 'sim/pt.0', '--weight', 'cycles')
+
+
 @test
 def comparing(lab):
     """Two runs of a program: equal up to where they diverge, and between the differences."""
@@ -424,7 +464,7 @@ def comparing(lab):
     order = [abs(f['self_a'] - f['self_b']) for f in timed['functions']]
     check(order == sorted(order, reverse=True), order)
     check('own time, in ns' in lab.run('diff', 'sim/cs.10', 'sim/cs.12', '--weight', 'time').text())
-    lab.fails(2, r'time or insns', 'diff', 'sim/cs.10', 'sim/cs.12', '--weight', 'bytes')
+    lab.fails(2, r'insns, time or cycles', 'diff', 'sim/cs.10', 'sim/cs.12', '--weight', 'bytes')
     text = lab.run('diff', 'sim/cs.10@0:5000', 'sim/cs.12@0:5000', '--calls').text()
     check('they diverge at A' in text or 'identical' in text, text)
     lab.run('diff', 'sim/cs.10', 'sim/cs.12', '--exit-code', status=1)

@@ -515,6 +515,40 @@ static void stored_is_walked(void **state)
     }
 }
 
+/* A call tree by cycles has those that the text counts, whatever the range. */
+static void check_cycles(uint64_t from, uint64_t to, bool counted)
+{
+    struct tl_calltree tree = {0};
+    struct tl_fail fail = {0};
+    const int r = tl_timed_tree_add(&tree, &cut, from, to, TL_WEIGHT_CYCLES, &fail);
+    if (!counted && from < to) {
+        assert_int_equal(r, TL_USAGE);
+        assert_non_null(strstr(fail.text, "no cycle counts"));
+        tl_calltree_fini(&tree);
+        return;
+    }
+    if (r < 0)
+        fail_msg("%s", fail.text);
+    uint64_t all = 0, told = 0;
+    for (size_t i = 0; i < tree.n_nodes; i++)
+        all += tree.nodes[i].self;
+    for (uint64_t x = from; x < to; x++)
+        told += truth.cycles[x];
+    assert_int_equal(all, told);
+    assert_true(told > 0 || to - from < truth.n / 2);
+    for (size_t k = 0; k < tree.n_functions; k++) {
+        const uint32_t function = tree.functions[k].function;
+        uint64_t self = 0, is = 0;
+        for (size_t i = 0; i < tree.n_nodes; i++)
+            self += tree.nodes[i].function == function ? tree.nodes[i].self : 0;
+        for (uint64_t x = from; x < to; x++)
+            is += truth.function[x] == function ? truth.cycles[x] : 0;
+        assert_int_equal(self, is);
+        assert_true(tree.functions[k].min <= tree.functions[k].max);
+    }
+    tl_calltree_fini(&tree);
+}
+
 static void check_all(const struct sim_options *options, uint64_t shard)
 {
     uint64_t random = options->seed;
@@ -522,6 +556,7 @@ static void check_all(const struct sim_options *options, uint64_t shard)
     check_spans(0, truth.n);
     check_stored(0, truth.n);
     check_functions(0, truth.n);
+    check_cycles(0, truth.n, options->cycles);
     for (int i = 0; i < 6; i++) {
         random = random * 6364136223846793005u + 1442695040888963407u;
         const uint64_t a = (random >> 33) % truth.n, b = (random >> 13) % truth.n;
@@ -529,6 +564,7 @@ static void check_all(const struct sim_options *options, uint64_t shard)
         check_stored(a < b ? a : b, a < b ? b : a);
         check_functions(a < b ? a : b, a < b ? b : a);
         check_rows(a < b ? a : b, a < b ? b : a);
+        check_cycles(a < b ? a : b, a < b ? b : a, options->cycles);
     }
     for (int i = 0; i < 40; i++)
         check_search(&random);

@@ -24,6 +24,9 @@ struct timed_truth {
     uint32_t *function;          /* of each position */
     uint64_t *end, *begin;       /* of positions 0 … n */
     uint64_t *pc;                /* of each position */
+    uint64_t *cycles;            /* … as counted, 0 where that is not known */
+    uint64_t counted;            /* the last count's position */
+    bool uncounted;              /* trace is missing since then */
     uint64_t first, last;        /* knots */
     uint64_t *gap_from, *gap_to; /* of each gap of more than 0 */
     uint64_t *gap_at;
@@ -54,6 +57,7 @@ static inline void timed_grow(struct timed_truth *t)
     t->end = realloc(t->end, t->cap * sizeof *t->end);
     t->begin = realloc(t->begin, t->cap * sizeof *t->begin);
     t->pc = realloc(t->pc, t->cap * sizeof *t->pc);
+    t->cycles = realloc(t->cycles, t->cap * sizeof *t->cycles);
 }
 
 static inline uint64_t timed_part(uint64_t a, uint64_t b, uint64_t c)
@@ -137,11 +141,24 @@ static inline void timed_read_time(struct timed_truth *t, struct timed_knot *k, 
     t->last = time;
 }
 
+/* Cycles since the last count are those of the positions since then. */
+static inline void timed_read_cycles(struct timed_truth *t, uint64_t cycles)
+{
+    const uint64_t from = t->counted, n = t->n - from;
+    for (uint64_t i = 0; i < n && !t->uncounted; i++)
+        t->cycles[from + i] = timed_part(i + 1, cycles, n) - timed_part(i, cycles, n);
+    if (n == 0 && t->n > 0 && !t->uncounted) /* the last instruction waited */
+        t->cycles[t->n - 1] += cycles;
+    t->counted = t->n;
+    t->uncounted = false;
+}
+
 static inline void timed_read_line(struct timed_truth *t, struct timed_knot *k, const char *line)
 {
     const char kind = *line;
     timed_grow(t);
     if (kind == 'I' || kind == 'N') {
+        t->cycles[t->n] = 0;
         t->pc[t->n++] = strtoull(line + 2, NULL, 16);
     } else if (kind == 'T') {
         timed_read_time(t, k, strtoull(line + 2, NULL, 10));
@@ -159,6 +176,9 @@ static inline void timed_read_line(struct timed_truth *t, struct timed_knot *k, 
         k->broken = true;
     }
     t->exceptions += kind == 'X';
+    t->uncounted |= kind == 'G' || kind == 'O';
+    if (kind == 'Y')
+        timed_read_cycles(t, strtoull(line + 2, NULL, 10));
 }
 
 /* Read a text, which is cut into lines, into a zeroed truth; `image` may be NULL. */
@@ -184,6 +204,7 @@ static inline void timed_truth_fini(struct timed_truth *t)
     free(t->end);
     free(t->begin);
     free(t->pc);
+    free(t->cycles);
     free(t->gap_from);
     free(t->gap_to);
     free(t->gap_at);

@@ -18,7 +18,7 @@ from .messages import Method
 INSN, TIME, BYTE = 0, 1, 2
 JSON = 3
 _UNITS = {'insn': INSN, 'time': TIME, 'byte': BYTE, 'ns': 3}
-_WEIGHTS = {'insns': 0, 'time': 1}
+_WEIGHTS = {'insns': 0, 'time': 1, 'cycles': 2}
 _FORMS = {'zstf': 0, 'stf': 1, 'text': 2, 'json': JSON, 'named': 4}
 _HITS = 10000  # in an answer
 _MESSAGE_MOST = 256 << 20
@@ -511,7 +511,7 @@ class Lake:
 
     def profile(self, trace, stream='', begin=0, end=0, unit='insn', nodes=20000, weight='insns'):
         """Call stacks: a dict {(outermost, …, innermost): instructions run in the innermost}, or with
-        weight='time' its own time."""
+        weight='time' its own time, or weight='cycles' its own cycles, where the trace counts them."""
         reply = self.call('Lookups', 'Profile', trace=trace, stream=stream, begin=begin, to=end,
                           unit=_UNITS[unit], nodes=nodes, weight=_WEIGHTS[weight])
         stacks, path = collections.Counter(), []
