@@ -160,6 +160,12 @@ static int pass_area(struct tl_perf_decode *d, uint64_t max, uint64_t offset, ui
     return tl_perf_report_loss(d, NULL, reason, offset, size, true);
 }
 
+/* Is what AUX records tell of not decoded piece by piece? */
+static bool tells_once(const struct tl_perf_decode *d)
+{
+    return d->info.kind == TL_PERF_TRACE_PT || d->info.kind == TL_PERF_TRACE_SPE;
+}
+
 static int begin_piece(struct tl_perf_decode *d, const struct tl_perf_area *area, uint64_t offset)
 {
     struct tl_perf_area_state *a;
@@ -183,7 +189,7 @@ static int begin_piece(struct tl_perf_decode *d, const struct tl_perf_area *area
         .size = area->size,
         .whole = area->size == 0,
     };
-    return TL_OK;
+    return tells_once(d) ? tl_perf_promised_hole(a, &a->pieces[a->n_pieces - 1]) : TL_OK;
 }
 
 static int on_area(void *context, const struct tl_perf_area *area, uint64_t at,
@@ -304,11 +310,12 @@ static int on_aux(struct tl_perf_decode *d, const struct tl_perf_record *r)
         .time = r->time,
         .record = r->offset,
     };
-    const int rc = report_flags(d, r);
+    int rc = report_flags(d, r);
+    if (rc == TL_OK && tells_once(d))
+        rc = tl_perf_promise(d, &f);
     if (rc < 0)
         return rc;
-    const bool only_news = d->info.kind == TL_PERF_TRACE_PT || d->info.kind == TL_PERF_TRACE_SPE;
-    if (only_news && (d->n_filled >= MAX_FILLED || !is_news(d, &f)))
+    if (tells_once(d) && (d->n_filled >= MAX_FILLED || !is_news(d, &f)))
         return TL_OK;
     if (tl_grow(&d->filled, &d->cap_filled, d->n_filled + 1, sizeof *d->filled) < 0)
         return TL_NOMEM;
@@ -464,6 +471,7 @@ static void destroy(struct tl_decode *decode)
     free(d->filled);
     free(d->streams);
     tl_perf_map_fini(&d->by_area);
+    tl_perf_promised_fini(d);
     tl_perf_map_fini(&d->by_tid);
     tl_perf_events_fini(&d->events);
     tl_perf_sideband_fini(&d->sideband);
@@ -518,6 +526,8 @@ static int finish(struct tl_decode *decode)
         rc = tl_perf_sideband_end(&d->sideband);
     if (rc == TL_OK)
         rc = go_on(d, true);
+    if (rc == TL_OK && tells_once(d))
+        rc = tl_perf_promised_check(d);
     if (rc == TL_OK && d->info.kind == TL_PERF_TRACE_NONE && !d->trouble &&
         !(d->setup->events && d->n_streams > 0))
         rc = tl_perf_report_loss(d, NULL,
@@ -531,7 +541,8 @@ static size_t bytes(struct tl_decode *decode)
 {
     const struct tl_perf_decode *const d = (struct tl_perf_decode *)decode;
     size_t n = tl_perf_sideband_bytes(&d->sideband) + tl_perf_events_bytes(&d->events) +
-               d->cap_filled * sizeof *d->filled + d->n_streams * sizeof **d->streams;
+               tl_perf_promised_bytes(d) + d->cap_filled * sizeof *d->filled +
+               d->n_streams * sizeof **d->streams;
     for (size_t i = 0; i < d->n_areas; i++)
         n += sizeof **d->areas + d->areas[i]->bytes.cap +
              d->areas[i]->cap_pieces * sizeof *d->areas[i]->pieces +

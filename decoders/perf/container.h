@@ -92,7 +92,8 @@ struct tl_perf_area_state {
     uint64_t position; /* position of bytes.p[0] */
     struct tl_perf_piece *pieces;
     size_t n_pieces, cap_pieces;
-    bool is_mixed; /* the pieces are not in order of `offset` */
+    uint64_t begin, end; /* of all that came, in the ring buffer's running count */
+    bool is_mixed;       /* the pieces are not in order of `offset` */
     /* Intel PT. */
     struct tl_perf_stream *stream; /* NULL: not started */
     struct tl_stream_decoder *decoder;
@@ -147,11 +148,14 @@ struct tl_perf_decode {
     size_t n_threads;              /* number of threads, including those beyond the limit */
     struct tl_perf_filled *filled; /* for Intel PT only records followed by lost trace */
     size_t n_filled, cap_filled;
-    size_t n_truncated;      /* Intel PT: how many of them have no break yet */
-    uint64_t records;        /* number of records */
-    uint64_t reported_flags; /* AUX record flags reported so far */
-    bool hopeless;           /* unsupported kind of trace, which was reported */
-    uint64_t trouble;        /* number of container losses reported */
+    size_t n_truncated;               /* Intel PT: how many of them have no break yet */
+    struct tl_perf_promise *promised; /* promised.c */
+    size_t n_promised, cap_promised;
+    struct tl_perf_map by_owner; /* index in `promised` */
+    uint64_t records;            /* number of records */
+    uint64_t reported_flags;     /* AUX record flags reported so far */
+    bool hopeless;               /* unsupported kind of trace, which was reported */
+    uint64_t trouble;            /* number of container losses reported */
 };
 
 /* ---- perf_streams.c -------------------------------------------------------------------------- */
@@ -194,6 +198,20 @@ const struct tl_perf_piece *tl_perf_area_find(const struct tl_perf_area_state *a
 uint64_t tl_perf_held(const struct tl_perf_decode *d);
 /* Drop bytes before `position`. */
 void tl_perf_area_drop(struct tl_perf_area_state *a, uint64_t position);
+
+/* ---- promised.c: Intel PT and SPE ---------------------------------------------------------------
+ */
+
+/* An AUX record tells of trace. TL_NOMEM. */
+TL_MUST_USE int tl_perf_promise(struct tl_perf_decode *d, const struct tl_perf_filled *f);
+/* The last piece begins: report what is missing in front of it. */
+TL_MUST_USE int tl_perf_promised_hole(struct tl_perf_area_state *a,
+                                      const struct tl_perf_piece *piece);
+/* There will be no more: report what is missing at the ends. */
+TL_MUST_USE int tl_perf_promised_check(struct tl_perf_decode *d);
+void tl_perf_promised_fini(struct tl_perf_decode *d);
+size_t tl_perf_promised_bytes(const struct tl_perf_decode *d);
+void tl_perf_promised_state(struct tl_perf_decode *d, struct tl_state *s);
 
 /* ---- stand.c ------------------------------------------------------------------------------------
  */

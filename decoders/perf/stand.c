@@ -260,6 +260,8 @@ static void area_state(struct tl_perf_decode *d, size_t i, struct tl_state *s)
     link_state(d, &a->stream, s);
     bytes_state(a, s);
     tl_state_bool(s, &a->truncated);
+    tl_state_u64(s, &a->begin);
+    tl_state_u64(s, &a->end);
     breaks_state(a, s);
     scout_state(a, s);
     order_state(a, s);
@@ -328,6 +330,7 @@ void tl_perf_state(struct tl_decode *decode, struct tl_state *s)
     for (size_t i = 0; tl_state_loads(s) && i < d->n_filled; i++)
         d->n_truncated += !d->filled[i].done && d->filled[i].size > 0 &&
                           d->filled[i].flags & TL_PERF_AUX_TRUNCATED;
+    tl_perf_promised_state(d, s);
     streams_state(d, s);
     tl_perf_events_check(d, s);
     areas_state(d, s);

@@ -3,7 +3,7 @@
 
 usage: forms.py PROGRAM DATA     exit status 77 if DATA has no captures
 """
-import gzip, os, shutil, struct, subprocess, sys, tempfile
+import gzip, os, re, shutil, struct, subprocess, sys, tempfile
 
 import perffile
 from perffile import record, records_of
@@ -105,6 +105,30 @@ def without_event(checks, raw, symfs):
         print("without the trace's event:", run.returncode, run.stderr.decode())
 
 
+def without_trace(checks, raw, symfs):
+    """An AUXTRACE record is missing: that is told, wherever it was, and how much of the trace that is."""
+    records = records_of(perffile.as_pipe(raw))
+    areas = [i for i, r in enumerate(records) if r[0] == 71]
+    told = sum(struct.unpack_from("<Q", r[2], 8)[0] for r in records if r[0] == 11)
+    left = []
+    for i in areas:
+        given = piped(records[:i] + records[i + 1:])
+        for chunk in [], ["--chunk", "1"]:
+            run = subprocess.run([checks.program, "decode", "--text", "--format", "perf", *symfs, *chunk, "-"],
+                                 input=given, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60)
+            said = re.search(r"missing, (\d+) bytes not decoded", run.stderr.decode())
+            checks.n += 1
+            if run.returncode != 1 or not said:
+                checks.failed.append("without an AUXTRACE record")
+                print("without AUXTRACE record %d:" % i, run.returncode, run.stderr.decode())
+                return
+            left.append(int(said[1]))
+    # padding of a buffer's ends is no trace
+    if abs(sum(left) // 2 - told) > 8 * len(areas):
+        checks.failed.append("bytes without an AUXTRACE record")
+        print("without AUXTRACE records: %s bytes of %d" % (left, told))
+
+
 # ---- Intel PT -----------------------------------------------------------------------------------
 
 def intel_pt(checks, folder):
@@ -118,6 +142,7 @@ def intel_pt(checks, folder):
     versions(checks, "Intel PT", raw, expected, symfs)
     refused(checks, raw)
     without_event(checks, raw, symfs)
+    without_trace(checks, raw, symfs)
     # AUXTRACE_INFO grew with the versions: a filter's text, and what was added after it.
     words = len(info_of(raw)) // 8 - 1
     for n in (15, 16, 17):
