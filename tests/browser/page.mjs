@@ -350,6 +350,16 @@ export async function pageChecks(suite, mock) {
     assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), "dark");
   });
 
+  await suite.check("what is wrong with a trace stands above all else, as a whole", {}, async (page) => {
+    await page.goto(`${url}/#/trace/broken-upload?panel=overview`);
+    await page.waitForSelector(".overview .trouble");
+    assert.equal(await page.textContent(".overview > :first-child"), "offset 0x1a2b: no synchronisation packet in 64 KiB");
+    const [fits, wide] = await page.locator(".overview .trouble").evaluate((e) => [e.scrollWidth <= e.clientWidth, getComputedStyle(e).whiteSpace]);
+    assert.ok(fits && wide !== "nowrap");
+    await accessible(page);
+    await shot(page, "trouble");
+  });
+
   await suite.check("a trace that is not there", {}, async (page, troubles) => {
     await page.goto(`${url}/#/trace/nothing`);
     await page.waitForSelector(".trouble");

@@ -66,6 +66,7 @@ export class OverviewPanel {
     const { stats } = overview;
     return html`<div class="scroll overview" tabindex="0" role="region" aria-label="Overview">
       ${overview.error !== "" ? html`<p class="trouble" role="alert">${overview.error}</p>` : nothing}
+      ${s.trace.message !== "" ? html`<p class="trouble" role="alert">${s.trace.message}</p>` : nothing}
       ${stats ? html`${this.worth.view(s)}${this.functions(s)}${this.gaps(s)}${this.images_(s)}${this.events(s)}${this.modes(s)}`
     : html`<p class="muted hint">Counting…</p>`}
       ${this.facts(s)}</div>`;
@@ -169,7 +170,6 @@ export class OverviewPanel {
       ["Stored", bytes(t.streams.reduce((n, x) => n + x.storedBytes, 0))],
       ...Object.entries(t.labels),
     ];
-    if (t.message !== "") facts.push(["Problem", t.message]);
     return html`<dl class="details">${facts.map(([k, v]) => html`<div><dt>${k}</dt><dd title=${v}>${v}</dd></div>`)}</dl>
       ${this.hint ? html`<p class="muted hint">Click in a lane to see what was executed there. <kbd>?</kbd> explains the lanes and lists all keys.</p>` : nothing}`;
   }
