@@ -46,7 +46,7 @@ static int take_folder(struct tl_view_file *out)
     char lldb[4096];
     if (has(out->path, "snapshot.ini"))
         out->kind = TL_VIEW_SNAPSHOT;
-    else if (!has(out->path, "data") && !tl_lldb_find(out->path, lldb))
+    else if (!has(out->path, "data") && !tl_lldb_find(out->path, false, lldb))
         return tl_cli_usage("view",
                             "%s is a folder, but neither a snapshot (snapshot.ini), nor of 'perf "
                             "record' (data) or LLDB (trace.json)",
@@ -102,7 +102,7 @@ static int take_contents(struct tl_view_file *out, struct tl_bytes head, const c
         return TL_ARGS_GO;
     }
     char lldb[4096];
-    if (tl_perf_is(head.p, head.n) || (!format && !configured && tl_lldb_find(out->path, lldb)))
+    if (tl_perf_is(head.p, head.n) || (!format && tl_lldb_find(out->path, configured, lldb)))
         return TL_ARGS_GO;
     if (wrap >= 0 && (!packed || strstr(out->path, ".stf"))) {
         out->format = "stf";

@@ -231,6 +231,16 @@ static int import_model(struct tl_bundle_capture *capture, const char *input, co
     return TL_OK;
 }
 
+/* Add the images that the command line names to those of the setup. */
+static int add_images(struct tl_setup *setup, const struct tl_bundle_request *request,
+                      struct tl_fail *fail)
+{
+    int rc = TL_OK;
+    for (size_t i = 0; rc == TL_OK && i < request->n_images; i++)
+        rc = tl_setup_add_image(setup, request->images[i], fail);
+    return rc;
+}
+
 static int fill_capture(struct tl_bundle *out, const struct tl_bundle_request *request,
                         const char **where, struct tl_fail *fail)
 {
@@ -283,8 +293,8 @@ static int fill_capture(struct tl_bundle *out, const struct tl_bundle_request *r
         rc = check_kind(capture, fail);
         *where = rc < 0 ? *where : NULL;
     }
-    for (size_t i = 0; rc == TL_OK && i < request->n_images; i++)
-        rc = tl_setup_add_image(&capture->setup, request->images[i], fail);
+    if (rc == TL_OK)
+        rc = add_images(&capture->setup, request, fail);
     if (rc == TL_OK && request->warn && !strstr(capture->setup.format, "sync=") &&
         is_marked(capture))
         request->warn(request->context, "there are FSYNC packets between the frames, which are "
@@ -293,13 +303,26 @@ static int fill_capture(struct tl_bundle *out, const struct tl_bundle_request *r
     return rc;
 }
 
+/* Read the files that the setup's sources name; `records`: what else is known of memory. `imports`:
+ * there are such records, or will be. */
+static int read_files(struct tl_bundle *out, const struct tl_bundle_request *request,
+                      struct tl_bytes records, bool imports, const char **where,
+                      struct tl_fail *fail)
+{
+    struct tl_bundle_capture *const capture = out->captures;
+    bool has_sideband = false;
+    int rc = tl_sources_read(capture, records, &has_sideband, fail);
+    if (rc == TL_OK && (imports || has_sideband))
+        rc = import_perf(capture, request, &out->limited, fail);
+    *where = rc < 0 ? *where : NULL;
+    return rc < 0 ? rc : add_images(&capture->setup, request, fail);
+}
+
 /* Read a configuration that names a file for each source. */
 static int read_sources(struct tl_bundle *out, const struct tl_bundle_request *request,
                         const char **where, struct tl_fail *fail)
 {
-    struct tl_bundle_capture *const capture = out->captures;
-    struct tl_setup *const setup = &capture->setup;
-    bool has_sideband = false;
+    struct tl_setup *const setup = &out->captures->setup;
     *where = request->config;
     int rc = tl_setup_format(setup, "perf", fail);
     if (rc == TL_OK)
@@ -307,13 +330,45 @@ static int read_sources(struct tl_bundle *out, const struct tl_bundle_request *r
     if (rc == TL_OK && setup->n_files == 0)
         rc = tl_fail_set(fail, TL_USAGE,
                          "give an INPUT, or name the file of each [source] by file=");
+    return rc < 0 ? rc : read_files(out, request, (struct tl_bytes){0}, false, where, fail);
+}
+
+/* Registers of the configuration's sources go to those of the same name, those of "pt" to all. */
+static int take_registers(struct tl_setup *to, const struct tl_setup *from, struct tl_fail *fail)
+{
+    for (size_t i = 0; i < from->n_sources; i++) {
+        const struct tl_source *const source = &from->sources[i];
+        bool any = false;
+        for (size_t k = 0; k < to->n_sources; k++) {
+            const bool is_meant =
+                !strcmp(source->name, "pt") || !strcmp(source->name, to->sources[k].name);
+            for (size_t r = 0; is_meant && r < source->n_regs; r++)
+                if (tl_source_set_reg(&to->sources[k], source->regs[r].name,
+                                      source->regs[r].value) < 0)
+                    return tl_fail_set(fail, TL_NOMEM, "[source %s]: too many registers",
+                                       source->name);
+            any |= is_meant;
+        }
+        if (!any)
+            return tl_fail_set(fail, TL_USAGE,
+                               "[source %s]: the bundle has no such source; its first is %s, and "
+                               "[source pt] is for all",
+                               source->name, to->n_sources ? to->sources[0].name : "none");
+    }
+    return TL_OK;
+}
+
+/* What LLDB's description does not tell, such as how often MTC packets come. */
+static int read_registers(struct tl_setup *to, const char *config, struct tl_fail *fail)
+{
+    struct tl_setup from;
+    tl_setup_init(&from);
+    int rc = tl_setup_format(&from, "perf", fail);
     if (rc == TL_OK)
-        rc = tl_sources_read(capture, (struct tl_bytes){0}, &has_sideband, fail);
-    if (rc == TL_OK && has_sideband)
-        rc = import_perf(capture, request, &out->limited, fail);
-    *where = rc < 0 ? *where : NULL;
-    for (size_t i = 0; rc == TL_OK && i < request->n_images; i++)
-        rc = tl_setup_add_image(setup, request->images[i], fail);
+        rc = tl_setup_read(&from, config, fail);
+    if (rc == TL_OK)
+        rc = take_registers(to, &from, fail);
+    tl_setup_fini(&from);
     return rc;
 }
 
@@ -321,27 +376,25 @@ static int read_sources(struct tl_bundle *out, const struct tl_bundle_request *r
 static int read_lldb(struct tl_bundle *out, const struct tl_bundle_request *request,
                      const char *path, const char **where, struct tl_fail *fail)
 {
-    struct tl_bundle_capture *const capture = out->captures;
+    struct tl_setup *const setup = &out->captures->setup;
     struct tl_bundle_request with = *request;
     struct tl_buf records = {0};
     char kernel[4096];
-    bool has_sideband;
     *where = request->input;
-    int rc = tl_setup_format(&capture->setup, "perf", fail);
+    int rc = tl_setup_format(setup, "perf", fail);
     if (rc == TL_OK)
-        rc = tl_lldb_read(&capture->setup, &records, kernel, path, request->warn, request->context,
-                          fail);
-    if (rc == TL_OK)
-        rc = tl_sources_read(capture, (struct tl_bytes){records.p, records.n}, &has_sideband, fail);
-    tl_buf_fini(&records);
+        rc = tl_lldb_read(setup, &records, kernel, path, request->warn, request->context, fail);
+    if (rc == TL_OK && request->config) {
+        *where = request->config;
+        rc = read_registers(setup, request->config, fail);
+        *where = rc < 0 ? *where : request->input;
+    }
     with.input = NULL; /* what perf leaves beside a recording is not there */
     if (rc == TL_OK && *kernel && !with.places.vmlinux)
         with.places.vmlinux = kernel;
     if (rc == TL_OK)
-        rc = import_perf(capture, &with, &out->limited, fail);
-    *where = rc < 0 ? *where : NULL;
-    for (size_t i = 0; rc == TL_OK && i < request->n_images; i++)
-        rc = tl_setup_add_image(&capture->setup, request->images[i], fail);
+        rc = read_files(out, &with, (struct tl_bytes){records.p, records.n}, true, where, fail);
+    tl_buf_fini(&records);
     return rc;
 }
 
@@ -355,7 +408,7 @@ static int read_file(struct tl_bundle *out, const struct tl_bundle_request *requ
     char lldb[4096];
     tl_setup_init(&capture->setup);
     const int rc = !request->input ? read_sources(out, request, where, fail)
-                   : !request->format && !request->config && tl_lldb_find(request->input, lldb)
+                   : !request->format && tl_lldb_find(request->input, request->config != NULL, lldb)
                        ? read_lldb(out, request, lldb, where, fail)
                        : fill_capture(out, request, where, fail);
     if (rc < 0)
@@ -381,8 +434,8 @@ static int complete(struct tl_bundle *out, const struct tl_bundle_request *reque
         } else if (!request->format && is_marked(&out->captures[i])) {
             rc = tl_setup_format(setup, "tpiu,sync=fsync", fail);
         }
-        for (size_t k = 0; rc == TL_OK && k < request->n_images; k++)
-            rc = tl_setup_add_image(setup, request->images[k], fail);
+        if (rc == TL_OK)
+            rc = add_images(setup, request, fail);
     }
     if (rc == TL_OK && !took_format)
         rc = tl_fail_set(fail, TL_USAGE,
@@ -444,139 +497,5 @@ int tl_bundle_read(struct tl_bundle *out, const struct tl_bundle_request *reques
                                  (void *)(uintptr_t)request);
         tl_setup_check_machines(&out->captures[i].setup, request->warn, request->context);
     }
-    return rc;
-}
-
-/* ---- raw bytes ------------------------------------------------------------------------------- */
-
-/* Open the current piece at its first byte, if there is one. */
-static int open_piece(struct tl_bundle_input *in)
-{
-    struct stat st;
-    const struct tl_bundle_piece *const piece = &in->capture->pieces[in->piece];
-    const bool is_standard = strcmp(piece->path, "-") == 0;
-    in->left = piece->length;
-    in->live = false;
-    if (piece->bytes)
-        return TL_OK;
-    in->fd = piece->fd > 0 ? fcntl(piece->fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1)
-             : is_standard ? STDIN_FILENO
-                           : open(piece->path, O_RDONLY | O_CLOEXEC);
-    if (in->fd < 0)
-        return TL_IO;
-    in->live = fstat(in->fd, &st) < 0 || !S_ISREG(st.st_mode);
-    if ((piece->offset > 0 || piece->fd > 0) && lseek(in->fd, (off_t)piece->offset, SEEK_SET) < 0)
-        return TL_IO;
-    return TL_OK;
-}
-
-void tl_bundle_close(struct tl_bundle_input *in)
-{
-    if (in->fd > STDIN_FILENO)
-        close(in->fd);
-    in->fd = -1;
-}
-
-int tl_bundle_open(struct tl_bundle_input *in, const struct tl_bundle_capture *capture)
-{
-    *in = (struct tl_bundle_input){.capture = capture, .fd = -1};
-    return open_piece(in);
-}
-
-const char *tl_bundle_path(const struct tl_bundle_input *in)
-{
-    const struct tl_bundle_capture *const capture = in->capture;
-    return capture->pieces[in->piece < capture->n_pieces ? in->piece : capture->n_pieces - 1].path;
-}
-
-/* Advance to the next piece. Returns 0: none; 1: opened; < 0: it cannot be read. */
-static int next_piece(struct tl_bundle_input *in)
-{
-    if (in->piece + 1 >= in->capture->n_pieces)
-        return 0;
-    tl_bundle_close(in);
-    in->piece++;
-    return open_piece(in) < 0 ? -1 : 1;
-}
-
-static ssize_t read_piece(const struct tl_bundle_input *in, uint8_t *p, size_t n)
-{
-    const struct tl_bundle_piece *const piece = &in->capture->pieces[in->piece];
-    if (!piece->bytes)
-        return read(in->fd, p, n);
-    if (n > 0)
-        memcpy(p, piece->bytes + (piece->length - in->left), n);
-    return (ssize_t)n;
-}
-
-ssize_t tl_bundle_next(struct tl_bundle_input *in, uint8_t *p, size_t n)
-{
-    for (;;) {
-        const ssize_t got = read_piece(in, p, n < in->left ? n : (size_t)in->left);
-        if (got > 0 && in->tap)
-            in->tap(in->tap_context, p, (size_t)got);
-        if (got > 0 && in->left != UINT64_MAX)
-            in->left -= (uint64_t)got;
-        if (got != 0 || n == 0)
-            return got;
-        const int more = next_piece(in);
-        if (more <= 0)
-            return more;
-    }
-}
-
-/*
- * Skip bytes of a piece that is a seekable file. Returns how many; 0: at its end, or not seekable.
- */
-static uint64_t skip_file(struct tl_bundle_input *in, uint64_t n)
-{
-    const bool seeks = !in->live && !in->tap && in->fd >= 0;
-    const off_t at = !seeks ? -1 : lseek(in->fd, 0, SEEK_CUR);
-    const off_t end = at < 0 ? -1 : lseek(in->fd, 0, SEEK_END);
-    if (end < 0)
-        return 0;
-    uint64_t there = end > at ? (uint64_t)(end - at) : 0;
-    there = there < in->left ? there : in->left;
-    there = there < n ? there : n;
-    if (lseek(in->fd, at + (off_t)there, SEEK_SET) < 0)
-        return 0;
-    if (in->left != UINT64_MAX)
-        in->left -= there;
-    return there;
-}
-
-uint64_t tl_bundle_skip(struct tl_bundle_input *in, uint64_t n)
-{
-    uint8_t bytes[PIECE];
-    uint64_t done = 0;
-    while (done < n) {
-        done += skip_file(in, n - done);
-        const uint64_t left = n - done;
-        const ssize_t got =
-            left > 0 ? tl_bundle_next(in, bytes, left < PIECE ? (size_t)left : PIECE) : 0;
-        if (got <= 0)
-            break;
-        done += (uint64_t)got;
-    }
-    return done;
-}
-
-int tl_bundle_bytes(const struct tl_bundle_capture *capture, struct tl_buf *out,
-                    struct tl_fail *fail)
-{
-    struct tl_bundle_input in;
-    int rc = tl_bundle_open(&in, capture);
-    while (rc == TL_OK) {
-        rc = tl_buf_reserve(out, PIECE);
-        const ssize_t got = rc == TL_OK ? tl_bundle_next(&in, out->p + out->n, PIECE) : 0;
-        if (got < 0 && errno != EINTR)
-            rc = TL_IO;
-        if (got == 0)
-            break;
-        out->n += got > 0 ? (size_t)got : 0;
-    }
-    if (rc < 0)
-        tl_fail_set(fail, (enum tl_err)rc, "%.180s: cannot be read", tl_bundle_path(&in));
-    tl_bundle_close(&in);
     return rc;
 }

@@ -257,13 +257,16 @@ static int read_root(struct reading *r, const cJSON *root, char kernel[static 40
     return rc;
 }
 
-bool tl_lldb_find(const char *path, char out[static 4096])
+bool tl_lldb_find(const char *path, bool configured, char out[static 4096])
 {
+    static const char suffix[] = ".json";
+    const size_t n = strlen(path);
+    const bool is_named = n >= sizeof suffix && strcmp(path + n + 1 - sizeof suffix, suffix) == 0;
     char first[64] = "";
     struct stat st;
     const bool is_folder = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
     if (snprintf(out, 4096, "%s%s", path, is_folder ? "/trace.json" : "") >= 4096 ||
-        stat(out, &st) < 0 || !S_ISREG(st.st_mode))
+        stat(out, &st) < 0 || !S_ISREG(st.st_mode) || (configured && !is_folder && !is_named))
         return false;
     FILE *const file = fopen(out, "r");
     if (!file)

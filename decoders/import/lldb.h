@@ -11,8 +11,9 @@
 #include "import/bundle.h"
 
 /* The description at `path`: itself, if it is a file of JSON, or trace.json in a folder; written to
- * `out`. False: it is neither. */
-bool tl_lldb_find(const char *path, char out[static 4096]);
+ * `out`. `configured`: a configuration goes with it, and any trace may begin like JSON: then the
+ * file's name must say what it is (.json). False: it is neither. */
+bool tl_lldb_find(const char *path, bool configured, char out[static 4096]);
 
 /*
  * Fill the setup by the description in file `path`, whose relative names are below its folder: its

@@ -5,6 +5,7 @@ usage: pt_files.py BUILD [NAME…]"""
 
 import json
 import os
+import re
 import struct
 import sys
 
@@ -149,6 +150,23 @@ def lldb_bundle(lab):
         check(stored['lldb'][stream] == stored['same'][stream], stream, 'is not what perf itself would tell')
         check(len(only(stored['lldb'][stream], 'I')) > 50000, 'is too little')
     check('A switch 2150 2150 stroll' in stored['lldb']['pt.1'], 'no process has its name')
+    # A configuration tells it, for one source or for all.
+    registers = {key: int(value, 0) for key, value in re.findall(r'^(MTC_FREQ|NOM_FREQ|CPUID\w*)=(\S+)$',
+                 open(describe(recording, folder, True)).read(), re.M)}
+    check('MTC_FREQ' in registers, registers)
+    write(folder, 'mtc.ini', b'[source pt]\nprotocol=pt\n' +
+          ''.join('%s=%d\n' % item for item in registers.items()).encode())
+    write(folder, 'none.ini', b'[source pt.9]\nprotocol=pt\nMTC_FREQ=3\n')
+    lab.run('push', '--trace', 'lldb-mtc', '--config', os.path.join(folder, 'mtc.ini'), folder)
+    lab.run('push', '--trace', 'same-mtc', '--config', describe(recording, folder, True), '--symfs', SYMFS)
+    exact = {trace: streams(lab.run('get', trace, '--text').text()) for trace in ('lldb-mtc', 'same-mtc')}
+    for stream in 'pt.0', 'pt.1':
+        ours, told = (only(exact[name][stream], 'IT') for name in ('lldb-mtc', 'same-mtc'))
+        check(only(ours, 'I') == only(told, 'I') and set(ours) <= set(told), stream, 'differs with MTC')
+        check(len(told) - len(ours) <= 1, stream, 'lacks times')  # perf's own records tell one before the first
+        check(len(only(ours, 'T')) > 500 > len(only(stored['lldb'][stream], 'T')), stream, 'has the times of before')
+    lab.fails(2, r'\[source pt.9\]: the bundle has no such source; its first is pt.0', 'decode', '--text', '--config',
+              os.path.join(folder, 'none.ini'), os.path.join(folder, 'trace.json'))
     # Raw trace may begin with the same byte: its configuration says what it is.
     write(folder, 'raw.bin', b'{' + bytes(15))
     write(folder, 'raw.ini', b'[trace]\nformat=pt\n')
