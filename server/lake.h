@@ -506,6 +506,9 @@ struct tl_found {
     enum tl_find_kind kind;
     char what[128];     /* description of the query: "calls of main" */
     uint64_t functions; /* SYMBOL, CALL: number of functions that the text names */
+    bool behind;        /* of this stream, what is from here on is still being indexed */
+    uint64_t behind_from;
+    char behind_stream[32];
 };
 /*
  * Find hits, in order. With all streams: by time, followed by those of streams without time, stream
@@ -552,6 +555,7 @@ struct tl_stats_source {
 
 struct tl_stats {
     uint64_t from, to; /* the range, clipped to the available trace */
+    bool behind; /* also to what is indexed so far: what is behind `to` is still being indexed */
     uint64_t insns, taken;
     uint64_t reads, writes;              /* memory accesses recorded in the trace */
     struct tl_stats_function *functions; /* at most 1000, most instructions first */
@@ -704,10 +708,9 @@ struct tl_stack_slice {
 struct tl_slices {
     struct tl_stack_slice *p; /* sorted by depth and begin */
     size_t n;
-    uint64_t
-        resolution;     /* all slices with more of the range, on the axis, than this are included */
-    bool truncated;     /* shorter slices are omitted */
-    struct tl_gen *gen; /* owns the names */
+    uint64_t resolution; /* all slices with more of the range, on the axis, are included */
+    bool truncated;      /* shorter slices are omitted */
+    struct tl_gen *gen;  /* owns the names */
 };
 /*
  * Call-stack slices that overlap a range, the 4096 widest on the axis asked. The cost does not
@@ -756,6 +759,8 @@ struct tl_tile_lane {
         lost[TL_TILE_BUCKETS];
     struct tl_tile_break breaks[TL_TILE_BREAKS];
     size_t n_breaks;
+    bool behind; /* what is in the tile from here on, on its axis, is still being indexed */
+    uint64_t behind_from;
 };
 
 #define TL_TILE_LANES 64 /* maximum lanes per tile */

@@ -21,6 +21,7 @@ struct tl_timing_range {
 /* What was asked about, in all answers. time = ran + lost + off. */
 struct tl_timing_about {
     uint64_t from, to; /* instructions [from, to) */
+    bool behind;       /* what is behind `to` is still being indexed */
     bool has_time;
     bool time_unit_ns;           /* false: ticks */
     uint64_t time_from, time_to; /* of these */

@@ -68,10 +68,12 @@ static int begin_shard(struct tl_build *b, uint64_t number, uint64_t position)
     shard->bare = b->options.index_only;
     shard->counter.unreported = shard->replayed;
     /* Also for one that is not counted, if logs are made of it, since these depend on it. */
-    shard->by_insn = b->insn_stats && (!shard->replayed || shard->remade || shard->outlined);
+    shard->by_insn =
+        b->insn_stats && (!shard->replayed || shard->remade || shard->outlined || b->marked);
     b->index.insn_stats = shard->by_insn ? b->insn_stats : NULL;
     shard->coder.counting = !shard->replayed && !shard->by_insn;
     (void)tl_code_counter_program(&shard->coder, b->index.image, &b->index.now, 0);
+    b->late = b->marked && !b->times.known;
     const bool timed = !shard->remade && !b->options.outline;
     shard->ran = timed ? b->ran : NULL;
     if (timed)
@@ -367,7 +369,7 @@ static void end_times(struct tl_build *b)
     struct tl_time_pyramid none = {0};
     if (!shard->ran)
         return;
-    const bool wanted = !shard->replayed && !b->times.dropped;
+    const bool wanted = !shard->replayed && !b->times.dropped && !b->late;
     tl_call_times_report(&b->times);
     tl_time_buckets_take(b->ran, wanted ? &shard->view->index.times : &none);
     shard->ran = NULL;

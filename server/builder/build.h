@@ -74,8 +74,11 @@ TL_MUST_USE int tl_build_finish(struct tl_build *build);
  */
 void tl_build_state(struct tl_build *build, struct tl_state *state);
 
-/* As tl_build_state(), without the contents of the shard being built: enough to regenerate parts of
- * it and of later shards. Loaded only with options.part. */
+/*
+ * As tl_build_state(), without the contents of the shard being built: enough to regenerate parts of
+ * it and of later shards, with options.part; or to build later shards, if `sealed` is behind it. Of
+ * these everything is as always but their calls, of which it is not known when they began.
+ */
 void tl_build_mark(struct tl_build *build, struct tl_state *state);
 
 /* Regenerate parts from this shard and frame on, as far as they have not begun. Initially none are

@@ -30,6 +30,8 @@ struct tl_build {
     uint64_t want_shard;           /* options.part: first requested part */
     uint32_t want_frame;
     bool wet;                 /* options.part: the open frame is being regenerated */
+    bool marked;              /* it began at a mark: tl_build_mark() */
+    bool late;                /* so late that the time at the shard's begin is not known */
     struct tl_packer *packer; /* created when needed */
     /* For streams whose blocks do not know their instructions; NULL: they do. */
     struct tl_insn_stats *insn_stats;

@@ -160,6 +160,19 @@ void tl_build_state(struct tl_build *b, struct tl_state *s)
         tl_stf_flow_dry(b->flow, b->options.index_only);
 }
 
+/* What the mark is in belongs to no part, but is in the store, or as if it were. Of calls and times
+ * the begin is not known. */
+static void follow_marked(struct tl_build *b, struct tl_state *s)
+{
+    b->marked = true;
+    b->index.shard->remade = b->index.shard->partial = false;
+    if (b->closing)
+        b->closing->remade = b->closing->partial = false;
+    b->index.shard->ran = b->ran;
+    follow_calls(b, s);
+    tl_state_check(s, b->index.shard->view->index.row.number < b->options.sealed);
+}
+
 void tl_build_mark(struct tl_build *b, struct tl_state *s)
 {
     place_state(b, s);
@@ -171,6 +184,8 @@ void tl_build_mark(struct tl_build *b, struct tl_state *s)
         tl_shard_builder_mark(b->index.shard, s);
     if (!tl_state_loads(s) || s->rc < 0)
         return;
+    if (!b->options.part)
+        follow_marked(b, s);
     b->index.shard->by_insn = b->insn_stats != NULL;
     b->index.insn_stats = b->insn_stats;
     if (b->insn_stats)

@@ -118,6 +118,19 @@ static size_t let_go_of_indexed(struct tl_gen *gen, struct tl_gen *making)
     return left;
 }
 
+/* What it has found streams of is asked by their names and numbers, which will be the same. */
+static int tell_streams(struct tl_gen *gen, struct tl_gen *making)
+{
+    struct tl_lane *lane, *index;
+    int r = TL_OK;
+    for (size_t i = 0; r >= 0 && (lane = tl_gen_lane_at(gen, i)); i++)
+        if (!tl_gen_lane(making, lane->name)) {
+            making->unsaved = true;
+            r = tl_gen_add_lane(making, lane->name, lane->protocol, &index);
+        }
+    return r;
+}
+
 /* ---- the job -------------------------------------------------------------------------------- */
 
 static bool run(struct tl_trace *trace, struct tl_gen *making, struct tl_gen *gen, uint64_t end,
@@ -127,7 +140,9 @@ static bool run(struct tl_trace *trace, struct tl_gen *making, struct tl_gen *ge
     const size_t ahead = let_go_of_indexed(gen, making);
     if (gen->finished || ahead >= SHARDS_AHEAD || (atomic_load(&gen->decoded) == end && !last))
         return false;
-    const int r = tl_gen_decode(gen, trace, end, last, &fail);
+    int r = tl_gen_decode(gen, trace, end, last, &fail);
+    if (r >= 0 || r == TL_EOF)
+        r = tell_streams(gen, making) < 0 ? TL_NOMEM : r;
     if (r == TL_OK || r == TL_EOF || r == TL_CANCELLED)
         return r == TL_OK;
     /* Whatever it is, the index has it, too, and says so. */

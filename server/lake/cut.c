@@ -5,6 +5,7 @@
  */
 #include "lake/cut.h"
 #include "base/search.h"
+#include "lake/scale.h"
 #include "shard/stackmark.h"
 #include "stf/flow_map.h"
 #include "stf/known.h"
@@ -88,10 +89,13 @@ static void append_outlines(struct tl_cut *cut, const struct tl_cut *outlines)
     const size_t n = outlines->n_rows - outlines->n_stored;
     if (cut->n_rows > cut->n_stored && cut->tail[cut->n_rows - cut->n_stored - 1]->open)
         tl_view_put(cut->tail[--cut->n_rows - cut->n_stored]);
+    cut->n_indexed = cut->n_rows;
     for (size_t i = 0; i < n; i++)
         if (outlines->tail[i]->index.row.number == cut->n_rows)
             add_tail(cut, tl_view_get(outlines->tail[i]));
     cut->outline = tl_gen_get(outlines->gen);
+    cut->outlined = outlines->lane;
+    cut->open = cut->open || outlines->open;
     find_end(cut);
 }
 
@@ -104,15 +108,112 @@ static int cut_outlined(struct tl_cut *out, struct tl_gen *gen, struct tl_lane *
     int r = tl_cut_of_lane(&outlines, outline, outlined);
     if (r < 0)
         return r;
-    if (!lane) { /* nothing of it is in the store */
-        *out = outlines;
-        out->outline = tl_gen_get(outline);
-        return TL_OK;
-    }
     r = cut_lane(out, gen, lane, outlines.n_rows - outlines.n_stored);
     if (r >= 0 && is_ahead(&outlines, out))
         append_outlines(out, &outlines);
     tl_cut_close(&outlines);
+    return r;
+}
+
+static struct tl_lane *lane_ahead(struct tl_gen *outline, const struct tl_lane *lane)
+{
+    return outline && lane && outline->number == lane->gen->number
+               ? tl_gen_lane(outline, lane->name)
+               : NULL;
+}
+
+/* As tl_cut_of_lane(), with the outline, NULL: there is none. */
+static int cut_with(struct tl_cut *out, struct tl_gen *gen, struct tl_lane *lane,
+                    struct tl_gen *outline)
+{
+    struct tl_lane *const ahead = lane_ahead(outline, lane);
+    return ahead ? cut_outlined(out, gen, lane, outline, ahead) : tl_cut_of_lane(out, gen, lane);
+}
+
+/* ---- ranges of them, indexed ---------------------------------------------------------------- */
+
+/* End before shard `i`. */
+static void end_before(struct tl_cut *cut, size_t i)
+{
+    const struct tl_shard_row *const row = &cut->rows[i];
+    const struct tl_axis axis = tl_lane_axis(cut->lane);
+    cut->behind = cut->open = true;
+    cut->behind_time = row->at.has_time ? tl_axis_shown(&axis, row->at.axis) : 0;
+    cut->end = row->first;
+    while (cut->n_rows > i)
+        tl_view_put(cut->tail[--cut->n_rows - cut->n_stored]);
+}
+
+/* The views of shards [i, i + n) have been replaced. */
+static void take_rows(struct tl_cut *cut, size_t i, size_t n)
+{
+    for (; n > 0; i++, n--)
+        cut->rows[i] = cut->tail[i - cut->n_stored]->index.row;
+    if (i == cut->n_rows)
+        find_end(cut); /* the last one may have grown */
+}
+
+/* Which shards the range has: [*first, *end). */
+static int find_shards(const struct tl_cut *cut, const struct tl_cut_range *range, size_t *first,
+                       size_t *end, struct tl_fail *fail)
+{
+    uint64_t from, to;
+    const int r = tl_cut_resolve(cut, range->unit, range->from, range->to, &from, &to, fail);
+    if (r < 0)
+        return r;
+    *first = tl_cut_items_at(cut, from);
+    *end = to > from ? tl_cut_shard_at(cut, to - 1) + 1 : *first;
+    if (range->unit != TL_UNIT_INSN)
+        ++*end; /* whose first times are those of the last instructions before it */
+    if (*end > cut->n_rows || to >= cut->end)
+        *end = cut->n_rows;
+    return TL_OK;
+}
+
+static int cover(struct tl_cut *cut, const struct tl_cut_range *range, struct tl_fail *fail)
+{
+    size_t first, end;
+    if (!cut->outline)
+        return TL_OK;
+    struct tl_fail why = {0};
+    const int r = find_shards(cut, range, &first, &end, &why);
+    if (r == TL_USAGE) /* the question itself says so, or it is about times where there are none */
+        return TL_OK;
+    if (r < 0) {
+        if (fail)
+            *fail = why;
+        return r;
+    }
+    first = first > cut->n_indexed ? first : cut->n_indexed;
+    if (first >= end)
+        return TL_OK;
+    const size_t done = cut->lane->gen->lake->rooms->index_early(
+        cut->outlined, &cut->tail[first - cut->n_stored], end - first);
+    take_rows(cut, first, done);
+    if (first + done < end)
+        end_before(cut, first + done);
+    return TL_OK;
+}
+
+static struct tl_gen *outline_of(const struct tl_gen *gen)
+{
+    struct tl_trace *const trace = tl_lake_resident(gen->lake, gen->trace);
+    struct tl_gen *const outline = trace ? tl_trace_outline(trace) : NULL;
+    tl_trace_put(trace);
+    return outline;
+}
+
+int tl_cut_of_lane_range(struct tl_cut *out, struct tl_gen *gen, struct tl_lane *lane,
+                         const struct tl_cut_range *range, struct tl_fail *fail)
+{
+    struct tl_gen *const outline = outline_of(gen);
+    int r = cut_with(out, gen, lane, outline);
+    tl_gen_put(outline);
+    if (r < 0)
+        return r;
+    r = cover(out, range, fail);
+    if (r < 0)
+        tl_cut_close(out);
     return r;
 }
 
@@ -130,12 +231,9 @@ static int open_cut(struct tl_cut *out, struct tl_lake *lake, const char *id, co
     struct tl_gen *const outline = outlined ? tl_trace_outline(trace) : NULL;
     tl_trace_put(trace);
     struct tl_lane *const lane = tl_gen_lane(gen, stream);
-    struct tl_lane *const ahead =
-        outline && outline->number == gen->number ? tl_gen_lane(outline, stream) : NULL;
     const int r =
-        ahead  ? cut_outlined(out, gen, lane, outline, ahead)
-        : lane ? tl_cut_of_lane(out, gen, lane)
-               : tl_fail_set(fail, TL_NOTFOUND, "trace %.64s has no stream %.32s", id, stream);
+        lane ? cut_with(out, gen, lane, outline)
+             : tl_fail_set(fail, TL_NOTFOUND, "trace %.64s has no stream %.32s", id, stream);
     tl_gen_put(outline);
     tl_gen_put(gen);
     return r == TL_NOMEM ? tl_fail_set(fail, r, "no memory") : r;
@@ -151,6 +249,18 @@ int tl_cut_open_outlined(struct tl_cut *out, struct tl_lake *lake, const char *i
                          const char *stream, struct tl_fail *fail)
 {
     return open_cut(out, lake, id, stream, true, fail);
+}
+
+int tl_cut_open_range(struct tl_cut *out, struct tl_lake *lake, const char *id, const char *stream,
+                      const struct tl_cut_range *range, struct tl_fail *fail)
+{
+    int r = open_cut(out, lake, id, stream, true, fail);
+    if (r < 0)
+        return r;
+    r = cover(out, range, fail);
+    if (r < 0)
+        tl_cut_close(out);
+    return r;
 }
 
 /* Does the stream have instructions, or samples of them? */
@@ -178,11 +288,12 @@ int tl_cuts_of_flow(struct tl_lake *lake, const char *trace, const char *stream,
                     void *context, struct tl_gen **gen, struct tl_fail *fail)
 {
     const bool whole = from == 0 && to == UINT64_MAX;
+    const struct tl_cut_range range = {whole ? TL_UNIT_INSN : unit, from, to};
     struct tl_cut cut;
     struct tl_lane *lane;
     int r;
     if (stream && *stream) {
-        r = tl_cut_open(&cut, lake, trace, stream, fail);
+        r = tl_cut_open_range(&cut, lake, trace, stream, &range, fail);
         if (r < 0)
             return r;
         *gen = tl_gen_get(cut.gen);
@@ -199,7 +310,7 @@ int tl_cuts_of_flow(struct tl_lake *lake, const char *trace, const char *stream,
     for (size_t i = 0; r >= 0 && (lane = tl_gen_lane_at(*gen, i)); i++) {
         if (!has_insns(lane, samples))
             continue;
-        r = tl_cut_of_lane(&cut, *gen, lane);
+        r = tl_cut_of_lane_range(&cut, *gen, lane, &range, fail);
         if (r < 0)
             break;
         if (whole || (cut.n_rows > 0 && cut.rows[cut.n_rows - 1].at.has_time))

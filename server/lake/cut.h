@@ -18,12 +18,19 @@ struct tl_cut {
     struct tl_shard_row *rows; /* all shards, in order; those in memory are last */
     struct tl_rows_copy copy;  /* the memory of `rows` */
     size_t n_rows;
-    size_t n_stored;        /* number of shards in the store */
-    struct tl_view **tail;  /* views of rows[n_stored…], which are in memory */
-    uint64_t end;           /* after the last position */
-    bool open;              /* the lane may still grow */
-    struct tl_gen *outline; /* if the last ones are outlines: their owner; they are only good for
-                               walks (tl_cut_open_outlined) */
+    size_t n_stored;       /* number of shards in the store */
+    struct tl_view **tail; /* views of rows[n_stored…], which are in memory */
+    uint64_t end;          /* after the last position */
+    bool open;             /* the lane may still grow */
+    /* If the last ones are outlines: their owner, and lane; those before `n_indexed` are not. They
+     * are only good for walks, unless they were indexed for this snapshot. */
+    struct tl_gen *outline;
+    struct tl_lane *outlined;
+    size_t n_indexed;
+    /* Of the range that it was opened for, what is behind `end` is outlined, and not indexed yet:
+     * the snapshot ends before it. There (as shown; 0: not known) is the time: */
+    bool behind;
+    uint64_t behind_time;
 };
 
 /* Open a snapshot. TL_NOTFOUND: no such trace or stream. */
@@ -34,6 +41,21 @@ TL_MUST_USE int tl_cut_open(struct tl_cut *out, struct tl_lake *lake, const char
 TL_MUST_USE int tl_cut_open_outlined(struct tl_cut *out, struct tl_lake *lake, const char *trace,
                                      const char *stream, struct tl_fail *fail);
 TL_MUST_USE int tl_cut_of_lane(struct tl_cut *out, struct tl_gen *gen, struct tl_lane *lane);
+/*
+ * The same for questions about a range, which need the index: what is only outlined of it is
+ * indexed at once, up to a bound. If that is not all of it, the snapshot is `behind`, and ends
+ * where the index does. Outside of the range there may still be outlines.
+ */
+struct tl_cut_range {
+    enum tl_range_unit unit;
+    uint64_t from, to; /* to UINT64_MAX: to the end */
+};
+#define TL_CUT_ALL ((const struct tl_cut_range){TL_UNIT_INSN, 0, UINT64_MAX})
+TL_MUST_USE int tl_cut_open_range(struct tl_cut *out, struct tl_lake *lake, const char *trace,
+                                  const char *stream, const struct tl_cut_range *range,
+                                  struct tl_fail *fail);
+TL_MUST_USE int tl_cut_of_lane_range(struct tl_cut *out, struct tl_gen *gen, struct tl_lane *lane,
+                                     const struct tl_cut_range *range, struct tl_fail *fail);
 void tl_cut_close(struct tl_cut *cut);
 /*
  * Call `take` for the named stream of a trace or, if `stream` is NULL or empty, for each one that

@@ -316,6 +316,8 @@ struct tl_lake_rooms {
      * of shard keys; the serving generation once its shards can be regenerated. */
     tl_view_make *make;
     void (*forget_makers)(struct tl_lake *lake, const char *prefix);
+    /* Index what is only outlined, ahead of its turn (virtual/early.h). */
+    size_t (*index_early)(struct tl_lane *lane, struct tl_view **views, size_t n);
     struct tl_gen *(*settled)(struct tl_trace *trace);
     /* Changes: tl_lake_put_image(). */
     int (*put_image)(struct tl_lake *lake, const char *name, struct tl_bytes content,

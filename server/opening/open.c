@@ -21,6 +21,7 @@
 #include "share/share.h"
 #include "upkeep/housekeeper.h"
 #include "upkeep/rebuild.h"
+#include "virtual/early.h"
 #include "virtual/remake.h"
 #include "virtual/virtual.h"
 
@@ -33,6 +34,7 @@ static const struct tl_lake_rooms rooms = {
     .end_decode = tl_gen_end_decode,
     .make = tl_lane_make,
     .forget_makers = tl_remakers_forget,
+    .index_early = tl_index_early,
     .settled = tl_trace_settled,
     .put_image = tl_lake_put_image,
     .evict = tl_ingest_evict,

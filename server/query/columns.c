@@ -49,7 +49,8 @@ int tl_columns_open(struct tl_columns *c, struct tl_lake *lake,
     c->n = request->columns ? request->columns : COLUMNS;
     if (c->n > COLUMNS_MAX)
         return tl_fail_set(fail, TL_USAGE, "at most %d columns", COLUMNS_MAX);
-    int r = tl_cut_open(&c->cut, lake, request->trace, request->stream, fail);
+    const struct tl_cut_range range = {request->axis, request->from, request->to};
+    int r = tl_cut_open_range(&c->cut, lake, request->trace, request->stream, &range, fail);
     if (r >= 0)
         r = tl_cut_unit(&c->cut, &c->axis, fail);
     if (r >= 0)

@@ -374,9 +374,10 @@ static int open_cuts(struct search *s, struct tl_fail *fail)
     const struct tl_find_request *const request = s->request;
     if (request->stream && *request->stream) {
         s->cuts = calloc(1, sizeof *s->cuts);
-        const int r = s->cuts
-                          ? tl_cut_open(&s->cuts[0], s->lake, request->trace, request->stream, fail)
-                          : TL_NOMEM;
+        const struct tl_cut_range range = {TL_UNIT_INSN, request->from, request->to};
+        const int r = s->cuts ? tl_cut_open_range(&s->cuts[0], s->lake, request->trace,
+                                                  request->stream, &range, fail)
+                              : TL_NOMEM;
         s->n_cuts = r >= 0;
         return r;
     }
@@ -389,7 +390,7 @@ static int open_cuts(struct search *s, struct tl_fail *fail)
     while (r >= 0 && (lane = tl_gen_lane_at(gen, s->n_cuts))) {
         r = tl_grow(&s->cuts, &cap, s->n_cuts + 1, sizeof *s->cuts);
         if (r >= 0)
-            r = tl_cut_of_lane(&s->cuts[s->n_cuts], gen, lane);
+            r = tl_cut_of_lane_range(&s->cuts[s->n_cuts], gen, lane, &TL_CUT_ALL, fail);
         s->n_cuts += r >= 0;
     }
     tl_gen_put(gen);
@@ -416,6 +417,16 @@ static void number_hits(struct search *s)
             i > 0 && s->lanes[i] == s->lanes[i - 1] && s->hits[i].at.insn == s->hits[i - 1].at.insn;
         s->hits[i].nth = 1 + (same ? s->hits[i - 1].nth : had_before(s, i));
     }
+}
+
+/* The first stream of which not everything was searched. */
+static void note_behind(const struct tl_cut *cut, struct tl_found *out)
+{
+    if (!cut->behind || out->behind)
+        return;
+    out->behind = true;
+    out->behind_from = cut->end;
+    memcpy(out->behind_stream, cut->lane->name, sizeof out->behind_stream);
 }
 
 void tl_found_fini(struct tl_found *found)
@@ -448,8 +459,10 @@ int tl_lake_find(struct tl_lake *lake, const struct tl_find_request *request, st
         out->functions = s.sought.functions;
         tl_sought_fini(&s.sought);
     }
-    for (size_t i = 0; i < s.n_cuts; i++)
+    for (size_t i = 0; i < s.n_cuts; i++) {
+        note_behind(&s.cuts[i], out);
         tl_cut_close(&s.cuts[i]);
+    }
     free(s.cuts);
     free(s.lanes);
     out->hits = s.hits;

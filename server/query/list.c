@@ -121,28 +121,14 @@ static void note_outline(struct tl_lane *lane, struct tl_stream_row *row)
     row->time_unit_ns = tl_lane_is_in_ns(lane);
 }
 
-/* Tell what the outline has ahead of the index; its other streams have nothing indexed yet. */
-static int fill_outline(struct tl_gen *outline, struct tl_trace_row *row)
+/* Tell what the outline has ahead of the index. */
+static void fill_outline(struct tl_gen *outline, struct tl_trace_row *row)
 {
-    struct tl_lane *lane;
-    size_t cap = row->n_streams + 1;
-    for (size_t i = 0; (lane = tl_gen_lane_at(outline, i)); i++) {
-        size_t k = 0;
-        while (k < row->n_streams && strcmp(row->streams[k].name, lane->name) != 0)
-            k++;
-        if (k == row->n_streams) {
-            if (tl_grow(&row->streams, &cap, k + 1, sizeof *row->streams) < 0)
-                return TL_NOMEM;
-            struct tl_stream_row *const added = &row->streams[row->n_streams++];
-            *added = (struct tl_stream_row){0};
-            snprintf(added->name, sizeof added->name, "%s", lane->name);
-            snprintf(added->protocol, sizeof added->protocol, "%s",
-                     tl_format_of(lane->protocol)->name);
-            fill_source(&lane->gen->setup, added);
-        }
-        note_outline(lane, &row->streams[k]);
+    for (size_t i = 0; i < row->n_streams; i++) {
+        struct tl_lane *const lane = tl_gen_lane(outline, row->streams[i].name);
+        if (lane)
+            note_outline(lane, &row->streams[i]);
     }
-    return TL_OK;
 }
 
 static int fill_streams(struct tl_gen *gen, struct tl_trace_row *row)
@@ -186,7 +172,7 @@ static int fill_row(struct tl_trace *trace, struct tl_trace_row *row)
     struct tl_gen *const outline = tl_trace_outline(trace);
     int r = row->labels ? fill_streams(gen, row) : TL_NOMEM;
     if (r >= 0 && outline && outline->number == row->generation)
-        r = fill_outline(outline, row);
+        fill_outline(outline, row);
     tl_gen_put(outline);
     tl_gen_put(gen);
     return r;

@@ -347,8 +347,9 @@ int tl_lake_slices(struct tl_lake *lake, const struct tl_slices_request *request
     *out = (struct tl_slices){0};
     if (request->columns > COLUMNS_MAX)
         return tl_fail_set(fail, TL_USAGE, "no more than %u columns", COLUMNS_MAX);
+    const struct tl_cut_range range = {request->axis, request->from, request->to};
     struct tl_cut cut;
-    int r = tl_cut_open(&cut, lake, request->trace, request->stream, fail);
+    int r = tl_cut_open_range(&cut, lake, request->trace, request->stream, &range, fail);
     if (r < 0)
         return r;
     struct tl_slicing s = {.cut = &cut, .image = tl_gen_image(cut.gen)};

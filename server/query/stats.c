@@ -251,6 +251,7 @@ static int count_stream(struct counting *s, const struct tl_cut *cut, uint64_t f
                         struct tl_stats *out, struct tl_fail *fail)
 {
     int r = tl_cut_resolve(cut, TL_UNIT_INSN, from, to, &out->from, &out->to, fail);
+    out->behind = out->behind || cut->behind;
     const struct tl_walk_range range = {
         .from = out->from, .to = out->to, .tail = to >= cut->end, .protocol = cut->lane->protocol};
     if (r >= 0)
@@ -291,7 +292,7 @@ static int stats_of_all(struct counting *s, struct tl_lake *lake, const char *id
     uint64_t longest = 0;
     for (size_t i = 0; r >= 0 && (lane = tl_gen_lane_at(gen, i)); i++) {
         struct tl_cut cut;
-        r = tl_cut_of_lane(&cut, gen, lane);
+        r = tl_cut_of_lane_range(&cut, gen, lane, &TL_CUT_ALL, fail);
         if (r < 0)
             break;
         r = count_stream(s, &cut, 0, UINT64_MAX, out, fail);
@@ -312,7 +313,8 @@ static int stats_of_one(struct counting *s, struct tl_lake *lake, const char *tr
                         struct tl_fail *fail)
 {
     struct tl_cut cut;
-    int r = tl_cut_open(&cut, lake, trace, stream, fail);
+    const struct tl_cut_range range = {TL_UNIT_INSN, from, to};
+    int r = tl_cut_open_range(&cut, lake, trace, stream, &range, fail);
     if (r < 0)
         return r;
     r = begin_counting(s, cut.gen);

@@ -242,12 +242,21 @@ static uint64_t mix(uint64_t hash, uint64_t value)
     return tl_fnv(hash, &value, sizeof value);
 }
 
+/* Record from where on there is only an outline. */
+static void note_behind(struct tl_tile_lane *m, const struct tl_cut *cut, enum tl_range_unit axis)
+{
+    m->behind = cut->behind;
+    m->behind_from = axis == TL_UNIT_TIME ? cut->behind_time : cut->end;
+}
+
 /* Record what the lane's part of the tile depends on while the lane grows. */
-static void note_revision(struct tl_tile *tile, const struct tl_spans *s)
+static void note_revision(struct tl_tile *tile, const struct tl_spans *s,
+                          const struct tl_tile_lane *m)
 {
     uint64_t what = s->edges[N];
     if (tile->axis == TL_UNIT_TIME && s->time.n > 0 && s->times[N] >= time_last(s))
         what = mix(s->cut->end, time_last(s));
+    what = m->behind ? mix(what, m->behind_from) : what;
     tile->revision = mix(mix(tile->revision, s->cut->lane->index), what);
 }
 
@@ -255,7 +264,10 @@ static int add_lane(struct tl_tile *tile, struct tl_gen *gen, struct tl_lane *la
                     struct tl_fail *fail)
 {
     struct tl_cut cut;
-    int r = tl_cut_of_lane(&cut, gen, lane);
+    const unsigned __int128 end = (unsigned __int128)tile->bucket * N + tile->first;
+    const struct tl_cut_range range = {tile->axis, tile->first,
+                                       end < UINT64_MAX ? (uint64_t)end : UINT64_MAX};
+    int r = tl_cut_of_lane_range(&cut, gen, lane, &range, fail);
     if (r < 0)
         return r;
     struct tl_spans *s = calloc(1, sizeof *s);
@@ -281,7 +293,8 @@ static int add_lane(struct tl_tile *tile, struct tl_gen *gen, struct tl_lane *la
     if (r >= 0)
         r = tl_spans_fill(s, fail);
     if (r >= 0) {
-        note_revision(tile, s);
+        note_behind(columns, &cut, tile->axis);
+        note_revision(tile, s, columns);
         fill_columns(columns, s, tile->bucket);
         if (tile->axis == TL_UNIT_TIME)
             time_breaks(columns, s, tile->bucket);

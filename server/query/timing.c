@@ -296,7 +296,7 @@ static int end_call(struct walker *w, uint32_t depth, uint64_t end, bool open)
     if (!w->sinks->end)
         return TL_OK;
     const int r = f->known ? TL_OK : find_begin(w, f, &call.from);
-    return r < 0 ? r : w->sinks->end(w->sinks->context, &call);
+    return r < 0 && r != TL_EOF ? r : w->sinks->end(w->sinks->context, &call);
 }
 
 static void enter(struct walker *w, const struct tl_frame *frame, uint32_t depth, bool known)

@@ -13,9 +13,11 @@ int tl_timing_ask_begin(struct tl_timing_ask *ask, struct tl_lake *lake,
                         struct tl_fail *fail)
 {
     *ask = (struct tl_timing_ask){.about = about};
-    int r = tl_cut_open(&ask->cut, lake, range->trace, range->stream, fail);
+    const struct tl_cut_range wanted = {range->unit, range->from, range->to};
+    int r = tl_cut_open_range(&ask->cut, lake, range->trace, range->stream, &wanted, fail);
     if (r < 0)
         return r;
+    about->behind = ask->cut.behind;
     about->gen = tl_gen_get(ask->cut.gen);
     const enum tl_protocol protocol = ask->cut.lane->protocol;
     /* What a DWT reports of handlers makes calls of them. */

@@ -78,6 +78,8 @@ static void fill_stats(struct tl_reply *reply, Tracelake__V1__StatsReply *m,
                   s->functions, s->n_functions < functions ? s->n_functions : functions,
                   sizeof *s->functions, fill_stats_function);
     m->functions_run = s->n_run;
+    if (s->behind)
+        TL_SET(m, behind, true);
     fill_counts(reply, &m->mix, &m->n_mix, &tracelake__v1__stats_reply__mix_entry__descriptor, s,
                 TL_STATS_MIX);
     fill_counts(reply, &m->modes, &m->n_modes, &tracelake__v1__stats_reply__modes_entry__descriptor,

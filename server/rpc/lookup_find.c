@@ -140,6 +140,10 @@ static void fill_found(struct tl_reply *reply, Tracelake__V1__FindReply *m,
         TL_SET(m, total, found->total);
         TL_SET(m, before, found->before);
     }
+    if (found->behind) {
+        TL_SET(m, behind_stream, tl_reply_text(reply, found->behind_stream));
+        TL_SET(m, behind_from, found->behind_from);
+    }
 }
 
 int tl_answer_find(const struct tl_asker *asker, const void *request, struct tl_reply *reply,

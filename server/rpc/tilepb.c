@@ -5,6 +5,8 @@
  */
 #include "rpc/tilepb.h"
 
+#include "rpc/reply.h"
+
 /* Generated messages have no const. */
 #define NUMBERS(message, name, columns)                                                            \
     (message->n_##name = TL_TILE_BUCKETS, message->name = (void *)(uintptr_t)columns->name)
@@ -32,6 +34,8 @@ static void fill_lane(struct tl_tile_pb *pb, size_t i, const struct tl_tile_lane
     BYTES(l, depth_min, c);
     BYTES(l, depth_max, c);
     BYTES(l, lost, c);
+    if (c->behind)
+        TL_SET(l, behind_from, c->behind_from);
     l->breaks = pb->breaks_at + pb->n_breaks;
     for (size_t k = 0; k < c->n_breaks && pb->n_breaks < TL_TILE_PB_BREAKS; k++) {
         Tracelake__V1__Break *const b = &pb->breaks[pb->n_breaks];

@@ -24,6 +24,8 @@ static Tracelake__V1__Timing *about_of(struct tl_reply *reply, const struct tl_t
     m->ran = about->ran;
     m->lost = about->lost;
     m->off = about->off;
+    if (about->behind)
+        TL_SET(m, behind, true);
     return m;
 }
 

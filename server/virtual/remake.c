@@ -15,6 +15,7 @@
 #include "shard/walk.h"
 #include "stf/close.h"
 #include "virtual/find_marks.h"
+#include "virtual/rerun.h"
 
 #include <stdlib.h>
 
@@ -27,26 +28,13 @@
 
 struct job;
 
-/* Decodes a lane's stream and regenerates parts of its shards. */
+/* Decodes a lane's stream and regenerates parts of its shards: from `run.shard` and `run.frame` on
+ * they are in `parts`, or will be. */
 struct tl_remaker {
-    struct tl_lane *lane;
-    struct tl_program *program; /* the decoder's */
-    struct tl_decode *decode;
-    struct tl_build *build; /* NULL: its stream has not appeared yet */
-    struct tl_spool_reader *reader;
-    struct tl_buf bytes; /* read; those from `used` on are not decoded yet */
-    size_t used;
-    size_t stream;
-    uint64_t at;               /* raw bytes decoded */
-    bool damaged;              /* raw bytes that are needed next are damaged: it cannot continue */
-    struct tl_missing missing; /* if damaged */
-    bool finished;
+    struct tl_rerun run;
     bool given_up;     /* abandoned during output: it cannot continue */
     struct job *job;   /* the job it works for */
     size_t part_bytes; /* size of the parts added since the last check */
-    /* Parts from this shard and frame on are in `parts`, or will be. */
-    uint64_t have_shard;
-    uint32_t have_frame;
     struct tl_build_part *parts;
     size_t n_parts, cap_parts;
 };
@@ -81,11 +69,7 @@ static void remaker_free(struct tl_remaker *m)
         return;
     drop_parts(m);
     free(m->parts);
-    tl_decode_free(m->decode);
-    tl_build_free(m->build);
-    tl_spool_reader_free(m->reader);
-    tl_buf_fini(&m->bytes);
-    tl_program_put(m->lane->gen->lake, m->program);
+    tl_rerun_fini(&m->run);
     free(m);
 }
 
@@ -110,8 +94,8 @@ static int look(struct tl_remaker *m)
 static int on_part(void *context, struct tl_build_part *part)
 {
     struct tl_remaker *const m = context;
-    const bool wanted = part->shard > m->have_shard ||
-                        (part->shard == m->have_shard && part->frame >= m->have_frame);
+    const bool wanted =
+        part->shard > m->run.shard || (part->shard == m->run.shard && part->frame >= m->run.frame);
     if (!wanted || tl_grow(&m->parts, &m->cap_parts, m->n_parts + 1, sizeof(*part)) < 0) {
         tl_blob_put(part->blob);
         return wanted ? TL_NOMEM : TL_OK;
@@ -121,150 +105,23 @@ static int on_part(void *context, struct tl_build_part *part)
     return m->part_bytes > (is_many(m->job) ? AFTER_SHARD : AFTER_CHUNK) ? look(m) : TL_OK;
 }
 
-static int on_stream(void *context, const struct tl_decode_stream *stream)
-{
-    struct tl_remaker *const m = context;
-    if (strcmp(stream->name, m->lane->name) != 0)
-        return TL_OK;
-    const struct tl_lake *const lake = m->lane->gen->lake;
-    const struct tl_build_options options = {.protocol = stream->protocol,
-                                             .isa = stream->isa,
-                                             .shard_insns = lake->options.shard_insns,
-                                             .image = m->program->image,
-                                             .packing = lake->packing,
-                                             .part = on_part,
-                                             .context = m};
-    m->stream = stream->index;
-    tl_build_free(m->build);
-    m->build = NULL;
-    const int r = tl_build_new(&m->build, &options);
-    if (r >= 0)
-        tl_build_want(m->build, m->have_shard, m->have_frame);
-    return r;
-}
-
-static int on_items(void *context, const struct tl_decode_stream *stream,
-                    const struct tl_item *items, size_t n)
-{
-    struct tl_remaker *const m = context;
-    return m->build && stream->index == m->stream ? tl_build_items(m->build, items, n) : TL_OK;
-}
-
-/* Where raw bytes are damaged, decoding ends: whether what comes after them belongs to the wanted
- * positions would not be known. */
-static int meet_damage(struct tl_remaker *m, uint64_t from, uint64_t to)
-{
-    m->damaged = true;
-    m->missing.from = from;
-    m->missing.to = to;
-    return TL_BAD;
-}
-
-/* A tl_decode_read(). */
-static int read_again(void *context, uint64_t offset, uint8_t *out, size_t n)
-{
-    struct tl_remaker *const m = context;
-    const int r = tl_spool_read_again(m->reader, offset, out, n);
-    return r == TL_BAD ? meet_damage(m, offset, offset + n) : r;
-}
-
-static int on_loss(void *context, const struct tl_decode_loss *loss)
-{
-    return TL_OK;
-}
-
-/* Create at the first raw byte. */
-static int remaker_new(struct tl_remaker **out, struct job *job, struct tl_fail *fail)
-{
-    struct tl_remaker *const m = calloc(1, sizeof(*m));
-    if (!m)
-        return TL_NOMEM;
-    m->lane = job->lane;
-    m->job = job;
-    m->have_shard = job->base->index.row.number;
-    m->have_frame = (uint32_t)job->from;
-    const struct tl_decode_sink sink = {
-        .context = m, .stream = on_stream, .items = on_items, .loss = on_loss};
-    const struct tl_image *image;
-    int r = tl_gen_load_image(job->gen, &image, fail);
-    job->no_image = r < 0;
-    if (r >= 0)
-        m->program = tl_program_share(job->gen->lake, job->gen->program);
-    if (r >= 0)
-        r = tl_spool_reader_new(&m->reader, job->gen->lake->backend, job->gen->trace);
-    if (r >= 0)
-        r = tl_decode_new(&m->decode, &job->gen->setup, image, &sink, fail);
-    if (r < 0) {
-        remaker_free(m);
-        return r;
-    }
-    tl_decode_set_reader(m->decode, read_again, m);
-    tl_decode_allow_paths(m->decode);
-    tl_decode_set_code(m->decode, tl_stf_block_code);
-    *out = m;
-    return TL_OK;
-}
-
-/* Has logging of the wanted part not begun yet? */
-static bool before(const struct tl_remaker *m, uint64_t shard, uint32_t frame)
-{
-    uint64_t at_shard;
-    uint32_t at_frame;
-    if (!m->build)
-        return true;
-    tl_build_place(m->build, &at_shard, &at_frame);
-    return at_shard < shard || (at_shard == shard && at_frame < frame);
-}
-
-/* Restore a mark. TL_BAD: it is damaged, from another program version, or not before what is
- * wanted. */
-static int load(struct job *job, struct tl_remaker *m, struct tl_bytes bytes)
-{
-    struct tl_checkpoint c = {0};
-    int r = tl_checkpoint_decode(&c, job->gen->whose, bytes);
-    job->others = job->others || (r == TL_BAD && tl_checkpoint_sound(bytes));
-    if (r >= 0)
-        r = tl_decode_load(m->decode, (struct tl_bytes){c.decode.p, c.decode.n});
-    for (size_t i = 0; r >= 0 && m->build && i < c.n_lanes; i++)
-        if (strcmp(c.lanes[i].name, m->lane->name) == 0) {
-            struct tl_state state = {.in = {c.lanes[i].build.p, c.lanes[i].build.n}};
-            tl_build_mark(m->build, &state);
-            tl_state_check(&state, state.in.n == 0);
-            r = state.rc;
-        }
-    m->at = c.offset;
-    tl_checkpoint_fini(&c);
-    return r >= 0 && !before(m, m->have_shard, m->have_frame) ? TL_BAD : r;
-}
-
 /* Begin at the last suitable mark, or at the first byte. */
-static int begin_remaker(struct job *job, struct tl_remaker **out, struct tl_fail *fail)
+static int begin_remaker(struct job *job, struct tl_fail *fail)
 {
     const struct tl_shard_index *const index = &job->base->index;
-    struct tl_marks marks;
     const uint64_t offset =
         job->chunk < index->n_chunks ? index->chunks[job->chunk].at.offset : index->row.byte_first;
-    const struct tl_image *image;
-    *out = NULL;
-    int r = tl_gen_load_image(job->gen, &image, fail);
-    job->no_image = r < 0;
-    if (r >= 0)
-        r = tl_resume_identity(job->gen);
-    if (r < 0)
-        return r;
-    r = tl_marks_begin(&marks, job->gen, offset, fail);
-    while (r >= 0 && !job->others && (r = tl_marks_next(&marks)) >= 0) {
-        r = remaker_new(out, job, fail);
-        if (r < 0)
-            break;
-        if (load(job, *out, (struct tl_bytes){marks.bytes.p, marks.bytes.n}) >= 0)
-            break;
-        remaker_free(*out);
-        *out = NULL;
-        r = tl_cancel_check();
-    }
-    tl_marks_fini(&marks);
-    return (r >= 0 || r == TL_EOF) && !*out ? remaker_new(out, job, fail) : r == TL_EOF ? TL_OK : r;
+    struct tl_remaker *const m = calloc(1, sizeof *m);
+    if (!m)
+        return TL_NOMEM;
+    m->job = job;
+    job->remaker = m;
+    const struct tl_build_options how = {.part = on_part, .context = m};
+    const struct tl_rerun_place place = {index->row.number, (uint32_t)job->from, offset};
+    const int r = tl_rerun_begin(&m->run, job->lane, &how, &place, fail);
+    job->others = job->others || m->run.others;
+    job->no_image = m->run.no_image;
+    return r;
 }
 
 /* ---- cached decoders ------------------------------------------------------------------------ */
@@ -274,7 +131,7 @@ static struct tl_remaker *take(struct tl_lake *lake, const struct tl_lane *lane)
     struct tl_remaker *found = NULL;
     pthread_mutex_lock(&lake->cache_lock);
     for (size_t i = 0; i < TL_REMAKERS && !found; i++)
-        if (lake->remakers[i] && lake->remakers[i]->lane == lane)
+        if (lake->remakers[i] && lake->remakers[i]->run.lane == lane)
             tl_recent_take(lake->remakers, sizeof found, TL_REMAKERS, i, &found);
     pthread_mutex_unlock(&lake->cache_lock);
     return found;
@@ -300,8 +157,8 @@ void tl_remakers_forget(struct tl_lake *lake, const char *prefix)
         lake->remakers[i] = NULL;
         if (!m)
             continue;
-        const struct tl_gen *const gen = m->lane->gen;
-        tl_shard_key(key, gen->trace, gen->number, m->lane->name, 0);
+        const struct tl_gen *const gen = m->run.lane->gen;
+        tl_shard_key(key, gen->trace, gen->number, m->run.lane->name, 0);
         if (strncmp(key, prefix, strlen(prefix)) == 0)
             gone[n++] = m;
         else
@@ -318,15 +175,15 @@ static bool serves(struct job *job, struct tl_remaker *m)
     const struct tl_shard_index *const index = &job->base->index;
     const uint64_t shard = index->row.number;
     const uint32_t frame = (uint32_t)job->from;
-    const bool has = m->have_shard < shard || (m->have_shard == shard && m->have_frame <= frame);
-    if (!has || !m->build || m->finished || job->chunk == index->n_chunks)
+    const bool has = m->run.shard < shard || (m->run.shard == shard && m->run.frame <= frame);
+    if (!has || !m->run.build || m->run.finished || job->chunk == index->n_chunks)
         return false;
-    if (!before(m, shard, frame))
+    if (!tl_rerun_is_before(&m->run, shard, frame))
         return true;
-    const uint64_t here = tl_build_position(m->build), there = index->chunks[job->chunk].first;
+    const uint64_t here = tl_build_position(m->run.build), there = index->chunks[job->chunk].first;
     if (there - here > job->gen->lake->options.shard_insns / 4)
         return false;
-    tl_build_want(m->build, shard, frame);
+    tl_build_want(m->run.build, shard, frame);
     return true;
 }
 
@@ -423,12 +280,12 @@ static int collect_open(struct job *job)
     struct tl_build_totals totals;
     struct tl_build_part parts[2];
     size_t n;
-    if (!job->base->open || !job->remaker->build || is_done(job))
+    if (!job->base->open || !job->remaker->run.build || is_done(job))
         return TL_OK;
-    tl_build_totals(job->remaker->build, &totals);
+    tl_build_totals(job->remaker->run.build, &totals);
     if (totals.position < row->first + row->n)
         return TL_OK;
-    int r = tl_build_open_parts(job->remaker->build, parts, &n);
+    int r = tl_build_open_parts(job->remaker->run.build, parts, &n);
     for (size_t i = 0; i < n; i++) {
         const bool mine = r >= 0 && parts[i].shard == row->number &&
                           (parts[i].is_log ? job->chunk + 1 == job->chunk_end &&
@@ -445,74 +302,16 @@ static int collect_open(struct job *job)
 
 /* ---- decoding ------------------------------------------------------------------------------- */
 
-/* The next raw bytes cannot be read. */
-static int at_damage(struct tl_remaker *m, uint64_t end, struct tl_fail *fail)
-{
-    uint64_t next;
-    const int r = tl_spool_skip(m->reader, m->at, end, &next, fail);
-    if (r >= 0 && next == m->at)
-        return tl_fail_set(fail, TL_IO, "raw bytes cannot be read reliably");
-    return r < 0 ? r : meet_damage(m, m->at, next);
-}
-
-/* Decode at most `most` bytes. */
-static int step(struct tl_remaker *m, uint64_t end, size_t most, struct tl_fail *fail)
-{
-    int r = tl_cancel_check();
-    if (r >= 0 && m->used == m->bytes.n) {
-        tl_buf_reset(&m->bytes);
-        m->used = 0;
-        r = tl_spool_read(m->reader, m->at, end, &m->bytes, fail);
-        if (r == TL_BAD)
-            return at_damage(m, end, fail);
-        if (r >= 0)
-            tl_decode_set_arrival(m->decode, tl_spool_reader_arrival(m->reader));
-    }
-    if (r < 0)
-        return r;
-    const size_t left = m->bytes.n - m->used, n = left < most ? left : most;
-    r = tl_decode_push(m->decode, m->bytes.p + m->used, n);
-    m->used += n;
-    m->at += n;
-    return r < 0 ? r : tl_decode_flush(m->decode);
-}
-
-/* End of the available raw bytes; for a generation that is being made more than its decoder has
- * processed, also for a complete shard: one that an earlier run stored after its last checkpoint.
- */
-static uint64_t raw_end(const struct job *job)
-{
-    struct tl_trace *const trace = tl_lake_resident(job->gen->lake, job->gen->trace);
-    uint64_t end = atomic_load(&job->gen->decoded);
-    if (!trace)
-        return end;
-    pthread_mutex_lock(&trace->lock);
-    const bool grows = job->base->open || trace->making == job->gen || trace->outline == job->gen;
-    if (grows && trace->raw_bytes > end)
-        end = trace->raw_bytes;
-    pthread_mutex_unlock(&trace->lock);
-    tl_trace_put(trace);
-    return end;
-}
-
-/* The last shard of a stream ends with the capture. */
-static int finish(struct tl_remaker *m)
-{
-    m->finished = true;
-    const int r = tl_decode_finish(m->decode);
-    return r >= 0 && m->build ? tl_build_finish(m->build) : r;
-}
-
 static int decode(struct job *job, struct tl_fail *fail)
 {
     struct tl_remaker *const m = job->remaker;
-    const uint64_t end = raw_end(job);
+    const uint64_t end = tl_rerun_end(job->gen, job->base->open);
     size_t slice = SLICE_FIRST;
     m->job = job;
     m->part_bytes = 0;
     int r = collect(job);
-    while (r >= 0 && !is_done(job) && !job->differs && !m->finished) {
-        r = m->at < end ? step(m, end, slice, fail) : finish(m);
+    while (r >= 0 && !is_done(job) && !job->differs && !m->run.finished) {
+        r = m->run.at < end ? tl_rerun_step(&m->run, end, slice, fail) : tl_rerun_finish(&m->run);
         if (m->given_up)
             return TL_OK;
         if (r >= 0)
@@ -568,7 +367,7 @@ static int make(struct job *job, struct tl_fail *fail)
     remaker_free(job->remaker);
     job->remaker = NULL;
     if (r >= 0)
-        r = begin_remaker(job, &job->remaker, fail);
+        r = begin_remaker(job, fail);
     return r < 0 ? r : decode(job, fail);
 }
 
@@ -594,7 +393,7 @@ static int take_open(struct job *job, const struct tl_build_part *part, uint64_t
         return TL_OK;
     r = tl_blob_plain(part->blob, &plain);
     if (r >= 0)
-        r = tl_missing_log(&job->remaker->missing, &index->chunks[job->chunk],
+        r = tl_missing_log(&job->remaker->run.missing, &index->chunks[job->chunk],
                            (struct tl_bytes){plain.p, plain.n}, position, &made->items[job->chunk]);
     tl_buf_fini(&plain);
     return r;
@@ -609,16 +408,16 @@ static int end_parts(struct job *job)
     struct tl_item items[2];
     size_t n = 0;
     int r = collect(job);
-    if (r < 0 || !m->build || index->n_chunks == 0)
+    if (r < 0 || !m->run.build || index->n_chunks == 0)
         return r;
     const size_t open = job->chunk < index->n_chunks ? job->chunk : index->n_chunks - 1;
-    const uint64_t position = tl_build_position(m->build);
-    const size_t n_items = tl_missing_items(&m->missing, &index->chunks[open], position, items);
-    r = tl_build_items(m->build, items, n_items);
+    const uint64_t position = tl_build_position(m->run.build);
+    const size_t n_items = tl_missing_items(&m->run.missing, &index->chunks[open], position, items);
+    r = tl_build_items(m->run.build, items, n_items);
     if (r >= 0)
         r = collect(job);
     if (r >= 0)
-        r = tl_build_open_parts(m->build, parts, &n);
+        r = tl_build_open_parts(m->run.build, parts, &n);
     for (size_t i = 0; i < n; i++) {
         if (r >= 0)
             r = take_open(job, &parts[i], position);
@@ -635,7 +434,7 @@ static int fill(struct job *job)
     int r = TL_OK;
     for (size_t i = job->chunk; i < job->chunk_end && r >= 0; i++)
         if (!made->items[i])
-            r = tl_missing_log(&job->remaker->missing, &index->chunks[i], (struct tl_bytes){0},
+            r = tl_missing_log(&job->remaker->run.missing, &index->chunks[i], (struct tl_bytes){0},
                                index->chunks[i].first, &made->items[i]);
     for (size_t i = job->frame; i < job->to && i < index->n_frames && r >= 0; i++)
         if (!made->frames[i] && !(made->frames[i] = tl_blob_new((struct tl_bytes){0})))
@@ -665,7 +464,7 @@ static int read_all(const struct job *job)
  * cannot be read by itself. */
 static int regenerate_around(struct job *job)
 {
-    job->remaker->missing.protocol = job->lane->protocol;
+    job->remaker->run.missing.protocol = job->lane->protocol;
     int r = end_parts(job);
     job->differs = false; /* a part that ends in the missing range is dropped, and filled */
     if (r >= 0)
@@ -750,12 +549,12 @@ int tl_remake_shard(struct tl_lane *lane, struct tl_view *view, size_t from, siz
     if (r >= 0)
         r = make(&job, fail);
     const struct tl_shard_row *const row = &view->index.row;
-    const bool damaged = job.remaker && job.remaker->damaged;
+    const bool damaged = job.remaker && job.remaker->run.damaged;
     if (r == TL_BAD && damaged && !job.differs)
         r = around_damage(&job, fail);
     const bool done = r >= 0 && !job.differs && (damaged || is_done(&job));
     const bool other = !damaged && !done && !job.no_image && (r >= 0 || r == TL_BAD);
-    if (done && !damaged && !job.remaker->finished && !job.remaker->given_up)
+    if (done && !damaged && !job.remaker->run.finished && !job.remaker->given_up)
         keep(gen->lake, job.remaker);
     else
         remaker_free(job.remaker);

@@ -34,6 +34,38 @@ export async function pageChecks(suite, mock) {
     });
   });
 
+  await suite.check("an index behind the decoding is drawn as such, and fills in", {}, async (page) => {
+    const span = "from=80000000&to=420000000&panel=none";
+    const dots = () => page.evaluate(() => {
+      const muted = getComputedStyle(document.documentElement).getPropertyValue("--muted").trim();
+      const canvas = document.querySelector("canvas.base");
+      const head = document.querySelector(".head").getBoundingClientRect();
+      const { data } = canvas.getContext("2d").getImageData(0, 24, canvas.width, Math.floor(head.height));
+      const wanted = [1, 3, 5].map((i) => parseInt(muted.slice(i, i + 2), 16));
+      const xs = [];
+      for (let i = 0; i < data.length; i += 4) if (wanted.every((v, k) => data[i + k] === v)) xs.push((i / 4) % canvas.width);
+      return { first: Math.min(...xs) / canvas.width, n: xs.length };
+    });
+    await open(page, url, `#/trace/behind?axis=insn&${span}`);
+    const before = await dots();
+    assert.ok(before.n > 500, `${before.n} pixels of what is being indexed`);
+    assert.ok(Math.abs(before.first - 20 / 340) < 0.02, `begins at ${before.first}`);
+    await page.mouse.move(900, 150);
+    await page.waitForSelector(".tip");
+    assert.match(await page.textContent(".tip"), /being indexed/);
+    await inBothThemes(page, "behind");
+    mock.grow(150e6);
+    await page.mouse.move(900, 700);
+    await page.reload();
+    await open(page, url, `#/trace/behind?axis=insn&${span}&at=1000`);
+    const after = await dots();
+    assert.ok(Math.abs(after.first - 170 / 340) < 0.02, `begins at ${after.first} then`);
+    await open(page, url, "#/trace/behind?axis=time&panel=none");
+    assert.ok((await dots()).n > 300, "by time, too");
+    await page.keyboard.press("?");
+    assert.match(await page.textContent(".legend"), /being indexed/);
+  });
+
   await suite.check("call stacks", {}, async (page) => {
     await open(page, url, `${TRACE}?from=100000000&to=100060000&at=100030500`);
     await page.waitForSelector(".insn.here");

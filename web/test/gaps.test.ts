@@ -6,7 +6,7 @@ import { addBreaks, joinedSpans, untold, whole } from "../src/timeline/gaps.ts";
 
 test("where nothing ran and nothing was lost is one stretch across the edge of a tile", () => {
   const columns = (empty: (b: number) => boolean): Columns => ({
-    coverage: Uint8Array.from({ length: TILE_BUCKETS }, (_, b) => (empty(b) ? 0 : 200)), lost: new Uint8Array(TILE_BUCKETS),
+    coverage: Uint8Array.from({ length: TILE_BUCKETS }, (_, b) => (empty(b) ? 0 : 200)), lost: new Uint8Array(TILE_BUCKETS), behindFrom: Infinity,
   }) as unknown as Columns;
   const stripe = (first: number): Stripe => ({ first, bucket: 10, sealed: true, lanes: new Map() });
   const a = untold(stripe(0), columns((b) => b < 5 || b >= TILE_BUCKETS - 2 || b === 100));

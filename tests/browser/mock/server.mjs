@@ -60,6 +60,15 @@ export function createServer({ rate = 3e6 } = {}) {
   ];
   // Not in the list: lanes of which nothing is a pixel wide.
   const few = trace("few", "bench-7", "sealed", [stream(0, 400e6, "cs.10"), stream(1, 6, "cs.12"), stream(2, 6, "itm", "itm")]);
+  // The same with its index behind: 100 M instructions, and more as the live trace grows.
+  const behind = () => {
+    const lanes = [[0, 400e6, "cs.10"], [1, 300e6, "cs.12"]].map(([lane, n, name]) => {
+      const insns = Math.min(n, 100e6 + offset);
+      return insns === n ? stream(lane, n, name)
+        : { ...stream(lane, insns, name), outlined_insns: n, outlined_time: synth.timeOf(lane, n - 1) };
+    });
+    return trace("behind", "bench-7", "decoding", lanes, { revision: 7 + offset });
+  };
   const all = () => {
     const n = liveInsns();
     const live = trace("rig-a-live", "rig-a", "live",
@@ -73,12 +82,13 @@ export function createServer({ rate = 3e6 } = {}) {
     const first = index * BUCKETS * width;
     const [lo, hi] = (query.get("lanes") ?? "0-15").split("-").map(Number);
     const lanes = [];
-    let sealed = t.state !== "live";
+    let sealed = !["live", "decoding"].includes(t.state);
     for (let lane = lo; lane <= hi && lane < t.streams.length; lane++) {
       const { insns, time_last: last } = t.streams[lane];
       const edge = axis === "time" ? last : insns;
       sealed ||= edge >= first + BUCKETS * width;
-      if (edge < first + BUCKETS * width && t.state === "live") sealed = false;
+      if (edge < first + BUCKETS * width && !["sealed", "failed"].includes(t.state)) sealed = false;
+      const more = axis === "time" ? t.streams[lane].outlined_time : t.streams[lane].outlined_insns;
       const rows = Array.from({ length: BUCKETS }, (_, b) =>
         synth.bucket(lane, axis, first + b * width, width, insns));
       const column = (key) => rows.map((r) => r[key]);
@@ -87,6 +97,7 @@ export function createServer({ rate = 3e6 } = {}) {
         fn2: column("fn2"), share2: column("share2"), distinct: column("distinct"), page: column("page"),
         privilege: rows.flatMap((r) => r.privilege), branches: column("branches"), events: column("events"),
         eventCount: column("eventCount"), flags: column("flags"), depthMin: column("least"), depthMax: column("most"),
+        behindFrom: more > edge && first + BUCKETS * width > edge ? edge : undefined,
       });
     }
     return { body: encodeTile({ axis, level, index, bucket: width, first, sealed, generation: t.generation, lanes }), sealed };
@@ -142,7 +153,7 @@ export function createServer({ rate = 3e6 } = {}) {
       req.on("close", () => clearInterval(timer));
       return undefined;
     }
-    const t = [...all().traces, few].find((x) => x.id === parts[3]);
+    const t = [...all().traces, few, behind()].find((x) => x.id === parts[3]);
     if (!t) return missing();
     if (parts.length === 4) return json(t);
     if (parts[4] === "functions") {

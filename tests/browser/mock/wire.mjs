@@ -46,6 +46,7 @@ export function encodeTile(tile) {
       .packed(9, lane.page).block(10, lane.privilege).block(11, lane.branches)
       .packed(12, lane.events).packed(13, lane.eventCount).block(14, lane.flags)
       .block(15, lane.depthMin).block(16, lane.depthMax);
+    if (lane.behindFrom !== undefined) l.varint(19 << 3).varint(lane.behindFrom);
     w.block(8, l.bytes);
   }
   return Buffer.from(w.bytes);

@@ -176,9 +176,10 @@ export function readStream(value: unknown, epoch: bigint): Stream {
     protocol: text(o.protocol),
     core: text(o.core),
     device: text(o.device),
-    insns: number(o.insns),
+    // What is only outlined can be read, and found by position and time.
+    insns: Math.max(number(o.insns), number(o.outlined_insns)),
     timeFirst: o.has_time === true ? since(epoch, o.time_first) : 0,
-    timeLast: o.has_time === true ? since(epoch, o.time_last) : 0,
+    timeLast: o.has_time !== true ? 0 : Math.max(since(epoch, o.time_last), number(o.outlined_insns) > 0 ? since(epoch, o.outlined_time) : 0),
     hasTime: o.has_time === true,
     timeIsNs: o.time_unit_ns === true,
     clock: readClock(o.clock),

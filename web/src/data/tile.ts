@@ -86,6 +86,7 @@ export interface Columns {
   readonly depthMax: Uint8Array;
   readonly lost: Uint8Array; // share of the bucket's time, on the time axis
   readonly breaks: readonly Break[];
+  readonly behindFrom: number; // on the axis: what is there is still being indexed; Infinity: nothing
 }
 
 /** Trace is missing before an instruction, at an unknown time between two times. */
@@ -125,7 +126,7 @@ export function decodeStripe(bytes: Uint8Array, epoch = 0n): Stripe {
     else if (field === 4) bucket = value;
     else if (field === 5) first = value;
     else if (field === 6) sealed = value;
-    else if (field === 8) lanes.set(...lane(inner, epoch));
+    else if (field === 8) lanes.set(...lane(inner, epoch, axis === TIME ? epoch : 0n));
   });
   return { first: since(axis === TIME ? epoch : 0n, first), bucket: Math.max(1, Number(bucket)), sealed: sealed !== 0n, lanes };
 }
@@ -136,13 +137,15 @@ const TIME = 1n;
 const words = (): Uint32Array => new Uint32Array(TILE_BUCKETS);
 const wide = (): Float64Array => new Float64Array(TILE_BUCKETS);
 
-function lane(bytes: Uint8Array, epoch: bigint): [number, Columns] {
+function lane(bytes: Uint8Array, epoch: bigint, origin: bigint): [number, Columns] {
   let index = 0;
+  let behindFrom = Infinity;
   const blocks: Uint8Array[] = []; // by field
   const breaks: Break[] = [];
   fields(bytes, (field, value, inner) => {
     if (field === 1) index = Number(value);
     else if (field === 18) breaks.push(readBreak(inner, epoch));
+    else if (field === 19) behindFrom = since(origin, value);
     else blocks[field] = inner;
   });
   const packed = (field: number): Uint8Array => blocks[field] ?? new Uint8Array(0);
@@ -167,7 +170,7 @@ function lane(bytes: Uint8Array, epoch: bigint): [number, Columns] {
     depthMin: column(15),
     depthMax: column(16),
     lost: column(17),
-    breaks,
+    breaks, behindFrom,
   }];
 }
 

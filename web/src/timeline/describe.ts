@@ -103,6 +103,7 @@ export function describe(session: Session, hover: Hover): Description {
   const b = hover.bucket;
   if (!c || !stream || b < 0 || b >= c.insns.length) return out;
   const timed = session.view.axis === "time";
+  if (hover.at >= c.behindFrom) return { ...out, what: "being indexed" };
   out.lost = reasons(c.flags[b]!);
   const within = c.breaks.find((k) => (timed ? k.from <= hover.at && hover.at < k.to
     : k.position === Math.floor(hover.at) && hover.width === 1));

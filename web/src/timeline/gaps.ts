@@ -46,6 +46,37 @@ export function whole(text: string, room: number, wide: (text: string) => number
   return [text, text.split(", ")[0]!].find((t) => wide(t) <= room) ?? "";
 }
 
+/** What of a tile is still being indexed. */
+export function behindOf(stripe: Stripe, columns: Columns): readonly Span[] {
+  const to = stripe.first + stripe.bucket * TILE_BUCKETS;
+  return columns.behindFrom < to ? [{ from: Math.max(stripe.first, columns.behindFrom), to }] : [];
+}
+
+/** Sparse dots, and words where there is room: neither idle, nor a gap, nor a guess. `end`: of the lane, on the axis. */
+export function drawBehind(
+  ctx: CanvasRenderingContext2D, all: readonly Span[], end: number, view: View, top: number, box: LaneBox, colours: Colours, width: number, ground: string,
+): void {
+  const from = Math.min(...all.map((s) => s.from)), to = Math.min(end, Math.max(...all.map((s) => s.to)));
+  const [x0, x1] = [Math.max(0, Math.round(toPixel(view, width, from))), Math.min(width, Math.round(toPixel(view, width, to)))];
+  if (x1 <= x0) return;
+  const [y, h] = [top + box.fn.y, box.h - box.fn.y - 4];
+  ctx.fillStyle = ground;
+  ctx.fillRect(x0, y, x1 - x0, h);
+  ctx.fillStyle = colours.named.muted.css;
+  for (let x = x0 + 3; x < x1; x += 8) for (let dy = 3; dy < h; dy += 8) ctx.fillRect(x, y + dy, 2, 2);
+  if (box.fn.h < 12) return;
+  setFont(ctx, `500 11px ${SANS}`);
+  ctx.textBaseline = "middle";
+  const text = whole("being indexed", x1 - x0 - 14, (t) => measured(ctx, t));
+  if (text === "") return;
+  const wide = measured(ctx, text);
+  const [x, middle] = [(x0 + x1 - wide) / 2, y + box.fn.h / 2];
+  ctx.fillStyle = ground;
+  ctx.fillRect(x - 4, middle - 8, wide + 8, 16);
+  ctx.fillStyle = colours.named.muted.css;
+  ctx.fillText(text, x, middle + 0.5);
+}
+
 export function drawTimeBreaks(
   ctx: CanvasRenderingContext2D, breaks: readonly Break[], view: View, top: number, box: LaneBox,
   colours: Colours, width: number, ns: boolean, ground: string,
@@ -124,9 +155,10 @@ export function untold(stripe: Stripe, columns: Columns): readonly Span[] {
   let known = emptyIn.get(columns);
   if (known) return known;
   const out: Span[] = [];
-  for (let b = 0; b < TILE_BUCKETS; b++) {
+  const end = Math.min(TILE_BUCKETS, Math.floor((columns.behindFrom - stripe.first) / stripe.bucket));
+  for (let b = 0; b < end; b++) {
     const first = b;
-    while (b < TILE_BUCKETS && columns.coverage[b] === 0 && columns.lost[b] === 0) b++;
+    while (b < end && columns.coverage[b] === 0 && columns.lost[b] === 0) b++;
     if (b > first) out.push({ from: stripe.first + first * stripe.bucket, to: stripe.first + b * stripe.bucket });
   }
   emptyIn.set(columns, known = out);

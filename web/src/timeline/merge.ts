@@ -21,6 +21,7 @@ export function merged(all: readonly Columns[]): Columns {
     branches: new Uint8Array(TILE_BUCKETS), events: new Uint16Array(TILE_BUCKETS), eventCount: new Uint32Array(TILE_BUCKETS),
     flags: new Uint8Array(TILE_BUCKETS), depthMin: new Uint8Array(TILE_BUCKETS), depthMax: new Uint8Array(TILE_BUCKETS),
     lost: new Uint8Array(TILE_BUCKETS), breaks: [],
+    behindFrom: Math.min(...all.map((c) => c.behindFrom)),
   };
   const weights = new Map<number, number>();
   for (let b = 0; b < TILE_BUCKETS; b++) {

@@ -12,7 +12,7 @@ import { Colours } from "./colours.ts";
 import { Gestures } from "./gestures.ts";
 import { Heads } from "./heads.ts";
 import { Merger, together } from "./merge.ts";
-import { addBreaks, cutsOf, drawInsnBreaks, drawTimeBreaks, drawUntold, joinedSpans, untold, type Span } from "./gaps.ts";
+import { addBreaks, behindOf, cutsOf, drawBehind, drawInsnBreaks, drawTimeBreaks, drawUntold, joinedSpans, untold, type Span } from "./gaps.ts";
 import { drawInlined, inlinedRuns, type InlinedRun } from "./inlined.ts";
 import { TEXT_CELL, drawInsns, drawNote, drawRuns, mains, runs, type Run } from "./labels.ts";
 import { layoutLanes, NO_LANE, placed, type LaneBox } from "./layout.ts";
@@ -377,8 +377,10 @@ export class Timeline implements Drawn {
     const most: Run[] = [];
     const breaks: Break[] = [];
     const empty: Span[] = [];
+    const behind: Span[] = [];
     this.visit(s, box.lane, (stripe, columns, _from, _to, exact) => {
       if (!exact) return;
+      behind.push(...behindOf(stripe, columns));
       if (s.view.axis === "time") empty.push(...untold(stripe, columns));
       all.push(...runs(stripe, columns, s.view, this.width, end));
       most.push(...mains(stripe, columns, s.view, this.width, end));
@@ -422,6 +424,7 @@ export class Timeline implements Drawn {
     } else {
       drawInsnBreaks(ctx, breaks, s.view, top, box, colours, this.width, ground);
     }
+    if (behind.length > 0) drawBehind(ctx, behind, streamExtent(stream, s.view.axis).last, s.view, top, box, colours, this.width, ground);
     drawTitles(ctx, curves, box.counters, top, colours); // also over gaps
     if (stream.insns > 0 || isSoftware(stream.protocol)) return;
     const why = nothingRan(s, stream);
