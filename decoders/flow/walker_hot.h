@@ -238,8 +238,8 @@ static inline void tl_walker_waypoints_hot(struct tl_walker *w, uint64_t bits, u
 }
 
 /* Inline version of tl_walker_jump(). */
-static inline void tl_walker_jump_hot(struct tl_walker *w, uint64_t pc, enum tl_isa isa,
-                                      uint64_t offset)
+static inline __attribute__((always_inline)) void
+tl_walker_jump_hot(struct tl_walker *w, uint64_t pc, enum tl_isa isa, uint64_t offset)
 {
     if (w->isa != isa || !w->cache || (!w->need_address && w->pc != pc)) {
         tl_walker_jump(w, pc, isa, offset);

@@ -86,7 +86,8 @@ static void note_misfit(struct tl_etrace_flow *f)
 }
 
 /* Follow the program to where a packet of formats 0 to 2 says. */
-static void follow(struct tl_etrace_flow *f, const struct tl_etrace_goal *goal, uint64_t offset)
+static inline void follow(struct tl_etrace_flow *f, const struct tl_etrace_goal *goal,
+                          uint64_t offset)
 {
     struct tl_etrace_walk *const w = &f->walk;
     f->end = (uint8_t)tl_etrace_walk_to(w, goal, offset);
@@ -159,7 +160,8 @@ static void resume(struct tl_etrace_flow *f, const struct tl_etrace_packet *k, u
         tl_etrace_outcomes_add(&w->outcomes, k->map >> (k->branches - 1), 1);
 }
 
-static void on_flow(struct tl_etrace_flow *f, const struct tl_etrace_packet *k, uint64_t offset)
+static inline __attribute__((always_inline)) void
+on_flow(struct tl_etrace_flow *f, const struct tl_etrace_packet *k, uint64_t offset)
 {
     struct tl_etrace_walk *const w = &f->walk;
     const bool has_target = k->has_address || k->kind == TL_ETRACE_INDEX;

@@ -30,54 +30,50 @@ struct stand {
     uint64_t insns;
 };
 
-/* What ends a walk besides an address that is reached in passing, which a walk of known blocks
- * leaves to others. */
-enum end { GOES_ON, AT_BRANCH, BEHIND_JUMP };
-
 /*
  * Does the walk end in or behind the block it stands in front of, as most do: at the branch with
  * the last outcome, or behind an uninferable jump? Behind that it stands in front of its target.
  */
-static inline __attribute__((always_inline)) enum end
+static inline __attribute__((always_inline)) enum tl_etrace_arrival
 find_end(struct tl_etrace_walk *w, const struct tl_etrace_goal *goal, struct stand *s)
 {
     struct tl_block *const b = s->b;
     if (goal->last_branch)
-        return s->waiting == 1 && b->waits == TL_WAITS_OUTCOME && s->before ? AT_BRANCH : GOES_ON;
+        return s->waiting == 1 && b->waits == TL_WAITS_OUTCOME && s->before ? TL_ETRACE_REACHED
+                                                                            : TL_ETRACE_GO_ON;
     const bool is_jump = b->waits == TL_WAITS_ADDRESS ||
                          (b->waits == TL_WAITS_RETURN && (b->link || !tl_etrace_infers_returns(w)));
     if (s->waiting > 1 || !is_jump || b->last_kind != TL_INSN_INDIRECT || goal->only_jump ||
         w->options & (TL_ETRACE_IRETS | TL_ETRACE_SEQUENTIAL) || goal->address - b->pc < b->size ||
         tl_etrace_is_absolute(b))
-        return GOES_ON;
+        return TL_ETRACE_GO_ON;
     const uint64_t to = goal->address;
     struct tl_block *next = b->go[1];
     if (!next || next->pc != to) {
         next = tl_etrace_block_at(w, to);
         if (!next)
-            return GOES_ON; /* it will be reported */
+            return TL_ETRACE_GO_ON; /* it will be reported */
         b->go[1] = next;
     }
     const bool at_branch = next->n == 1 && next->end == TL_BLOCK_WAYPOINT && next->conditional;
     if (s->waiting == 1 && (goal->sync || !at_branch))
-        return GOES_ON;
+        return TL_ETRACE_GO_ON;
     if (b->link && !b->is_return)
         tl_returns_push(&w->returns, tl_etrace_wrap(w, b->pc + b->size));
     *s->at++ = tl_path_step(b, true);
     s->insns += b->n;
     s->before = b;
     s->b = next;
-    return BEHIND_JUMP;
+    return TL_ETRACE_JUMPED;
 }
 
 /*
  * `learns`: there is a predictor, so outcomes may be more than a map of them. Inline, since without
  * one each step takes a few instructions.
  */
-static inline __attribute__((always_inline)) enum end step_known(struct tl_etrace_walk *w,
-                                                                 const struct tl_etrace_goal *goal,
-                                                                 bool learns, bool *any,
-                                                                 bool *steps_there, uint64_t offset)
+static inline __attribute__((always_inline)) enum tl_etrace_arrival
+step_known(struct tl_etrace_walk *w, const struct tl_etrace_goal *goal, bool learns, bool *any,
+           bool *steps_there, uint64_t offset)
 {
     struct tl_etrace_outcomes *const o = &w->outcomes;
     struct tl_item_batch *const out = w->walker.out;
@@ -90,7 +86,7 @@ static inline __attribute__((always_inline)) enum end step_known(struct tl_etrac
     const uint64_t address = goal->address, kept = goal->last_branch;
     *steps_there = false;
     if (!out->paths || !b || w->reported)
-        return GOES_ON;
+        return TL_ETRACE_GO_ON;
     uintptr_t *const steps = tl_item_batch_steps(out, ROOM), *at = steps;
     while (at < steps + KNOWN) {
         struct tl_block *next = NULL;
@@ -137,10 +133,10 @@ static inline __attribute__((always_inline)) enum end step_known(struct tl_etrac
         b = next;
     }
     struct stand stand = {b, before, waiting, at, insns};
-    const enum end end = find_end(w, goal, &stand);
+    const enum tl_etrace_arrival end = find_end(w, goal, &stand);
     const uint32_t n = (uint32_t)(stand.at - steps);
     if (n == 0)
-        return GOES_ON;
+        return TL_ETRACE_GO_ON;
     tl_item_batch_path(out, n, stand.insns, w->offset);
     *steps_there = true;
     *any = waiting < (learns ? before_waiting : o->n);
@@ -156,7 +152,7 @@ static inline __attribute__((always_inline)) enum end step_known(struct tl_etrac
     w->from_return = w->before_lost = w->unmapped = w->given = false;
     w->start = w->pc = stand.b->pc;
     w->n = 1;
-    if (end == AT_BRANCH) {
+    if (end == TL_ETRACE_REACHED) {
         w->n = b->n;
         w->pc = tl_etrace_last_of(w, b);
     }
@@ -165,28 +161,16 @@ static inline __attribute__((always_inline)) enum end step_known(struct tl_etrac
     return end;
 }
 
-static __attribute__((noinline)) enum end step_by_map(struct tl_etrace_walk *w,
-                                                      const struct tl_etrace_goal *goal, bool *any,
-                                                      bool *steps, uint64_t offset)
+enum tl_etrace_arrival tl_etrace_step_by_map(struct tl_etrace_walk *w,
+                                             const struct tl_etrace_goal *goal, bool *any,
+                                             bool *steps, uint64_t offset)
 {
     return step_known(w, goal, false, any, steps, offset);
 }
 
-static __attribute__((noinline)) enum end step_by_prediction(struct tl_etrace_walk *w,
-                                                             const struct tl_etrace_goal *goal,
-                                                             bool *any, bool *steps,
-                                                             uint64_t offset)
+enum tl_etrace_arrival tl_etrace_step_by_prediction(struct tl_etrace_walk *w,
+                                                    const struct tl_etrace_goal *goal, bool *any,
+                                                    bool *steps, uint64_t offset)
 {
     return step_known(w, goal, true, any, steps, offset);
-}
-
-enum tl_etrace_arrival tl_etrace_step_known(struct tl_etrace_walk *w,
-                                            const struct tl_etrace_goal *goal, bool *any,
-                                            bool *steps, uint64_t offset)
-{
-    const enum end end = w->outcomes.size > 0 ? step_by_prediction(w, goal, any, steps, offset)
-                                              : step_by_map(w, goal, any, steps, offset);
-    return end == AT_BRANCH     ? TL_ETRACE_REACHED
-           : end == BEHIND_JUMP ? TL_ETRACE_JUMPED
-                                : TL_ETRACE_GO_ON;
 }

@@ -86,8 +86,19 @@ enum tl_etrace_arrival {
  * … that used outcomes. Returns TL_ETRACE_GO_ON without asking whether the walk ends where it
  * stands, REACHED or JUMPED.
  */
-enum tl_etrace_arrival tl_etrace_step_known(struct tl_etrace_walk *walk,
-                                            const struct tl_etrace_goal *goal, bool *used,
-                                            bool *steps, uint64_t offset);
+enum tl_etrace_arrival tl_etrace_step_by_map(struct tl_etrace_walk *walk,
+                                             const struct tl_etrace_goal *goal, bool *any,
+                                             bool *steps, uint64_t offset);
+/* The same with a branch predictor. */
+enum tl_etrace_arrival tl_etrace_step_by_prediction(struct tl_etrace_walk *walk,
+                                                    const struct tl_etrace_goal *goal, bool *any,
+                                                    bool *steps, uint64_t offset);
+static inline enum tl_etrace_arrival tl_etrace_step_known(struct tl_etrace_walk *w,
+                                                          const struct tl_etrace_goal *goal,
+                                                          bool *any, bool *steps, uint64_t offset)
+{
+    return w->outcomes.size > 0 ? tl_etrace_step_by_prediction(w, goal, any, steps, offset)
+                                : tl_etrace_step_by_map(w, goal, any, steps, offset);
+}
 
 #endif

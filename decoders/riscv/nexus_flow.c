@@ -262,6 +262,8 @@ static void report_table(struct tl_nexus_flow *f, uint64_t offset)
 
 static enum counted lose_count(struct tl_nexus_flow *f, bool wrong, uint64_t offset)
 {
+    if (f->walk.rc < 0 && f->soft.rc >= 0)
+        f->soft.rc = f->walk.rc;
     if (f->walk.tableless)
         report_table(f, offset);
     if (wrong)
@@ -278,8 +280,6 @@ count(struct tl_nexus_flow *f, struct tl_nexus_count *c, uint64_t offset)
     enum counted counted = f->doubt ? convinces(f, c, offset) : FOLLOWED;
     if (counted == FOLLOWED && !tl_nexus_count(&f->walk, c, offset, &wrong))
         counted = LOST;
-    if (f->walk.rc < 0 && f->soft.rc >= 0)
-        f->soft.rc = f->walk.rc;
     return counted == LOST ? lose_count(f, wrong, offset) : counted;
 }
 

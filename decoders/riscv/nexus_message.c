@@ -281,7 +281,7 @@ static inline __attribute__((always_inline)) bool read_short(struct tl_nexus_mes
     m->has = has;
     m->bytes = (uint32_t)n;
     m->tcode = (uint8_t)tcode;
-    m->src = (uint16_t)(head & ((1u << src_bits) - 1));
+    m->src = src_bits ? (uint16_t)(head & ((1u << src_bits) - 1)) : 0;
     m->addr_bits = (uint8_t)address_bits;
     m->field[TL_NEXUS_ICNT] = count;
     m->field[TL_NEXUS_BTYPE] = direct ? 0 : head >> src_bits & 3;

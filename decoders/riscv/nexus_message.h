@@ -108,8 +108,10 @@ static inline bool tl_nexus_has(const struct tl_nexus_message *m, enum tl_nexus_
 /* Does the message contain everything that is needed to begin? */
 static inline bool tl_nexus_is_sync(uint8_t tcode)
 {
-    return tcode == TL_NEXUS_SYNC || tcode == TL_NEXUS_DIRECT_SYNC ||
-           tcode == TL_NEXUS_INDIRECT_SYNC || tcode == TL_NEXUS_HIST_SYNC;
+    static const uint64_t syncs =
+        UINT64_C(1) << TL_NEXUS_SYNC | UINT64_C(1) << TL_NEXUS_DIRECT_SYNC |
+        UINT64_C(1) << TL_NEXUS_INDIRECT_SYNC | UINT64_C(1) << TL_NEXUS_HIST_SYNC;
+    return syncs >> (tcode & 63) & 1;
 }
 
 /*

@@ -286,10 +286,9 @@ static inline __attribute__((always_inline)) void pass_steps(struct tl_nexus_wal
 static inline void begin_known(struct known *k, struct tl_block *b,
                                const struct tl_nexus_count *count)
 {
-    const unsigned n = count->outcomes.n;
     k->next = k->last = b;
-    k->outcomes = n ? count->outcomes.bits << (64 - n) : 0;
-    k->n_outcomes = n;
+    k->outcomes = count->outcomes.bits << 1 << (63 - count->outcomes.n);
+    k->n_outcomes = count->outcomes.n;
     k->bytes = count->by_outcomes ? INT64_MAX : count->halfwords * 2;
     k->used_at = INT64_MAX;
 }
@@ -365,13 +364,14 @@ static inline bool count_known(struct tl_nexus_walk *walk, struct tl_nexus_count
     const bool ended = end_known(walk, &k, rest, steps);
     if (k.n == 0)
         return false;
-    walk->executed = rest->halfwords - k.bytes / 2;
     walk->passed += k.n;
     tl_item_batch_path(w->out, k.n, k.insns, offset);
+    walk->executed = rest->halfwords;
     if (ended && k.n_outcomes == 0)
         return true;
     if (!ended)
         continue_known(w, k.last, steps[k.n - 1] & TL_STEP_TAKEN, k.next);
+    walk->executed -= k.bytes / 2;
     rest->halfwords = k.bytes / 2;
     rest->outcomes.n = k.n_outcomes;
     return false;

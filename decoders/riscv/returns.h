@@ -38,9 +38,10 @@ static inline void tl_returns_push(struct tl_returns *r, uint64_t pc)
         return;
     }
     r->top = (r->top + 1) & (r->size - 1);
-    if (r->n == r->size) /* the oldest goes */
+    if (__builtin_expect(r->n < r->size, 1))
+        r->n++;
+    else /* the oldest goes */
         r->calls -= 1u + (r->most ? r->more[r->top] : 0);
-    r->n += r->n < r->size;
     r->calls++;
     r->pc[r->top] = pc;
     r->more[r->top] = 0;
