@@ -1,472 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Arm trace snapshots: a folder of INI files that describe the trace buffers, the trace sources
- * that fed them, their configuration, and memory contents.
+ * that fed them, their configuration, and memory contents. Each buffer becomes a capture.
  *
  * Source: "Arm Trace and Debug Snapshot file format 0v2", with the extensions used by existing
  * snapshots (buffer format dstream_coresight, memory spaces of Armv9).
  */
-#include "base/args.h"
-#include "image/image.h"
 #include "import/bundle.h"
-#include "setup/ini_text.h"
+#include "import/snapshot_files.h"
 
-#include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/stat.h>
 #include <unistd.h>
-
-enum { NAME = 64, PATH = 1024, MAX_FILE = 4 << 20, MAX_WARNINGS = 100 };
-
-struct dump {
-    char file[PATH];
-    uint64_t address;
-    uint64_t offset;
-    uint64_t length;
-    unsigned space;
-    struct tl_image_context context;
-    bool has_file;
-    bool has_address;
-    bool bad;
-};
-
-struct device {
-    char name[NAME];
-    char type[NAME];
-    bool is_source; /* trace source */
-    struct tl_register regs[TL_SETUP_REGS];
-    size_t n_regs;
-    struct dump *dumps;
-    size_t n_dumps;
-    size_t cap_dumps;
-};
-
-struct pair {
-    char key[NAME];
-    char value[PATH];
-};
-
-struct pairs {
-    struct pair *p;
-    size_t n;
-    size_t cap;
-};
-
-struct buffer {
-    char section[NAME];
-    char name[NAME];
-    char file[PATH];
-    char format[NAME];
-};
-
-struct reading {
-    const char *dir;
-    void (*warn)(void *context, const char *text);
-    void *warn_context;
-    unsigned *warned; /* how often */
-    char metadata[PATH];
-    struct pairs device_files;
-    struct device *devices;
-    size_t n_devices;
-    size_t cap_devices;
-    struct buffer *buffers;
-    size_t n_buffers;
-    size_t cap_buffers;
-    struct pairs source_buffers; /* source → buffer */
-    struct pairs core_sources;   /* core → source */
-    const char *file;            /* file being read */
-};
-
-/* A snapshot of garbage has a fault in each line: only the first ones are listed. */
-TL_PRINTF(2, 3)
-static void warn(const struct reading *r, const char *format, ...)
-{
-    char text[320];
-    va_list args;
-    if (!r->warn || *r->warned > MAX_WARNINGS)
-        return;
-    if ((*r->warned)++ == MAX_WARNINGS) {
-        snprintf(text, sizeof text, "%.160s: it has more than %d faults; others are not listed",
-                 r->dir, MAX_WARNINGS);
-    } else {
-        va_start(args, format);
-        vsnprintf(text, sizeof text, format, args);
-        va_end(args);
-    }
-    r->warn(r->warn_context, text);
-}
-
-static int add_pair(struct pairs *list, const char *key, const char *value, struct tl_fail *fail)
-{
-    if (tl_grow(&list->p, &list->cap, list->n + 1, sizeof *list->p) < 0)
-        return tl_fail_set(fail, TL_NOMEM, "out of memory");
-    struct pair *const pair = &list->p[list->n++];
-    snprintf(pair->key, sizeof pair->key, "%.63s", key);
-    snprintf(pair->value, sizeof pair->value, "%.*s", PATH - 1, value);
-    return TL_OK;
-}
-
-/*
- * Snapshots also have comments after values, without a space before them, and text around a
- * section's brackets. Removes those, and lines that are neither a section nor a key; line ends are
- * kept, so that line numbers stay valid.
- */
-static void clean(const struct reading *r, struct tl_buf *text)
-{
-    size_t out = 0;
-    unsigned line = 0;
-    for (size_t at = 0, end; at < text->n; at = end + 1) {
-        const uint8_t *p = text->p + at;
-        const uint8_t *const stop = memchr(p, '\n', text->n - at);
-        end = stop ? (size_t)(stop - text->p) : text->n;
-        size_t n = 0;
-        while (n < end - at && p[n] && !strchr(";#\r", p[n]))
-            n++;
-        while (n && (p[n - 1] == ' ' || p[n - 1] == '\t'))
-            n--;
-        line++;
-        const bool is_key = memchr(p, '=', n);
-        const uint8_t *const section = memchr(p, '[', n);
-        if (section && !is_key) {
-            n -= (size_t)(section - p);
-            p = section;
-        } else if (n && !is_key) {
-            warn(r, "%.100s: line %u is neither [section] nor key=value; left out", r->file, line);
-            n = 0;
-        }
-        memmove(text->p + out, p, n);
-        out += n;
-        if (stop)
-            text->p[out++] = '\n';
-    }
-    text->n = out;
-}
-
-/*
- * The path of a file that the snapshot names, in memory of its own; NULL: no memory. Snapshots
- * from Windows have '\\' between folders.
- */
-static char *path_of(const struct reading *r, const char *name)
-{
-    char *path = NULL;
-    if (asprintf(&path, "%s/%s", r->dir, name) < 0)
-        return NULL;
-    if (access(path, F_OK) == 0)
-        return path;
-    for (char *p = path + strlen(r->dir); (p = strchr(p, '\\'));)
-        *p = '/';
-    return path;
-}
-
-static int parse_file(struct reading *r, const char *name, tl_ini_entry *entry,
-                      struct tl_fail *fail)
-{
-    char *const path = path_of(r, name);
-    if (!path)
-        return tl_fail_set(fail, TL_NOMEM, "out of memory");
-    struct tl_buf text = {0};
-    int rc = tl_buf_read_file(&text, path, MAX_FILE, fail);
-    r->file = name;
-    if (rc == TL_OK) {
-        clean(r, &text);
-        rc = tl_ini_parse((const char *)text.p, text.n, TL_INI_LOOSE, entry, r, NULL, fail);
-        if (rc < 0 && fail) {
-            char what[sizeof fail->text];
-            memcpy(what, fail->text, sizeof what);
-            tl_fail_set(fail, (enum tl_err)rc, "%.100s: %.110s", name, what);
-        }
-    }
-    tl_buf_fini(&text);
-    free(path);
-    return rc;
-}
-
-/* Copy a value, or an element of a list, without quotes and white space around it. */
-static void take_text(char *out, size_t room, const char *value, size_t n)
-{
-    while (n && strchr(" \t\"'", *value)) {
-        value++;
-        n--;
-    }
-    while (n && strchr(" \t\"'", value[n - 1]))
-        n--;
-    snprintf(out, room, "%.*s", (int)(n < room ? n : room - 1), value);
-}
-
-/* Copy the next element of a comma-separated list to `out`; false: none. Empty ones are skipped. */
-static bool next_of_list(const char **list, char *out, size_t room)
-{
-    while (**list) {
-        const size_t n = strcspn(*list, ",");
-        take_text(out, room, *list, n);
-        *list += n + ((*list)[n] == ',');
-        if (*out)
-            return true;
-    }
-    return false;
-}
-
-/* Add pairs: a source feeds one buffer, a core several sources; lists are accepted for both. */
-static int take_pairs(struct pairs *list, const char *key, const char *value, struct tl_fail *fail)
-{
-    char name[PATH];
-    int rc = TL_OK;
-    while (rc == TL_OK && next_of_list(&value, name, sizeof name))
-        rc = add_pair(list, key, name, fail);
-    return rc;
-}
-
-/* A number is decimal, hexadecimal or, with a leading 0, octal. */
-static int parse_number(const char *text, uint64_t *out)
-{
-    const bool octal = text[0] == '0' && text[1] && strspn(text, "01234567") == strlen(text);
-    if (!octal)
-        return tl_number_parse(text, out);
-    errno = 0;
-    *out = strtoull(text, NULL, 8);
-    return errno ? TL_USAGE : TL_OK;
-}
-
-/* ---- snapshot.ini --------------------------------------------------------------------------- */
-
-static int on_snapshot_entry(void *context, const char *section, bool begins, const char *key,
-                             const char *value, struct tl_fail *fail)
-{
-    struct reading *const r = context;
-    if (!strcasecmp(section, "device_list"))
-        return take_pairs(&r->device_files, key, value, fail);
-    if (!strcasecmp(section, "trace") && !strcasecmp(key, "metadata"))
-        take_text(r->metadata, sizeof r->metadata, value, strlen(value));
-    return TL_OK;
-}
-
-/* ---- device files ---------------------------------------------------------------------------- */
-
-/*
- * Keep a register if it describes a trace source. Of a core's own, those that say where it stopped
- * and where its vectors are. The name is followed by parentheses with number and size.
- */
-static void take_register(const struct reading *r, struct device *device, const char *key,
-                          const char *value)
-{
-    static const char *const wanted[] = {
-        "TRCCONFIGR", "TRCTRACEIDR", "TRCIDR",  "TRCDEVARCH",       "TRCAUTHSTATUS", "STMTCSR",
-        "ITMTCR",     "ETMCR",       "ETMCCER", "CONTROL_REGISTER", "ETMIDR",        "ETMTRACEIDR",
-        "POSITION",   "MASTER",      "BASE",    "AWIDTH",           "RAM",           "MTB_",
-        "R15",        "PC",          "VTOR",
-    };
-    char name[sizeof device->regs[0].name];
-    snprintf(name, sizeof name, "%.*s", (int)strcspn(key, "("), key);
-    bool keep = false;
-    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++)
-        keep |= !strncasecmp(name, wanted[i], strlen(wanted[i]));
-    if (!keep || device->n_regs == TL_SETUP_REGS)
-        return;
-    char text[40];
-    uint64_t number;
-    take_text(text, sizeof text, value, strlen(value));
-    if (parse_number(text, &number) < 0) {
-        warn(r, "%.100s: register %.40s: '%.40s' is not a number; left out", r->file, name, text);
-        return;
-    }
-    struct tl_register *const reg = &device->regs[device->n_regs++];
-    memcpy(reg->name, name, sizeof reg->name);
-    reg->value = number;
-}
-
-static void take_dump_key(const struct reading *r, struct dump *dump, const char *key,
-                          const char *value)
-{
-    char text[sizeof dump->file];
-    take_text(text, sizeof text, value, strlen(value));
-    if (!strcasecmp(key, "file")) {
-        memcpy(dump->file, text, sizeof text);
-        dump->has_file = *text;
-        return;
-    }
-    if (!strcasecmp(key, "space")) {
-        const int space = tl_space_parse(text);
-        if (space >= 0)
-            dump->space = (unsigned)space;
-        else
-            warn(r, "%.100s: memory space '%.40s' is not known; taken as any", r->file, text);
-        return;
-    }
-    uint64_t number = 0;
-    const bool is_number = parse_number(text, &number) == TL_OK;
-    if (!strcasecmp(key, "address")) {
-        dump->address = number;
-        dump->has_address = true;
-    } else if (!strcasecmp(key, "offset")) {
-        dump->offset = number;
-    } else if (!strcasecmp(key, "length")) {
-        dump->length = number ? number : UINT64_MAX;
-    } else if (!strcasecmp(key, "context")) {
-        dump->context.context_id = number;
-        dump->context.has_context_id = true;
-    } else if (!strcasecmp(key, "vmid")) {
-        dump->context.vmid = number;
-        dump->context.has_vmid = true;
-    } else {
-        warn(r, "%.100s: key '%.40s' is not known in a dump section", r->file, key);
-        return;
-    }
-    dump->bad |= !is_number;
-}
-
-static int on_device_entry(void *context, const char *section, bool begins, const char *key,
-                           const char *value, struct tl_fail *fail)
-{
-    struct reading *const r = context;
-    struct device *const device = &r->devices[r->n_devices - 1];
-    if (!strncasecmp(section, "dump", 4)) {
-        if (begins) {
-            if (tl_grow(&device->dumps, &device->cap_dumps, device->n_dumps + 1,
-                        sizeof *device->dumps) < 0)
-                return tl_fail_set(fail, TL_NOMEM, "out of memory");
-            device->dumps[device->n_dumps++] =
-                (struct dump){.length = UINT64_MAX, .space = TL_SPACE_ANY};
-        }
-        take_dump_key(r, &device->dumps[device->n_dumps - 1], key, value);
-        return TL_OK;
-    }
-    if (!strcasecmp(section, "regs"))
-        take_register(r, device, key, value);
-    if (strcasecmp(section, "device"))
-        return TL_OK;
-    char text[NAME];
-    take_text(text, sizeof text, value, strlen(value));
-    if (!strcasecmp(key, "name"))
-        memcpy(device->name, text, sizeof text);
-    else if (!strcasecmp(key, "type"))
-        memcpy(device->type, text, sizeof text);
-    else if (!strcasecmp(key, "class"))
-        device->is_source = !strcasecmp(text, "trace_source");
-    return TL_OK;
-}
-
-static int read_devices(struct reading *r, struct tl_fail *fail)
-{
-    for (size_t i = 0; i < r->device_files.n; i++) {
-        if (tl_grow(&r->devices, &r->cap_devices, r->n_devices + 1, sizeof *r->devices) < 0)
-            return tl_fail_set(fail, TL_NOMEM, "out of memory");
-        r->devices[r->n_devices++] = (struct device){0};
-        struct tl_fail why = {0};
-        const int rc = parse_file(r, r->device_files.p[i].value, on_device_entry, &why);
-        if (rc == TL_NOMEM)
-            return tl_fail_set(fail, TL_NOMEM, "out of memory");
-        if (rc < 0)
-            warn(r, "%.200s; this device is left out", why.text);
-    }
-    return TL_OK;
-}
-
-/* Can this dump, of the file `path`, be mapped? If not, reports why. A length beyond the file's end
- * is truncated. */
-static bool is_there(const struct reading *r, const char *path, struct dump *d)
-{
-    struct stat st;
-    if (access(path, R_OK) != 0 || stat(path, &st) != 0) {
-        warn(r, "%.200s: not there; code at 0x%llx cannot be followed", path,
-             (unsigned long long)d->address);
-        return false;
-    }
-    if (d->offset > (uint64_t)st.st_size) {
-        warn(r, "%.200s: has no byte 0x%llx; code at 0x%llx cannot be followed", path,
-             (unsigned long long)d->offset, (unsigned long long)d->address);
-        return false;
-    }
-    const uint64_t rest = (uint64_t)st.st_size - d->offset;
-    if (d->length != UINT64_MAX && d->length > rest)
-        d->length = rest;
-    return true;
-}
-
-static int drop_dumps(struct reading *r, struct tl_fail *fail)
-{
-    for (size_t i = 0; i < r->n_devices; i++) {
-        struct device *const device = &r->devices[i];
-        size_t kept = 0;
-        for (size_t k = 0; k < device->n_dumps; k++) {
-            struct dump *const d = &device->dumps[k];
-            if (!d->has_file || !d->has_address || d->bad) {
-                warn(r,
-                     "%.60s: a dump section lacks file= or address=, or a number is none; left out",
-                     device->name);
-                continue;
-            }
-            char *const path = path_of(r, d->file);
-            if (!path)
-                return tl_fail_set(fail, TL_NOMEM, "out of memory");
-            if (is_there(r, path, d))
-                device->dumps[kept++] = *d;
-            free(path);
-        }
-        device->n_dumps = kept;
-    }
-    return TL_OK;
-}
-
-/* ---- trace.ini ------------------------------------------------------------------------------- */
-
-static struct buffer *buffer_of_section(struct reading *r, const char *section)
-{
-    for (size_t i = 0; i < r->n_buffers; i++)
-        if (!strcasecmp(r->buffers[i].section, section))
-            return &r->buffers[i];
-    return NULL;
-}
-
-static int take_buffer_list(struct reading *r, const char *value, struct tl_fail *fail)
-{
-    char name[NAME];
-    while (next_of_list(&value, name, sizeof name)) {
-        if (tl_grow(&r->buffers, &r->cap_buffers, r->n_buffers + 1, sizeof *r->buffers) < 0)
-            return tl_fail_set(fail, TL_NOMEM, "out of memory");
-        struct buffer *const buffer = &r->buffers[r->n_buffers++];
-        *buffer = (struct buffer){0};
-        memcpy(buffer->section, name, sizeof name);
-        memcpy(buffer->name, name, sizeof name);
-    }
-    return TL_OK;
-}
-
-static int on_trace_entry(void *context, const char *section, bool begins, const char *key,
-                          const char *value, struct tl_fail *fail)
-{
-    struct reading *const r = context;
-    if (!strcasecmp(section, "trace_buffers"))
-        return !strcasecmp(key, "buffers") ? take_buffer_list(r, value, fail) : TL_OK;
-    if (!strcasecmp(section, "source_buffers"))
-        return take_pairs(&r->source_buffers, key, value, fail);
-    if (!strcasecmp(section, "core_trace_sources"))
-        return take_pairs(&r->core_sources, key, value, fail);
-    struct buffer *const buffer = buffer_of_section(r, section);
-    if (!buffer)
-        return TL_OK;
-    const size_t n = strlen(value);
-    if (!strcasecmp(key, "name"))
-        take_text(buffer->name, sizeof buffer->name, value, n);
-    else if (!strcasecmp(key, "file"))
-        snprintf(buffer->file, sizeof buffer->file, "%.*s", PATH - 1, value);
-    else if (!strcasecmp(key, "format"))
-        take_text(buffer->format, sizeof buffer->format, value, n);
-    return TL_OK;
-}
-
-/* ---- captures -------------------------------------------------------------------------------- */
-
-static const struct device *device_named(const struct reading *r, const char *name)
-{
-    for (size_t i = 0; i < r->n_devices; i++)
-        if (!strcmp(r->devices[i].name, name))
-            return &r->devices[i];
-    return NULL;
-}
 
 static enum tl_protocol protocol_of(const char *type)
 {
@@ -503,16 +50,16 @@ static uint16_t trace_id_of(const struct tl_source *s)
 }
 
 /* The core that a trace source belongs to; NULL for software trace. */
-static const struct device *core_of(const struct reading *r, const char *source)
+static const struct tl_snapshot_device *core_of(struct tl_snapshot *r, const char *source)
 {
     for (size_t i = 0; i < r->core_sources.n; i++)
         if (!strcmp(r->core_sources.p[i].value, source))
-            return device_named(r, r->core_sources.p[i].key);
+            return tl_snapshot_device(r, r->core_sources.p[i].key);
     return NULL;
 }
 
 /* Where the vector table is; a buffer of branches ends where its core stopped. */
-static void take_core(struct tl_source *s, const struct device *core)
+static void take_core(struct tl_source *s, const struct tl_snapshot_device *core)
 {
     static const char *const names[][2] = {{"VTOR", "VTOR"}, {"R15", "PC"}, {"PC", "PC"}};
     const size_t n = s->protocol == TL_PROTO_MTB ? sizeof names / sizeof *names : 1;
@@ -524,8 +71,8 @@ static void take_core(struct tl_source *s, const struct device *core)
             }
 }
 
-static int add_source(const struct reading *r, struct tl_setup *setup, const struct device *device,
-                      struct tl_fail *fail)
+static int add_source(struct tl_snapshot *r, struct tl_setup *setup,
+                      const struct tl_snapshot_device *device, struct tl_fail *fail)
 {
     struct tl_source *const s = tl_setup_add_source(setup);
     if (!s)
@@ -540,21 +87,22 @@ static int add_source(const struct reading *r, struct tl_setup *setup, const str
         tl_format_stream(tl_format_of(s->protocol), s->id, s->name, sizeof s->name);
     else
         snprintf(s->name, sizeof s->name, "cs.%02x", s->id);
-    const struct device *const core = core_of(r, device->name);
+    const struct tl_snapshot_device *const core = core_of(r, device->name);
     if (core)
         take_core(s, core);
     if (core)
         snprintf(s->core, sizeof s->core, "%.39s", core->type);
     if (s->protocol == TL_PROTO_NONE)
-        warn(r,
-             "source %s: type '%s' is not supported; its bytes are counted, other sources are "
-             "decoded",
-             device->name, device->type);
+        tl_snapshot_warn(
+            r,
+            "source %s: type '%s' is not supported; its bytes are counted, other sources are "
+            "decoded",
+            device->name, device->type);
     return TL_OK;
 }
 
-static int set_container(const struct reading *r, struct tl_setup *setup,
-                         const struct buffer *buffer, struct tl_fail *fail)
+static int set_container(struct tl_snapshot *r, struct tl_setup *setup,
+                         const struct tl_snapshot_buffer *buffer, struct tl_fail *fail)
 {
     if (!strcasecmp(buffer->format, "source_data")) {
         setup->container = TL_CONTAINER_SINGLE;
@@ -563,17 +111,18 @@ static int set_container(const struct reading *r, struct tl_setup *setup,
     if (!strcasecmp(buffer->format, "dstream_coresight"))
         return tl_setup_format(setup, "tpiu,sync=dstream", fail);
     if (strcasecmp(buffer->format, "coresight"))
-        warn(r,
-             "buffer %s: format '%.40s' is none of coresight, dstream_coresight and source_data; "
-             "taken for coresight",
-             buffer->name, buffer->format);
+        tl_snapshot_warn(
+            r,
+            "buffer %s: format '%.40s' is none of coresight, dstream_coresight and source_data; "
+            "taken for coresight",
+            buffer->name, buffer->format);
     return tl_setup_format(setup, "tpiu", fail);
 }
 
-static int add_dump(const struct reading *r, struct tl_setup *setup, const struct dump *d,
+static int add_dump(struct tl_snapshot *r, struct tl_setup *setup, const struct tl_snapshot_dump *d,
                     struct tl_fail *fail)
 {
-    char *const path = path_of(r, d->file);
+    char *const path = tl_snapshot_path(r, d->file);
     int rc = TL_OK;
     if (!path)
         return tl_fail_set(fail, TL_NOMEM, "out of memory");
@@ -595,8 +144,8 @@ static int add_dump(const struct reading *r, struct tl_setup *setup, const struc
     return rc;
 }
 
-static int add_dumps_of(const struct reading *r, struct tl_setup *setup,
-                        const struct device *device, struct tl_fail *fail)
+static int add_dumps_of(struct tl_snapshot *r, struct tl_setup *setup,
+                        const struct tl_snapshot_device *device, struct tl_fail *fail)
 {
     int rc = TL_OK;
     for (size_t k = 0; rc == TL_OK && k < device->n_dumps; k++)
@@ -606,12 +155,13 @@ static int add_dumps_of(const struct reading *r, struct tl_setup *setup,
 
 /* Add the dumps of the `sources`' cores, then all others, in reverse precedence: in an image the
  * last region added takes precedence, but in a snapshot the first one does. */
-static int add_dumps(const struct reading *r, struct tl_setup *setup,
-                     const struct device *const *sources, size_t n, struct tl_fail *fail)
+static int add_dumps(struct tl_snapshot *r, struct tl_setup *setup,
+                     const struct tl_snapshot_device *const *sources, size_t n,
+                     struct tl_fail *fail)
 {
     int rc = TL_OK;
     for (size_t i = 0; rc == TL_OK && i < n; i++) {
-        const struct device *const core = core_of(r, sources[i]->name);
+        const struct tl_snapshot_device *const core = core_of(r, sources[i]->name);
         if (core)
             rc = add_dumps_of(r, setup, core, fail);
     }
@@ -627,10 +177,11 @@ static int add_dumps(const struct reading *r, struct tl_setup *setup,
 
 /* Does this device feed the buffer? If the snapshot has no such information, all sources feed the
  * only buffer. */
-static bool feeds(const struct reading *r, const struct device *device, const struct buffer *buffer)
+static bool feeds(struct tl_snapshot *r, const struct tl_snapshot_device *device,
+                  const struct tl_snapshot_buffer *buffer)
 {
     for (size_t i = 0; i < r->source_buffers.n; i++) {
-        const struct pair *const p = &r->source_buffers.p[i];
+        const struct tl_snapshot_pair *const p = &r->source_buffers.p[i];
         if (!strcmp(p->key, device->name) &&
             (!strcmp(p->value, buffer->name) || !strcmp(p->value, buffer->section)))
             return true;
@@ -640,24 +191,25 @@ static bool feeds(const struct reading *r, const struct device *device, const st
 
 static int by_name(const void *a, const void *b)
 {
-    return strcmp((*(const struct device *const *)a)->name,
-                  (*(const struct device *const *)b)->name);
+    return strcmp((*(const struct tl_snapshot_device *const *)a)->name,
+                  (*(const struct tl_snapshot_device *const *)b)->name);
 }
 
-static int add_sources(const struct reading *r, const struct buffer *buffer, struct tl_setup *setup,
-                       struct tl_fail *fail)
+static int add_sources(struct tl_snapshot *r, const struct tl_snapshot_buffer *buffer,
+                       struct tl_setup *setup, struct tl_fail *fail)
 {
-    const struct device **const sources = calloc(r->n_devices + 1, sizeof(struct device *));
+    const struct tl_snapshot_device **const sources =
+        calloc(r->n_devices + 1, sizeof(struct tl_snapshot_device *));
     if (!sources)
         return tl_fail_set(fail, TL_NOMEM, "out of memory");
     size_t n = 0;
     for (size_t i = 0; i < r->n_devices; i++)
         if (feeds(r, &r->devices[i], buffer))
             sources[n++] = &r->devices[i];
-    qsort(sources, n, sizeof(struct device *), by_name);
+    qsort(sources, n, sizeof(struct tl_snapshot_device *), by_name);
     if (setup->container == TL_CONTAINER_SINGLE && n > 1) {
-        warn(r, "buffer %s is of one source, but %zu feed it; %s is taken", buffer->name, n,
-             sources[0]->name);
+        tl_snapshot_warn(r, "buffer %s is of one source, but %zu feed it; %s is taken",
+                         buffer->name, n, sources[0]->name);
         n = 1;
     }
     int rc = TL_OK;
@@ -670,17 +222,17 @@ static int add_sources(const struct reading *r, const struct buffer *buffer, str
 }
 
 /* Add the files of a comma-separated `file=` value. If there are several, all must exist. */
-static int add_files(const struct reading *r, const char *files, struct tl_bundle_capture *out,
+static int add_files(struct tl_snapshot *r, const char *files, struct tl_bundle_capture *out,
                      struct tl_fail *fail)
 {
     static const char blank[] = " \t,\"'";
     int rc = TL_OK;
     for (files += strspn(files, blank); rc == TL_OK && *files; files += strspn(files, blank)) {
-        char name[sizeof((struct buffer *)0)->file];
+        char name[sizeof((struct tl_snapshot_buffer *)0)->file];
         const size_t n = strcspn(files, ",");
-        take_text(name, sizeof name, files, n);
+        tl_snapshot_text(name, sizeof name, files, n);
         files += n;
-        char *const path = path_of(r, name);
+        char *const path = tl_snapshot_path(r, name);
         rc = path ? tl_bundle_add(out, path, 0, UINT64_MAX) : TL_NOMEM;
         free(path);
     }
@@ -694,7 +246,7 @@ static int add_files(const struct reading *r, const char *files, struct tl_bundl
     return TL_OK;
 }
 
-static int make_buffer(const struct reading *r, const struct buffer *buffer,
+static int make_buffer(struct tl_snapshot *r, const struct tl_snapshot_buffer *buffer,
                        struct tl_bundle_capture *out, struct tl_fail *fail)
 {
     tl_setup_init(&out->setup);
@@ -717,38 +269,13 @@ static int make_buffer(const struct reading *r, const struct buffer *buffer,
     return rc == TL_OK ? add_files(r, buffer->file, out, fail) : rc;
 }
 
-static void reading_fini(struct reading *r)
-{
-    for (size_t i = 0; i < r->n_devices; i++)
-        free(r->devices[i].dumps);
-    free(r->devices);
-    free(r->buffers);
-    free(r->device_files.p);
-    free(r->source_buffers.p);
-    free(r->core_sources.p);
-}
-
 int tl_snapshot_read(struct tl_bundle *out, const char *dir,
                      void (*report)(void *context, const char *text), void *context,
                      struct tl_fail *fail)
 {
     *out = (struct tl_bundle){0};
-    unsigned warned = 0;
-    struct reading r = {.dir = dir, .warn = report, .warn_context = context, .warned = &warned};
-    int rc = parse_file(&r, "snapshot.ini", on_snapshot_entry, fail);
-    if (rc == TL_OK && !r.metadata[0])
-        rc = tl_fail_set(fail, TL_BAD, "snapshot.ini: no metadata= in [trace]: there is no trace");
-    if (rc == TL_OK)
-        rc = read_devices(&r, fail);
-    if (rc == TL_OK)
-        rc = drop_dumps(&r, fail);
-    if (rc == TL_OK)
-        rc = parse_file(&r, r.metadata, on_trace_entry, fail);
-    for (size_t i = 0; rc == TL_OK && i < r.source_buffers.n; i++)
-        if (!device_named(&r, r.source_buffers.p[i].key))
-            warn(&r, "source %s: no device file describes it; left out", r.source_buffers.p[i].key);
-    if (rc == TL_OK && !r.n_buffers)
-        rc = tl_fail_set(fail, TL_BAD, "%.60s: no buffers= in [trace_buffers]", r.metadata);
+    struct tl_snapshot r = {.dir = dir, .warn = report, .warn_context = context};
+    int rc = tl_snapshot_files_read(&r, fail);
     if (rc == TL_OK) {
         out->captures = calloc(r.n_buffers, sizeof *out->captures);
         if (!out->captures)
@@ -766,9 +293,9 @@ int tl_snapshot_read(struct tl_bundle *out, const char *dir,
         if (one == TL_NOMEM || (i + 1 == r.n_buffers && !out->n_captures))
             rc = tl_fail_set(fail, (enum tl_err)one, "%.60s: %.120s", r.metadata, why.text);
         else
-            warn(&r, "%.60s: %.200s; this buffer is left out", r.metadata, why.text);
+            tl_snapshot_warn(&r, "%.60s: %.200s; this buffer is left out", r.metadata, why.text);
     }
-    reading_fini(&r);
+    tl_snapshot_fini(&r);
     if (rc < 0)
         tl_bundle_fini(out);
     return rc;
