@@ -27,6 +27,16 @@ static int begin_command(int argc, char **argv, const struct tl_option *args, in
     return tl_remote_connect(lake, remote);
 }
 
+/* Are whole traces named, without a stream? A usage error is reported. */
+static int check_traces(const char *command, char **names)
+{
+    for (; *names; names++)
+        if (strchr(*names, '/'))
+            return tl_cli_usage(command, "'%.120s': give a trace, without its stream: %.*s", *names,
+                                (int)strcspn(*names, "/"), *names);
+    return TL_ARGS_GO;
+}
+
 static int worse(int a, int b)
 {
     return a > b ? a : b;
@@ -117,8 +127,10 @@ int tl_cmd_ls(int argc, char **argv)
     int status = begin_command(argc, argv, args, 0, &remote, &first, &lake);
     if (status != TL_ARGS_GO)
         return status;
-    status = first == argc ? list_all(lake, &labels, json)
-                           : list_named(lake, argv + first, argc - first, json, false);
+    status = check_traces("ls", argv + first);
+    if (status == TL_ARGS_GO)
+        status = first == argc ? list_all(lake, &labels, json)
+                               : list_named(lake, argv + first, argc - first, json, false);
     tracelake_close(lake);
     return status;
 }
@@ -143,6 +155,9 @@ int tl_cmd_show(int argc, char **argv)
         for (int i = first; i < argc; i++)
             status = worse(status, tl_showlink(&link, lake, tl_remote_url(&remote), argv[i]));
     } else if (status == TL_ARGS_GO) {
+        status = check_traces("show", argv + first);
+    }
+    if (status == TL_ARGS_GO) {
         status = list_named(lake, argv + first, argc - first, json, true);
     }
     tracelake_close(lake);

@@ -17,13 +17,29 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* What other programs call it. */
+static const char *usual_name(const char *name)
+{
+    static const char *const names[][2] = {
+        {"version", "--version"}, {"info", "show"},    {"describe", "show"}, {"list", "ls"},
+        {"delete", "rm"},         {"remove", "rm"},    {"start", "serve"},   {"server", "serve"},
+        {"run", "serve"},         {"open", "view"},    {"gui", "view"},      {"upload", "push"},
+        {"import", "push"},       {"download", "raw"}, {"export", "get"},    {"fetch", "get"},
+        {"search", "find"},       {"follow", "tail"},  {"query", "sql"},     {"convert", "decode"},
+        {"copy", "cp"},           {"report", "stats"}};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(name, names[i][0]) == 0)
+            return names[i][1];
+    return NULL;
+}
+
 static int reject(const char *name)
 {
     size_t n;
     const struct tl_command *const commands = tl_commands(&n);
-    const char *near = NULL;
+    const char *near = usual_name(name);
     unsigned most = tl_name_too_far(name);
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n && !usual_name(name); i++) {
         const unsigned far = tl_name_distance(name, commands[i].name);
         near = far < most ? commands[i].name : near;
         most = far < most ? far : most;

@@ -245,6 +245,9 @@ int tl_remote_name(const char *command, const char *text, struct tl_remote_name 
     if (n == 0 || n >= sizeof out->trace ||
         (slash && (!slash[1] || strlen(slash + 1) >= sizeof out->stream)))
         return tl_cli_usage(command, "'%s' is not TRACE/STREAM", text);
+    if (strstr(text, "://"))
+        return tl_cli_usage(command, "'%.80s' is an address: give TRACE/STREAM, and --server URL",
+                            text);
     memcpy(out->trace, text, n);
     if (slash)
         strcpy(out->stream, slash + 1);

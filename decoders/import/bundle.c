@@ -128,6 +128,9 @@ static int sniff(const struct tl_bundle_capture *capture, const char **format, s
     const struct tl_model *const model =
         n > 0 && !*format ? tl_model_like((struct tl_bytes){bytes, (size_t)n}) : NULL;
     *format = model ? tl_model_name(model) : *format;
+    const int wrap = n > 0 && !*format ? tl_stf_sniff((struct tl_bytes){bytes, (size_t)n}) : TL_BAD;
+    if (wrap == TL_STF_ZSTF || wrap == TL_STF_PLAIN)
+        *format = "stf";
     return n < 0 ? tl_fail_set(fail, TL_IO, "cannot be read: %s", strerror(errno)) : TL_OK;
 }
 

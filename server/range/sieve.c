@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #define STATE_KINDS (1u << TL_ITEM_MODE | 1u << TL_ITEM_CONTEXT | 1u << TL_ITEM_NOTE)
 #define MODE_FORMS                                                                                 \
@@ -64,17 +65,17 @@ static bool is_user(uint64_t mode)
 
 static bool is_word(const char *word, size_t n, const char *name)
 {
-    return strlen(name) == n && memcmp(word, name, n) == 0;
+    return strlen(name) == n && strncasecmp(word, name, n) == 0;
 }
 
 /* Is the mode, whose text is given, that of a word of the filter? */
 static bool fits_word(uint64_t mode, const char *text, const char *word, size_t n)
 {
-    if (is_word(word, n, "u"))
+    if (is_word(word, n, "u") || is_word(word, n, "user"))
         return is_user(mode);
-    if (is_word(word, n, "k"))
+    if (is_word(word, n, "k") || is_word(word, n, "kernel"))
         return !is_user(mode);
-    return strncmp(text, word, n) == 0 && (text[n] == '.' || text[n] == '\0');
+    return strncasecmp(text, word, n) == 0 && (text[n] == '.' || text[n] == '\0');
 }
 
 static bool fits_mode(const char *modes, uint64_t mode)
@@ -92,9 +93,9 @@ static bool fits_mode(const char *modes, uint64_t mode)
 /* Can a mode begin with this word? */
 static bool is_mode(const char *word, size_t n)
 {
-    static const char *const names[] = {"u",     "k",     "el0",   "el1",   "el2", "el3",
-                                        "ring0", "ring1", "ring2", "ring3", "s",   "h",
-                                        "m",     "vu",    "vs",    "d"};
+    static const char *const names[] = {"u",   "k",   "user",  "kernel", "el0",   "el1",
+                                        "el2", "el3", "ring0", "ring1",  "ring2", "ring3",
+                                        "s",   "h",   "m",     "vu",     "vs",    "d"};
     const char *const dot = memchr(word, '.', n);
     const size_t first = dot ? (size_t)(dot - word) : n;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
