@@ -61,6 +61,8 @@ void tl_etm3_config_init(struct tl_etm3_config *out, const struct tl_source *sou
         out->barrier_waypoints = bit(ccer, 24);
     } else {
         out->alternative_branch = bit(idr, 20) && out->minor >= 4;
+        /* Processors before Thumb-2; all Cortex have it. */
+        out->halves = !bit(idr, 18) && strncasecmp(source->core, "Cortex", 6) != 0;
         out->data_values = bit(cr, 2);
         out->data_addresses = bit(cr, 3);
         out->data_only = bit(cr, 20);

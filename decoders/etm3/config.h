@@ -22,6 +22,7 @@ struct tl_etm3_config {
     uint8_t context_bytes; /* of context IDs: 0, 1, 2, 4 */
     bool cycle_accurate;
     bool alternative_branch; /* ETMv3: the encoding in which short branches have exceptions */
+    bool halves;             /* ETMv3: the two halves of Thumb's BL and BLX have an outcome each */
     bool timestamps;         /* they are traced */
     bool gray;               /* timestamps are Gray-coded */
     uint8_t time_bits;       /* of timestamps: 48, 64 */

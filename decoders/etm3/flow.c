@@ -36,7 +36,7 @@ void tl_etm3_flow_fini(struct tl_etm3_flow *f)
 
 static void forget_held(struct tl_etm3_flow *f)
 {
-    f->begun = f->returning = f->passed = false;
+    f->begun = f->returning = f->passed = f->half = false;
     f->held = 0;
     f->held_offset = f->cycles = 0;
     f->n_behind = 0;
@@ -82,6 +82,7 @@ void tl_etm3_flow_state(struct tl_etm3_flow *f, struct tl_state *s)
     tl_state_bool(s, &f->returning);
     tl_state_u32(s, &f->held);
     tl_state_bool(s, &f->passed);
+    tl_state_bool(s, &f->half);
     tl_state_u64(s, &f->held_offset);
     tl_state_u64(s, &f->cycles);
     tl_state_u8(s, &f->n_behind, TL_ETM3_BEHIND);
@@ -334,6 +335,7 @@ static void begin_anew(struct tl_etm3_flow *f, const struct tl_etm3_packet *p)
 void tl_etm3_start(struct tl_etm3_flow *f, const struct tl_etm3_packet *p)
 {
     tl_etm3_release(f, p->offset);
+    f->half = false;
     if (f->returning) {
         tl_item_batch_add(f->out, TL_ITEM_ERET, p->offset);
         f->returning = false;

@@ -42,6 +42,7 @@ struct tl_etm3_flow {
      */
     uint32_t held;
     bool passed;
+    bool half; /* the first half of the next instruction was executed: config.halves */
     uint64_t held_offset;
     uint64_t cycles; /* ETMv3: cycles since the last outcome */
     /* Of the load or store that was reported last. `apart`: other instructions were since. */

@@ -38,6 +38,13 @@ static const struct tl_block *next_block(struct tl_etm3_flow *f, uint64_t offset
     return b;
 }
 
+/* Does the block end with an instruction that has two outcomes? */
+static bool ends_with_halves(const struct tl_etm3_flow *f, const struct tl_block *b)
+{
+    return f->config.halves && b->isa == TL_ISA_T32 && b->end == TL_BLOCK_WAYPOINT &&
+           b->last_size == 4 && b->last_kind == TL_INSN_BRANCH && b->link;
+}
+
 /* `n` outcomes, the oldest in bit 0, with no cycles between them. */
 static void take_outcomes(struct tl_etm3_flow *f, uint32_t bits, unsigned n, uint64_t offset)
 {
@@ -48,10 +55,18 @@ static void take_outcomes(struct tl_etm3_flow *f, uint32_t bits, unsigned n, uin
         const struct tl_block *const b = next_block(f, offset);
         if (!b)
             return;
-        const unsigned left = b->n - f->held, now = n < left ? n : left;
+        const bool first = !f->half && ends_with_halves(f, b);
+        const unsigned left = b->n - f->held - first, now = n < left ? n : left;
+        if (left == 0) {
+            f->half = true;
+            bits >>= 1;
+            n--;
+            continue;
+        }
         if (f->held == 0)
             f->held_offset = offset;
         f->held += now;
+        f->half = false;
         f->passed = bits >> (now - 1) & 1;
         bits >>= now;
         n -= now;
@@ -83,6 +98,10 @@ static void take_back(struct tl_etm3_flow *f)
 {
     const bool keeps = f->returning && f->config.m_profile;
     f->returning = false;
+    if (f->half) {
+        f->half = false;
+        return;
+    }
     if (keeps || f->held == 0)
         return;
     f->held--;
@@ -99,6 +118,7 @@ static void follow_branch(struct tl_etm3_flow *f, const struct tl_etm3_packet *p
     if (p->has_exception && p->cancelled)
         take_back(f);
     tl_etm3_release(f, p->offset);
+    f->half = false;
     settle_return(f, p->offset);
     if (p->has_exception)
         tl_etm3_tell_exception(f, p);

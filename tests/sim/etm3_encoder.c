@@ -614,7 +614,12 @@ static void step(struct encoder *e)
             put_etm_cycles(e, passed);
     }
     say_insn(e, i);
+    const bool halves = e->o->halves && i->t32 && i->size == 4 && i->kind == TL_ARM32_CALL;
     if (!e->o->ptm && !e->o->cycle_accurate)
+        add_atom(e, passed);
+    if (halves && e->o->cycle_accurate)
+        put_etm_cycles(e, passed);
+    else if (halves)
         add_atom(e, passed);
     if (traces_data(e) && i->access)
         tell_data(e, i);

@@ -20,6 +20,7 @@ struct tl_sim_etm3_options {
     bool cycle_accurate;
     bool timestamps;
     bool gray, wide_time;             /* Gray-coded; 64 bits */
+    bool halves;                      /* ETMv3: those of Thumb's BL have an outcome each */
     bool exit_packets;                /* exception returns have a packet */
     unsigned context_bytes;           /* 0, 1, 2, 4 */
     unsigned stack;                   /* PTM: depth of the return stack; 0: none */

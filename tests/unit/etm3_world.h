@@ -32,12 +32,13 @@ static inline void etm3_choose(struct etm3_world *w, unsigned round, uint32_t in
         .seed = round + 1,
         .insns = insns,
         .ptm = ptm,
-        .m_profile = !ptm && round % 6 == 4,
+        .m_profile = !ptm && round % 6 == 4 && round % 8 != 6,
         .alternative_branch = ptm || tl_sim_below(rng, 2),
         .cycle_accurate = tl_sim_below(rng, 2),
         .timestamps = tl_sim_below(rng, 3) > 0,
         .gray = tl_sim_below(rng, 2),
         .wide_time = tl_sim_below(rng, 2),
+        .halves = !ptm && round % 8 == 6,
         .exit_packets = tl_sim_below(rng, 3) > 0,
         .context_bytes = (const unsigned[]){0, 1, 2, 4}[tl_sim_below(rng, 4)],
         .stack = ptm && tl_sim_below(rng, 2) ? 1 + tl_sim_below(rng, 16) : 0,
@@ -60,13 +61,18 @@ static inline void etm3_configure(struct etm3_world *w)
                         (unsigned)o->timestamps << 28 | (o->stack ? 1u << 29 : 0);
     const unsigned ccer = 1u << 22 | (o->stack ? 1u << 23 : 0) | (unsigned)o->barriers << 24 |
                           (unsigned)!o->gray << 28 | (unsigned)o->wide_time << 29;
-    const unsigned idr = o->ptm ? 0x411cf312u : 0x4104f250u | (unsigned)o->alternative_branch << 20;
+    const unsigned idr =
+        o->ptm ? 0x411cf312u
+               : (o->halves ? 0x4100f250u : 0x4104f250u) | (unsigned)o->alternative_branch << 20;
     const int n =
         snprintf(text, sizeof text,
                  "[trace]\nformat=%s,id=0x10\n[source cs.10]\nprotocol=%s\nid=0x10\ncore=%s\n"
                  "ETMCR=0x%x\nETMCCER=0x%x\nETMIDR=0x%x\n",
                  o->ptm ? "ptm" : "etm3", o->ptm ? "ptm" : "etm3",
-                 o->m_profile ? "Cortex-M4" : "Cortex-A7", cr, ccer, idr);
+                 o->halves      ? "ARM1136"
+                 : o->m_profile ? "Cortex-M4"
+                                : "Cortex-A7",
+                 cr, ccer, idr);
     tl_setup_init(&w->setup);
     if (tl_setup_parse(&w->setup, text, (size_t)n, &fail) < 0)
         fail_msg("%s", fail.text);
