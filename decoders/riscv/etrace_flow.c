@@ -111,8 +111,10 @@ static void follow_again(struct tl_etrace_flow *f, uint64_t offset)
 {
     const struct tl_etrace_goal goal = {
         .address = f->walk.pc, .irreport = f->irreport, .irdepth = f->irdepth};
-    if (f->walk.placed && f->end == TL_ETRACE_END_STOOD)
-        follow(f, &goal, offset);
+    if (!f->walk.placed || f->end != TL_ETRACE_END_STOOD)
+        return;
+    follow(f, &goal, offset);
+    tl_etrace_walk_restart_irets(&f->walk); /* the address of that packet */
 }
 
 bool tl_etrace_go_round(struct tl_etrace_flow *f, uint64_t offset)

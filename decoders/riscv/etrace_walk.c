@@ -218,7 +218,7 @@ static bool enter(struct tl_etrace_walk *w, struct tl_block *b, uint64_t pc, boo
     }
     w->placed = true;
     w->reported = w->unmapped = w->given = false;
-    w->from_return = w->before_lost = false;
+    w->from_return = w->by_return = w->before_lost = false;
     w->n = 1;
     w->start = w->pc = pc;
     w->block = b;
@@ -243,6 +243,15 @@ void tl_etrace_walk_split(struct tl_etrace_walk *w)
 bool tl_etrace_walk_again(struct tl_etrace_walk *w, uint64_t offset)
 {
     return enter(w, tl_etrace_block_at(w, w->pc), w->pc, true, offset);
+}
+
+/* A return led to its address. Had it been the one that the packet tells of, it would not have been
+ * inferred: is_reported(). */
+static bool is_other_return(struct tl_etrace_walk *w, const struct tl_etrace_goal *goal)
+{
+    const uint32_t before = w->irets - at_return(w);
+    return w->options & TL_ETRACE_IRETS && w->by_return && goal->irreport &&
+           goal->irdepth + 1 > before;
 }
 
 /* Should the walk end at the instruction at pc? `jumped`: an uninferable jump led to it. */
@@ -270,6 +279,8 @@ static enum tl_etrace_arrival arrive(struct tl_etrace_walk *w, const struct tl_e
     if (goal->sync)
         return goal->same_privilege || (w->n == 1 && w->from_return) ? TL_ETRACE_REACHED
                                                                      : TL_ETRACE_GO_ON;
+    if (is_other_return(w, goal))
+        return TL_ETRACE_GO_ON;
     if (counts && waiting == 1) /* at the branch with the packet's last outcome */
         return TL_ETRACE_REACHED;
     if (goal->notify)
@@ -289,6 +300,7 @@ static enum tl_etrace_arrival finish_block(struct tl_etrace_walk *w, struct tl_b
         if (i >= w->n) {
             w->n = (uint32_t)i + 1;
             w->pc = goal->address;
+            w->by_return = false;
             const enum tl_etrace_arrival a = arrive(w, goal, false);
             if (a != TL_ETRACE_GO_ON)
                 return a;
@@ -296,6 +308,7 @@ static enum tl_etrace_arrival finish_block(struct tl_etrace_walk *w, struct tl_b
     }
     w->n = b->n;
     w->pc = last;
+    w->by_return = false;
     return arrive(w, goal, false);
 }
 
@@ -306,13 +319,20 @@ static bool is_reported(struct tl_etrace_walk *w, const struct tl_etrace_goal *g
     const bool counts = w->options & TL_ETRACE_IRETS;
     if (!goal->irreport || (counts ? goal->irdepth + 1 != w->irets : !depth_is(w, goal->irdepth)))
         return false;
-    if (goal->only_jump && !counts)
+    if (goal->only_jump)
         return true;
     const uint64_t waiting = tl_etrace_outcomes_waiting(&w->outcomes);
     if (waiting == 0 || waiting > 1 || goal->sync)
         return waiting == 0;
     const struct tl_block *const b = tl_etrace_block_at(w, goal->address);
     return !b || (b->n == 1 && b->end == TL_BLOCK_WAYPOINT && b->conditional);
+}
+
+/* This return is not inferred here. Did the encoder infer others in front of the one it reports? It
+ * had return addresses that are not known here, so this one may have been among them. */
+static bool is_another(const struct tl_etrace_walk *w, const struct tl_etrace_goal *goal)
+{
+    return goal->irreport && w->options & TL_ETRACE_IRETS && goal->irdepth != w->irets;
 }
 
 /* The block at `to`, which the instruction at pc leads to; as tl_etrace_block_at(). Only the last
@@ -339,6 +359,8 @@ static enum tl_etrace_arrival step(struct tl_etrace_walk *w, struct tl_block *b,
         return TL_ETRACE_WRONG;
     }
     w->was_predicted = false;
+    if (way == WAY_RETURN && !tl_etrace_infers_returns(w) && is_another(w, goal))
+        return TL_ETRACE_WRONG;
     if (way == WAY_RETURN && (!tl_etrace_infers_returns(w) || is_reported(w, goal))) {
         way = WAY_JUMP;
         if (w->options & TL_ETRACE_IRETS && tl_etrace_infers_returns(w))
@@ -367,6 +389,7 @@ static enum tl_etrace_arrival step(struct tl_etrace_walk *w, struct tl_block *b,
     if (!enter(w, block_after(w, b, taken, to), to, way == WAY_JUMP, offset))
         return TL_ETRACE_WRONG; /* reported */
     w->from_return = from_return;
+    w->by_return = way == WAY_RETURN;
     return arrive(w, goal, way == WAY_JUMP);
 }
 

@@ -38,6 +38,7 @@ struct tl_etrace_walk {
     bool before_lost;       /* at `start`, whose predecessor was executed, but not followed */
     bool reported;          /* the block has been delivered up to pc */
     bool from_return;       /* a trap return led to `start` */
+    bool by_return;         /* an inferred return led to pc, within this walk */
     uint32_t n;             /* instructions executed of `block` */
     uint64_t start;         /* where the block begins */
     uint64_t pc;            /* of the last one of them */

@@ -149,7 +149,7 @@ step_known(struct tl_etrace_walk *w, const struct tl_etrace_goal *goal, bool lea
     w->before = tl_etrace_last_of(w, stand.before);
     w->has_before = true;
     w->was_predicted = false;
-    w->from_return = w->before_lost = w->unmapped = w->given = false;
+    w->from_return = w->by_return = w->before_lost = w->unmapped = w->given = false;
     w->start = w->pc = stand.b->pc;
     w->n = 1;
     if (end == TL_ETRACE_REACHED) {

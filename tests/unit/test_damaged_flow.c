@@ -329,6 +329,22 @@ static void etrace_behind_holes(void **state)
     assert_int_equal(r.wrong, 0);
 }
 
+/* Encoders that count inferred returns: of several returns to one address, and behind a packet for
+ * the place where the walk stands, the one that the packet tells of. */
+static void etrace_counted_returns(void **state)
+{
+    static const uint64_t seeds[] = {0x99b0a,   0x7712366, 0x7712395,
+                                     0x7712406, 0x7712476, 0x77124e8};
+    struct round r = {.seed = 0};
+    const char *format;
+    (void)state;
+    for (size_t i = 0; i < sizeof seeds / sizeof *seeds; i++) {
+        r.seed = seeds[i];
+        one(hurt_etrace, &r, &format);
+    }
+    assert_int_equal(r.wrong, 0);
+}
+
 static void etrace(void **state)
 {
     (void)state;
@@ -347,6 +363,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(etrace),
         cmocka_unit_test(etrace_round_to_trap),
         cmocka_unit_test(etrace_behind_holes),
+        cmocka_unit_test(etrace_counted_returns),
     };
     only = argc > 1 ? argv[1] : NULL;
     size_t i = 0;
