@@ -6,6 +6,8 @@
  * the next synchronisation.
  */
 #include "riscv/etrace_flow_parts.h"
+#include "riscv/etrace_short.h"
+#include "riscv/etrace_walk_parts.h"
 #include "riscv/source.h"
 
 static const char BAD_PACKET[] = "bad E-Trace packet";
@@ -85,15 +87,14 @@ static void note_misfit(struct tl_etrace_flow *f)
         tl_etrace_report_unbelieved(f);
 }
 
-/* Follow the program to where a packet of formats 0 to 2 says. */
-static inline void follow(struct tl_etrace_flow *f, const struct tl_etrace_goal *goal,
-                          uint64_t offset)
+/* The walk to where a packet of formats 0 to 2 says ended. */
+static inline void after_walk(struct tl_etrace_flow *f, enum tl_etrace_end end)
 {
-    struct tl_etrace_walk *const w = &f->walk;
-    f->end = (uint8_t)tl_etrace_walk_to(w, goal, offset);
-    if (f->end == TL_ETRACE_END_JUMPED && !w->was_predicted)
+    const struct tl_etrace_walk *const w = &f->walk;
+    f->end = (uint8_t)end;
+    if (end == TL_ETRACE_END_JUMPED && !w->was_predicted)
         remember_target(f, f->address);
-    if (f->end != TL_ETRACE_END_LOST) {
+    if (end != TL_ETRACE_END_LOST) {
         tl_etrace_support_fits(&f->support);
         return;
     }
@@ -101,6 +102,13 @@ static inline void follow(struct tl_etrace_flow *f, const struct tl_etrace_goal 
     f->misfit = !w->unmapped;
     if (f->misfit || w->given) /* where the program leads to missing code, that says nothing */
         note_misfit(f);
+}
+
+/* Follow the program to where a packet of formats 0 to 2 says. */
+static inline void follow(struct tl_etrace_flow *f, const struct tl_etrace_goal *goal,
+                          uint64_t offset)
+{
+    after_walk(f, tl_etrace_walk_to(&f->walk, goal, offset));
 }
 
 /*
@@ -301,11 +309,28 @@ static void on_rare(struct tl_etrace_flow *f, int rc, const struct tl_etrace_fra
     }
 }
 
+/* Behind each packet: its time, and what else must be looked at now and then. `places`: its own
+ * time is in `f->packet`, if the trace has any. */
+static inline int finish_packet(struct tl_etrace_flow *f, const struct tl_etrace_frame *frame,
+                                bool places)
+{
+    struct tl_etrace_walk *const w = &f->walk;
+    if (places && f->params.time_width)
+        tl_etrace_take_time(f, f->packet.time, f->params.time_width, frame->offset);
+    else if (frame->has_time && !f->params.time_width)
+        tl_etrace_take_time(f, frame->time, frame->time_bits, frame->offset);
+    if (tl_etrace_walk_is_large(w)) {
+        tl_etrace_walk_report(w);
+        tl_walker_trim(&w->walker);
+        tl_etrace_walk_refresh(w);
+    }
+    return w->walker.failed ? TL_NOMEM : w->rc < 0 ? w->rc : f->soft.rc < 0 ? f->soft.rc : TL_OK;
+}
+
 /* Process `f->packet`, whose place in the capture is `frame`; `rc` is that of tl_etrace_parse(). */
 static inline __attribute__((always_inline)) int on_packet(struct tl_etrace_flow *f, int rc,
                                                            const struct tl_etrace_frame *frame)
 {
-    struct tl_etrace_walk *const w = &f->walk;
     const struct tl_etrace_packet *const k = &f->packet;
     const uint64_t offset = frame->offset;
     f->judged = false;
@@ -322,16 +347,7 @@ static inline __attribute__((always_inline)) int on_packet(struct tl_etrace_flow
         on_flow(f, k, offset);
     else
         skip(f, f->misfit ? MISFIT : TL_LOSS_NOT_SYNC, frame);
-    if (rc >= 0 && f->params.time_width && k->kind <= TL_ETRACE_CONTEXT)
-        tl_etrace_take_time(f, k->time, f->params.time_width, offset);
-    else if (frame->has_time && !f->params.time_width)
-        tl_etrace_take_time(f, frame->time, frame->time_bits, offset);
-    if (tl_etrace_walk_is_large(w)) {
-        tl_etrace_walk_report(w);
-        tl_walker_trim(&w->walker);
-        tl_etrace_walk_refresh(w);
-    }
-    return w->walker.failed ? TL_NOMEM : w->rc < 0 ? w->rc : f->soft.rc < 0 ? f->soft.rc : TL_OK;
+    return finish_packet(f, frame, rc >= 0 && k->kind <= TL_ETRACE_CONTEXT);
 }
 
 int tl_etrace_flow_packet(struct tl_etrace_flow *f, const struct tl_etrace_frame *frame)
@@ -346,8 +362,66 @@ int tl_etrace_flow_packet(struct tl_etrace_flow *f, const struct tl_etrace_frame
     return on_packet(f, read_packet(f, frame), frame);
 }
 
+/* Is the program followed, without a question that the next packet answers? */
+static inline bool is_followed(const struct tl_etrace_flow *f)
+{
+    const struct tl_etrace_walk *const w = &f->walk;
+    return f->synced && !f->trapped && w->block && w->rc >= 0 && w->outcomes.n <= 1 &&
+           (f->end == TL_ETRACE_END_JUMPED || f->end == TL_ETRACE_END_REACHED) &&
+           !f->support.waits;
+}
+
+/*
+ * The same as tl_etrace_flow_take() for nearly all packets of a trace without options, in one go
+ * and without a packet in memory. False: it is none of these, and nothing happened.
+ */
+static inline bool take_plain(struct tl_etrace_flow *f, const struct tl_etrace_frame *frame)
+{
+    struct tl_etrace_walk *const w = &f->walk;
+    struct tl_etrace_outcomes *const o = &w->outcomes;
+    const struct tl_bytes payload = frame->payload;
+    struct tl_etrace_short in;
+    if (!tl_etrace_read_short(&in, &f->params, payload) || in.notify || in.irreport)
+        return false;
+    const size_t n = payload.n, whole = (in.bits + 7u) / 8;
+    const uint8_t end = n < 2 ? 1 : payload.p[n - 2] & 0x80 ? 0xff : 0;
+    if (n > whole || (n < whole && n > 1 && payload.p[n - 1] == end))
+        return false;
+    uint64_t address = f->address;
+    if (in.has_address)
+        address = (f->walk.options & TL_ETRACE_FULL_ADDRESS ? in.address : f->base + in.address) &
+                  tl_etrace_mask(f);
+    const struct tl_etrace_goal goal = {
+        .address = in.has_address ? tl_etrace_walk_address(w, &f->params, address) : 0,
+        .last_branch = !in.has_address,
+        .by_jump = in.updiscon};
+    if (in.has_address && goal.address == w->pc)
+        return false;
+    f->judged = false;
+    w->irets = 0;
+    tl_item_batch_pause(&f->soft.out);
+    tl_etrace_outcomes_add(o, in.map, in.branches);
+    f->address = address;
+    f->base = f->params.from_sync ? f->base : address;
+    f->irreport = false;
+    f->irdepth = 0;
+    bool used, steps = false;
+    const enum tl_etrace_arrival a = tl_etrace_step_by_map(w, &goal, &used, &steps, frame->offset);
+    if (a == TL_ETRACE_JUMPED || a == TL_ETRACE_REACHED) {
+        f->end = a == TL_ETRACE_JUMPED ? TL_ETRACE_END_JUMPED : TL_ETRACE_END_REACHED;
+        tl_etrace_support_fits(&f->support);
+    } else {
+        after_walk(f, tl_etrace_walk_rest(w, &goal, steps, frame->offset));
+    }
+    return true;
+}
+
 int tl_etrace_flow_take(struct tl_etrace_flow *f, const struct tl_etrace_frame *frame)
 {
+    if (f->is_plain && is_followed(f) && take_plain(f, frame)) {
+        const int rc = finish_packet(f, frame, false);
+        return rc < 0 ? rc : TL_ETRACE_SENSE;
+    }
     if (f->support.waits) {
         if (!tl_etrace_flow_is_plausible(f, frame, false))
             return TL_ETRACE_NONSENSE;

@@ -32,6 +32,7 @@ struct tl_etrace_flow {
     uint64_t lost;    /* bytes that say nothing without synchronisation */
     uint32_t vmid;    /* of the images bound to the source; 0: none */
     uint64_t *cache;  /* owned; targets of jumps; NULL: none */
+    bool is_plain;    /* no option is on, nor asks anybody for packets: see take_plain() */
     bool is_between;  /* there were payloads that are shortened in part */
     struct tl_etrace_support support;
     /* The last packet that was judged, if `judged`: at `judged_at`, read with these options. */

@@ -6,6 +6,8 @@
  */
 #include "riscv/etrace_packet.h"
 
+#include "riscv/etrace_short.h"
+
 /* All fields of the longest packet, with their largest parameters, and a word. */
 #define PACKET_BYTES 64u
 
@@ -43,11 +45,6 @@ static bool take_change(struct reader *r)
     return two == 1 || two == 2;
 }
 
-/* Width of `branch_map`, by the number of branches in it. */
-static const uint8_t map_widths[32] = {0,  1,  3,  3,  7,  7,  7,  7,  15, 15, 15,
-                                       15, 15, 15, 15, 15, 31, 31, 31, 31, 31, 31,
-                                       31, 31, 31, 31, 31, 31, 31, 31, 31, 31};
-
 static uint32_t mask_of(unsigned n)
 {
     return n < 32 ? (UINT32_C(1) << n) - 1 : UINT32_MAX;
@@ -55,7 +52,7 @@ static uint32_t mask_of(unsigned n)
 
 static void take_map(struct reader *r, struct tl_etrace_packet *out)
 {
-    out->map = (uint32_t)take(r, map_widths[out->branches]) & mask_of(out->branches);
+    out->map = (uint32_t)take(r, tl_etrace_map_width(out->branches)) & mask_of(out->branches);
 }
 
 static void take_address(struct reader *r, const struct tl_etrace_params *p,
@@ -211,70 +208,24 @@ static int parse(struct reader *r, const struct tl_etrace_params *params, unsign
 /* ---- short ones of formats 1 and 2 ------------------------------------------------------------
  */
 
-/* Bits of up to 16 bytes; behind their end the last one repeats. */
-struct wide {
-    uint64_t low, high;
-};
-
-static inline struct wide extend_payload(const uint8_t *p, size_t n)
-{
-    uint64_t low;
-    if (n >= 8) {
-        const int64_t end = (int64_t)tl_le64(p + n - 8);
-        return (struct wide){tl_le64(p), (uint64_t)(n > 8 ? end >> 8 * (16 - n) : end >> 63)};
-    }
-    if (n >= 4)
-        low = tl_le32(p) | (uint64_t)tl_le32(p + n - 4) << 8 * (n - 4);
-    else
-        low = p[0] | (uint64_t)p[n / 2] << 8 * (n / 2) | (uint64_t)p[n - 1] << 8 * (n - 1);
-    const unsigned rest = 64 - 8 * (unsigned)n;
-    const int64_t extended = (int64_t)(low << rest) >> rest;
-    return (struct wide){(uint64_t)extended, (uint64_t)(extended >> 63)};
-}
-
-/* The bits from `at` (1 to 127) on, at least 26 of them. */
-static inline uint64_t bits_from(const struct wide *w, unsigned at)
-{
-    return at < 64 ? w->low >> at | w->high << (64 - at)
-                   : (uint64_t)((int64_t)w->high >> (at - 64));
-}
-
 /* The same as parse() for nearly all packets. False: parse() must read it. */
 static bool parse_short(struct tl_etrace_packet *out, const struct tl_etrace_params *p,
                         unsigned options, struct tl_bytes payload)
 {
-    const unsigned format = payload.p[0] & 3u, width = p->iaddress_width - p->iaddress_lsb;
-    if (payload.n > 16 || format == 0 || format == 3 || p->irdepth_width > 22)
+    struct tl_etrace_short in;
+    if (!tl_etrace_read_short(&in, p, payload))
         return false;
-    const struct wide w = extend_payload(payload.p, payload.n);
-    unsigned at = 2;
-    out->kind = TL_ETRACE_ADDRESS;
-    out->branches = 0;
-    out->map = 0;
-    out->has_address = out->notify = out->updiscon = out->irreport = false;
-    out->irdepth = 0;
-    if (format == 1) {
-        const unsigned branches = w.low >> 2 & 31, n = branches ? branches : 31;
-        out->kind = TL_ETRACE_BRANCHES;
-        out->branches = (uint8_t)n;
-        out->map = (uint32_t)(w.low >> 7) & mask_of(n);
-        at = 7u + map_widths[n];
-        if (branches == 0) {
-            out->bits = (uint16_t)at;
-            return true;
-        }
-    }
-    const uint64_t address = bits_from(&w, at) & (UINT64_MAX >> (64 - width));
-    at += width;
-    const uint64_t rest = bits_from(&w, at - 1), changes = rest ^ rest >> 1;
-    out->has_address = true;
-    out->is_full = options & TL_ETRACE_FULL_ADDRESS;
-    out->address = address << p->iaddress_lsb;
-    out->notify = changes & 1;
-    out->updiscon = changes >> 1 & 1;
-    out->irreport = changes >> 2 & 1;
-    out->irdepth = (uint32_t)(rest >> 4) & ((UINT32_C(1) << p->irdepth_width) - 1);
-    out->bits = (uint16_t)(at + 3 + p->irdepth_width);
+    out->kind = in.branches ? TL_ETRACE_BRANCHES : TL_ETRACE_ADDRESS;
+    out->branches = in.branches;
+    out->map = in.map;
+    out->bits = in.bits;
+    out->has_address = in.has_address;
+    out->is_full = in.has_address && options & TL_ETRACE_FULL_ADDRESS;
+    out->address = in.address;
+    out->notify = in.notify;
+    out->updiscon = in.updiscon;
+    out->irreport = in.irreport;
+    out->irdepth = in.irdepth;
     return true;
 }
 

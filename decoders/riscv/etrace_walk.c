@@ -465,15 +465,10 @@ walk_on(struct tl_etrace_walk *w, const struct tl_etrace_goal *goal, uint64_t of
     return a;
 }
 
-enum tl_etrace_end tl_etrace_walk_to(struct tl_etrace_walk *w, const struct tl_etrace_goal *goal,
-                                     uint64_t offset)
+enum tl_etrace_end tl_etrace_walk_rest(struct tl_etrace_walk *w, const struct tl_etrace_goal *goal,
+                                       bool began, uint64_t offset)
 {
-    enum tl_etrace_arrival a = TL_ETRACE_GO_ON;
-    bool used, steps = false;
-    if (w->block && w->rc >= 0) /* most end there */
-        a = tl_etrace_step_known(w, goal, &used, &steps, offset);
-    if (a == TL_ETRACE_GO_ON && steps)
-        a = arrive(w, goal, false);
+    enum tl_etrace_arrival a = began ? arrive(w, goal, false) : TL_ETRACE_GO_ON;
     if (a == TL_ETRACE_GO_ON)
         a = walk_on(w, goal, offset);
     if (a == TL_ETRACE_WRONG && w->placed)
@@ -482,6 +477,18 @@ enum tl_etrace_end tl_etrace_walk_to(struct tl_etrace_walk *w, const struct tl_e
            : a == TL_ETRACE_REACHED  ? TL_ETRACE_END_REACHED
            : a == TL_ETRACE_INFERRED ? TL_ETRACE_END_INFERRED
                                      : TL_ETRACE_END_LOST;
+}
+
+enum tl_etrace_end tl_etrace_walk_to(struct tl_etrace_walk *w, const struct tl_etrace_goal *goal,
+                                     uint64_t offset)
+{
+    enum tl_etrace_arrival a = TL_ETRACE_GO_ON;
+    bool used, steps = false;
+    if (w->block && w->rc >= 0) /* most end there */
+        a = tl_etrace_step_known(w, goal, &used, &steps, offset);
+    return a == TL_ETRACE_JUMPED    ? TL_ETRACE_END_JUMPED
+           : a == TL_ETRACE_REACHED ? TL_ETRACE_END_REACHED
+                                    : tl_etrace_walk_rest(w, goal, steps, offset);
 }
 
 bool tl_etrace_walk_successor(struct tl_etrace_walk *w, uint64_t *pc)

@@ -35,6 +35,11 @@ enum way {
 /* The block at `pc`, with at least one instruction; NULL: nothing is mapped, or out of memory. */
 struct tl_block *tl_etrace_block_at(struct tl_etrace_walk *w, uint64_t pc);
 
+/* The rest of tl_etrace_walk_to(), behind a first tl_etrace_step_known(), which told to go on;
+ * `began`: with a step. */
+enum tl_etrace_end tl_etrace_walk_rest(struct tl_etrace_walk *w, const struct tl_etrace_goal *goal,
+                                       bool began, uint64_t offset);
+
 /* The block that the walk is in. If the image changed under it: the part at pc. */
 struct tl_block *tl_etrace_here(struct tl_etrace_walk *w);
 
