@@ -83,7 +83,7 @@ static int on_stream(void *context, const struct tl_decode_stream *stream)
         .axis = tl_lane_axis(lane),
         .packing = gen->lake->packing,
         .index_only = gen->is_virtual,
-        .outline = gen->is_outline,
+        .outline = gen->role == TL_GEN_OUTLINE,
         .seal = on_seal,
         .context = lane,
         .sealed = lane->rows.n,
@@ -156,7 +156,7 @@ static int start(struct tl_gen *gen, struct tl_fail *fail)
     if (r < 0)
         return r;
     gen->is_virtual = gen->wants_virtual && tl_can_mark(gen->decode);
-    if (gen->is_outline && !gen->is_virtual)
+    if (gen->role == TL_GEN_OUTLINE && !gen->is_virtual)
         return tl_fail_set(fail, TL_UNSUPPORTED, "its decoder cannot take marks");
     if (gen->is_virtual)
         tl_mark_begin(gen);
@@ -335,7 +335,7 @@ static int push(struct tl_gen *gen, const struct tl_buf *bytes, struct tl_fail *
         atomic_fetch_add(&gen->lake->bytes_decoded, n);
         if (gen->waiting >= (gen->is_virtual ? slice : gen->together))
             r = flush(gen, fail);
-        if (r >= 0 && !gen->is_edge && tl_resume_due(gen))
+        if (r >= 0 && gen->role == TL_GEN_STORED && tl_resume_due(gen))
             r = mark(gen, fail);
         if (r >= 0)
             r = tl_give_way();
@@ -383,7 +383,7 @@ static int begin_decode(struct tl_gen *gen, struct tl_fail *fail)
     if (r < 0 || tl_resume_load(gen) >= 0)
         return r;
     tl_gen_stop(gen);
-    if (!gen->is_edge)
+    if (gen->role == TL_GEN_STORED)
         tl_resume_remove(gen->lake, gen->trace, gen->number);
     return start(gen, fail);
 }

@@ -43,7 +43,7 @@ uint64_t tl_decode_memory_default(void)
 
 static size_t measure(struct tl_gen *gen)
 {
-    const size_t pending = gen->is_outline ? OUTLINE_BYTES : PENDING_BYTES;
+    const size_t pending = gen->role == TL_GEN_OUTLINE ? OUTLINE_BYTES : PENDING_BYTES;
     size_t n = gen->decode ? tl_decode_bytes(gen->decode) : 0;
     for (size_t i = 0; i < gen->n_by_stream; i++) {
         struct tl_lane *const lane = gen->by_stream[i];

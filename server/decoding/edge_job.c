@@ -31,7 +31,7 @@ static struct tl_gen *begin_edge(struct tl_trace *trace)
     int r = setup ? tl_gen_new(&gen, trace->lake, trace->id, number, setup, NULL) : TL_NOTFOUND;
     free(setup);
     if (r >= 0) {
-        gen->is_edge = true;
+        gen->role = TL_GEN_EDGE;
         r = tl_gen_load(gen, NULL);
     }
     if (r < 0) {

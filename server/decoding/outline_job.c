@@ -7,6 +7,7 @@
 #include "decoding/outline_job.h"
 
 #include "base/journal.h"
+#include "base/now.h"
 #include "decoding/decode_job.h"
 #include "decoding/marks.h"
 #include "decoding/suspect.h"
@@ -31,7 +32,8 @@ static struct tl_gen *begin_outline(struct tl_trace *trace, const struct tl_gen 
         setup ? tl_gen_new(&gen, trace->lake, trace->id, making->number, setup, NULL) : TL_NOTFOUND;
     free(setup);
     if (r >= 0) {
-        gen->is_edge = gen->is_outline = gen->wants_virtual = true;
+        gen->role = TL_GEN_OUTLINE;
+        gen->wants_virtual = true;
         gen->most = PIECE;
         r = tl_gen_load(gen, NULL);
     }
@@ -41,8 +43,18 @@ static struct tl_gen *begin_outline(struct tl_trace *trace, const struct tl_gen 
     }
     pthread_mutex_lock(&trace->lock);
     trace->outline = tl_gen_get(gen);
+    trace->behind_ns = tl_monotonic_ns();
     pthread_mutex_unlock(&trace->lock);
     return gen;
+}
+
+static void report_caught_up(const struct tl_trace *trace)
+{
+    struct tl_journal_line line;
+    tl_journal_begin(&line, TL_JOURNAL_INFO, "index has caught up with decoding");
+    tl_journal_text(&line, "trace", trace->id);
+    tl_journal_text(&line, "rig", trace->rig);
+    tl_journal_end(&line);
 }
 
 void tl_outline_end(struct tl_trace *trace)
@@ -56,6 +68,9 @@ void tl_outline_end(struct tl_trace *trace)
     tl_gen_stop(gen);
     tl_mark_drop(gen);
     struct tl_gen *const serving = tl_trace_serving(trace);
+    if (serving->number == gen->number &&
+        atomic_load(&serving->decoded) >= atomic_load(&gen->decoded))
+        report_caught_up(trace);
     char marks[192];
     const bool kept = serving->is_virtual || tl_trace_is_virtual(trace);
     if (serving->number != gen->number || !kept)
@@ -137,6 +152,11 @@ static bool run(struct tl_trace *trace, struct tl_gen *making, struct tl_gen *ge
                 bool last)
 {
     struct tl_fail fail = {0};
+    if (atomic_load(&making->decoded) == atomic_load(&gen->decoded)) {
+        pthread_mutex_lock(&trace->lock);
+        trace->behind_ns = tl_monotonic_ns();
+        pthread_mutex_unlock(&trace->lock);
+    }
     const size_t ahead = let_go_of_indexed(gen, making);
     if (gen->finished || ahead >= SHARDS_AHEAD || (atomic_load(&gen->decoded) == end && !last))
         return false;

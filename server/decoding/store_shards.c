@@ -146,7 +146,7 @@ int tl_store_streams(struct tl_gen *gen, struct tl_fail *fail)
 {
     int r = TL_OK;
     struct tl_lane *lane;
-    if (gen->is_edge)
+    if (gen->role != TL_GEN_STORED)
         return TL_OK;
     tl_wait_begins();
     for (size_t i = 0; r >= 0 && (lane = tl_gen_lane_at(gen, i)); i++) {
@@ -199,7 +199,7 @@ size_t tl_gen_lane_count(struct tl_gen *gen)
 
 int tl_store_shards_all(struct tl_gen *gen, struct tl_fail *fail)
 {
-    if (gen->is_edge)
+    if (gen->role != TL_GEN_STORED)
         return TL_OK;
     /* The catalog needs a shard's stream first. */
     const int r = gen->unsaved ? tl_store_streams(gen, fail) : TL_OK;
@@ -247,7 +247,7 @@ int tl_store_shards_wait(struct tl_gen *gen, struct tl_fail *fail)
  * too many. */
 int tl_store_shards_beside(struct tl_gen *gen, struct tl_fail *fail)
 {
-    const size_t waiting = gen->is_edge ? 0 : backlog(gen);
+    const size_t waiting = gen->role != TL_GEN_STORED ? 0 : backlog(gen);
     int r = TL_OK;
     /* With this many pending, decoding waits for the store. */
     if (gen->sealing && (waiting >= 2 * together(gen) || atomic_load(&gen->seal_over)))
@@ -296,9 +296,9 @@ int tl_store_shards_within(struct tl_gen *gen)
     struct tl_fail fail = {0};
     bool waited = false;
     int r;
-    if (gen->is_outline) /* its memory is limited between pieces */
+    if (gen->role == TL_GEN_OUTLINE) /* its memory is limited between pieces */
         return TL_OK;
-    if (gen->is_edge)
+    if (gen->role != TL_GEN_STORED)
         return backlog(gen) > EDGE_SHARDS ? TL_LIMIT : TL_OK;
     do {
         r = check_space(gen->lake, &fail);

@@ -107,6 +107,13 @@ struct tl_turns_of {
 
 /* ---- generations --------------------------------------------------------------------------- */
 
+/* What becomes of what is decoded. */
+enum tl_gen_role {
+    TL_GEN_STORED,  /* shards in the store, and rows in the catalog */
+    TL_GEN_EDGE,    /* nothing is stored of it: another server does that (lake/edge.c) */
+    TL_GEN_OUTLINE, /* only marks are: another job does the rest, later (decoding/outline_job.h) */
+};
+
 struct tl_gen {
     atomic_uint refs;
     struct tl_lake *lake;
@@ -157,9 +164,7 @@ struct tl_gen {
     pthread_t sealer;
     bool sealing;
     atomic_bool seal_over;
-    /* It is decoded and stored by another job, too, and nothing of this decoding is: by another
-     * server (lake/edge.c), or, if this is its outline, behind it (decoding/outline_job.h). */
-    bool is_edge, is_outline;
+    enum tl_gen_role role;
     bool no_outline;    /* there can be none */
     size_t most;        /* number of raw bytes that a job may decode; 0: the default */
     bool wants_virtual; /* the trace had the label for it when decoding began */

@@ -13,7 +13,49 @@
 struct totals {
     int64_t states[4], raw, stored, insns;
     uint64_t lag, held, n;
+    /* Of traces whose index is behind their outline; the longest time since it was not. */
+    uint64_t behind, behind_bytes, behind_insns;
+    int64_t behind_ns;
 };
+
+/* Positions of all streams, stored or not. */
+static uint64_t positions_of(struct tl_gen *gen)
+{
+    struct tl_lane *lane;
+    uint64_t all = 0;
+    for (size_t i = 0; (lane = tl_gen_lane_at(gen, i)); i++) {
+        struct tl_build_totals totals = {0};
+        pthread_mutex_lock(&lane->lock);
+        uint64_t end = tl_lane_sealed_locked(lane);
+        if (lane->n_pending > 0) {
+            const struct tl_shard_row *const last = &lane->pending[lane->n_pending - 1]->index.row;
+            end = last->first + last->n;
+        }
+        if (lane->build)
+            tl_build_totals(lane->build, &totals);
+        pthread_mutex_unlock(&lane->lock);
+        if (!tl_stream_is_derived(lane->name))
+            all += totals.position > end ? totals.position : end;
+    }
+    return all;
+}
+
+/* What a trace has decoded ahead of its index. Returns the raw byte up to which it is decoded.
+ * Called with its lock held. */
+static uint64_t add_outline(const struct tl_trace *t, uint64_t insns, struct totals *out)
+{
+    const uint64_t indexed = atomic_load(&t->serving->decoded);
+    const uint64_t decoded = t->outline ? atomic_load(&t->outline->decoded) : 0;
+    if (decoded <= indexed)
+        return indexed;
+    const uint64_t outlined = positions_of(t->outline);
+    const int64_t since = tl_monotonic_ns() - t->behind_ns;
+    out->behind++;
+    out->behind_bytes += decoded - indexed;
+    out->behind_insns += outlined > insns ? outlined - insns : 0;
+    out->behind_ns = since > out->behind_ns ? since : out->behind_ns;
+    return decoded;
+}
 
 static void add_resident(struct tl_trace *t, struct totals *out)
 {
@@ -27,7 +69,7 @@ static void add_resident(struct tl_trace *t, struct totals *out)
         tl_gen_totals(t->serving, &insns, &stored);
         now.insns = insns;
         now.stored_bytes = stored;
-        const uint64_t decoded = atomic_load(&t->serving->decoded);
+        const uint64_t decoded = add_outline(t, insns, out);
         out->lag += t->raw_bytes > decoded ? t->raw_bytes - decoded : 0;
     }
     out->states[now.state]++;
@@ -141,6 +183,12 @@ int tl_lake_metrics(struct tl_lake *lake, struct tl_buf *out)
         {"image_bytes_unused", "Bytes of images that no trace refers to.",
          atomic_load(&lake->image_bytes_unused)},
         {"decode_lag_bytes", "Durable raw bytes that are not decoded yet.", all.lag},
+        {"index_behind", "Traces whose index is made behind their decoding.", all.behind},
+        {"index_lag_bytes", "Raw bytes of these that are decoded, but not indexed yet.",
+         all.behind_bytes},
+        {"index_lag_instructions", "Positions of them that are not indexed yet.", all.behind_insns},
+        {"index_lag_seconds", "Longest time since an index that is behind was not.",
+         (uint64_t)(all.behind_ns / TL_NS_PER_S)},
         {"raw_bytes", "Raw bytes kept.", at_least_0(all.raw)},
         {"stored_bytes", "Bytes of shards kept.", at_least_0(all.stored)},
         {"instructions", "Positions in all streams.", at_least_0(all.insns)},

@@ -65,6 +65,7 @@ struct tl_trace {
     /* Same as `serving` unless it is being decoded again; NULL: nothing to decode. */
     struct tl_gen *making;
     struct tl_gen *outline; /* decoded ahead of `serving`: decoding/outline_job.h; NULL: none */
+    int64_t behind_ns;      /* since when `serving` is behind it: monotonic */
     /* Of the live edge owned by another server (lake/edge.c); times are monotonic: */
     struct tl_gen *edge;      /* the local decoding of it; NULL: none */
     int64_t edge_read_ns;     /* time of the last read: here or, if the trace is ours, elsewhere */

@@ -537,6 +537,20 @@ static void perf_data_can_be_read_before_it_is_indexed(void **state)
     each_perf_file(compare_perf, &random);
 }
 
+static uint64_t metric(const char *name)
+{
+    struct tl_buf text = {0};
+    char line[96];
+    assert_int_equal(tl_lake_metrics(virtual.lake, &text), TL_OK);
+    assert_int_equal(tl_buf_add(&text, "", 1), TL_OK);
+    snprintf(line, sizeof line, "\ntracelake_%s ", name);
+    const char *const at = strstr((const char *)text.p, line);
+    assert_non_null(at);
+    const uint64_t value = strtoull(at + strlen(line), NULL, 10);
+    tl_buf_fini(&text);
+    return value;
+}
+
 /* Where the index is made behind only if it lags, that begins and ends by itself. */
 static void a_lag_begins_and_ends_it(void **state)
 {
@@ -560,6 +574,11 @@ static void a_lag_begins_and_ends_it(void **state)
         struct tl_trace *const trace = tl_lake_find_trace(virtual.lake, "t");
         struct tl_gen *const outline = tl_trace_outline(trace);
         assert_int_equal(outline != NULL, steps[i].outlined);
+        assert_int_equal(metric("index_behind"), steps[i].outlined);
+        assert_int_equal(metric("index_lag_bytes") > 0, steps[i].outlined);
+        assert_int_equal(metric("index_lag_instructions") > 0, steps[i].outlined);
+        if (steps[i].outlined)
+            assert_int_equal(metric("decode_lag_bytes"), 0);
         tl_gen_put(outline);
         tl_trace_put(trace);
     }
