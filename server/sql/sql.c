@@ -12,6 +12,7 @@
 #include "sql/batch.h"
 #include "sql/functions.h"
 #include "sql/table.h"
+#include "sql/tempfile.h"
 
 #include <ctype.h>
 #include <string.h>
@@ -23,7 +24,8 @@ struct question {
     sqlite3 *db;
     sqlite3_stmt *statement;
     int64_t until_ns;
-    int64_t memory; /* in use by SQLite when it began */
+    int64_t memory;          /* in use by SQLite when it began */
+    struct tl_sql_temp temp; /* what is sorted and grouped */
     enum { WITHIN, TOO_LONG, TOO_LARGE, UNWANTED } limit;
 };
 
@@ -97,14 +99,10 @@ static int open_database(struct question *q)
 {
     const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_MEMORY | SQLITE_OPEN_NOMUTEX;
     q->memory = sqlite3_memory_used();
-    if (sqlite3_open_v2(":memory:", &q->db, flags, NULL) != SQLITE_OK)
+    const char *const temporary = tl_sql_tempfiles();
+    if (!temporary || sqlite3_open_v2(":memory:", &q->db, flags, temporary) != SQLITE_OK)
         return TL_NOMEM;
-    /* Sorting in files would be bounded by nothing. */
-    int r = sqlite3_exec(q->db, "PRAGMA temp_store=MEMORY", NULL, NULL, NULL) == SQLITE_OK
-                ? TL_OK
-                : TL_NOMEM;
-    if (r >= 0)
-        r = tl_tables_add(q->db, &q->asking);
+    int r = tl_tables_add(q->db, &q->asking);
     if (r >= 0)
         r = tl_sql_functions_add(q->db);
     if (r >= 0)
@@ -153,7 +151,7 @@ static int prepare(struct question *q, const char *text, struct tl_fail *fail)
 static int say_failed(struct question *q, uint64_t rows, struct tl_fail *fail)
 {
     const int error = q->asking.error;
-    switch (q->limit) {
+    switch (q->temp.full ? TOO_LARGE : q->limit) {
     case TOO_LONG:
         return tl_fail_set(fail, TL_LIMIT,
                            "it takes too long, and ended after %llu rows: bound position or time, "
@@ -207,6 +205,8 @@ int tl_lake_sql(struct tl_lake *lake, const struct tl_sql_request *request, tl_s
                          .until_ns = tl_monotonic_ns() + seconds * TL_NS_PER_S};
     struct tl_sql_gather gather = {0};
     fail->text[0] = 0;
+    q.temp.most = TL_SQL_MEMORY;
+    tl_sql_temp_use(&q.temp);
     int r = open_database(&q);
     if (r >= 0)
         r = prepare(&q, request->text, fail);
@@ -216,6 +216,7 @@ int tl_lake_sql(struct tl_lake *lake, const struct tl_sql_request *request, tl_s
         r = read_rows(&q, rows, &gather, sink, context, fail);
     sqlite3_finalize(q.statement);
     sqlite3_close(q.db);
+    tl_sql_temp_use(NULL);
     tl_sql_gather_fini(&gather);
     return r == TL_NOMEM && !fail->text[0] ? tl_fail_set(fail, r, "no memory") : r;
 }
