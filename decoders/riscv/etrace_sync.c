@@ -112,6 +112,7 @@ void tl_etrace_on_start(struct tl_etrace_flow *f, const struct tl_etrace_packet 
 {
     struct tl_etrace_walk *const w = &f->walk;
     const uint64_t address = k->address & tl_etrace_mask(f);
+    const bool was_placed = w->placed;
     tl_etrace_report_loss(f);
     /* An address that was reached in passing is reported right in front of this packet only. */
     if (w->placed && f->end == TL_ETRACE_END_INFERRED &&
@@ -125,6 +126,8 @@ void tl_etrace_on_start(struct tl_etrace_flow *f, const struct tl_etrace_packet 
                                                 tl_etrace_privilege_in(f, k) == f->privilege};
         (void)tl_etrace_walk_to(w, &goal, offset);
     }
+    if (was_placed && !w->placed) /* it was not followed to here */
+        tl_etrace_forget_place(f, w->unmapped);
     const bool continues = w->placed, before_lost = !continues && !f->stopped;
     if (continues) /* what holds from the address on comes in front of its instruction */
         tl_etrace_walk_split(w);

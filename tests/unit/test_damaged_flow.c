@@ -315,10 +315,12 @@ static void etrace_round_to_trap(void **state)
 }
 
 /* Once the walk begins anew behind missing code, what was in front of it is not known: not the half
- * of a sequential jump, nor whether a support packet's options hold. */
+ * of a sequential jump, nor whether a support packet's options hold, nor the return addresses that
+ * the encoder keeps. */
 static void etrace_behind_holes(void **state)
 {
-    static const uint64_t seeds[] = {0xf4441, 0xf4cc4, 0x1e883a, 0x1e8a54, 0x1e8b1a, 0x1e8fab};
+    static const uint64_t seeds[] = {0xf4441,  0xf4cc4,  0x1e883a, 0x1e8a54,
+                                     0x1e8b1a, 0x1e8fab, 0x77123cf};
     struct round r = {.seed = 0};
     const char *format;
     (void)state;
