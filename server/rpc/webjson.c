@@ -15,7 +15,7 @@ void tl_webjson_u64(struct tl_jsonout *j, const char *name, uint64_t value)
     tl_jsonout_u64(j, value);
 }
 
-void tl_webjson_i64(struct tl_jsonout *j, const char *name, int64_t value)
+static void put_i64(struct tl_jsonout *j, const char *name, int64_t value)
 {
     tl_jsonout_name(j, name);
     tl_jsonout_i64(j, value);
@@ -118,8 +118,8 @@ void tl_webjson_trace(struct tl_jsonout *j, const struct tl_trace_row *row)
     tl_webjson_text(j, "rig", row->rig);
     tl_webjson_text(j, "state", tl_trace_state_name(row->state));
     tl_webjson_text(j, "format", row->format);
-    tl_webjson_i64(j, "created_ns", row->created_ns);
-    tl_webjson_i64(j, "updated_ns", row->updated_ns);
+    put_i64(j, "created_ns", row->created_ns);
+    put_i64(j, "updated_ns", row->updated_ns);
     tl_webjson_u64(j, "raw_bytes", row->raw_bytes);
     tl_webjson_u64(j, "decoded_bytes", row->decoded_bytes);
     tl_webjson_u64(j, "generation", row->generation);

@@ -13,7 +13,6 @@
 
 /* A member of an object. */
 void tl_webjson_u64(struct tl_jsonout *j, const char *name, uint64_t value);
-void tl_webjson_i64(struct tl_jsonout *j, const char *name, int64_t value);
 void tl_webjson_bool(struct tl_jsonout *j, const char *name, bool value);
 void tl_webjson_address(struct tl_jsonout *j, const char *name, uint64_t value);
 void tl_webjson_text(struct tl_jsonout *j, const char *name, const char *text);
