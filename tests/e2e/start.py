@@ -180,5 +180,23 @@ def start_osd(lab):
     run(lab, 'start-osd.md', LISTEN='127.0.0.1:%d' % lab.port, TLS=str(lab.tls_port), OSD=str(free_port()))
 
 
+@test
+def start_readme(lab):
+    """README's blocks: building and installing are stand-ins, the rigs are those of `./dev run`."""
+    begin(lab)
+    lab.start()
+    home = lab.path('home')
+    for name in ('apt', 'xxd'):
+        if name == 'apt' or not shutil.which(name):
+            tool(lab, name, '#!/bin/sh\ncat >/dev/null </dev/null\n')
+    tool(lab, 'probe', '#!/bin/sh\nexec cat %s\n' % lab.path('raw'))
+    shutil.copy(os.path.join(lab.path('tools'), 'apt'), os.path.join(home, 'dev'))
+    rig = subprocess.run([lab.rig, '--kind', 'etm', '--server', lab.url, '--bytes', '60000', '--rate', '100000000',
+                          '--save', lab.path('raw'), '--config', os.path.join(home, 'board.ini'), '--image',
+                          os.path.join(home, 'app.elf')], stdout=subprocess.DEVNULL, timeout=200)
+    check(rig.returncode == 0)
+    run(lab, os.path.join('..', 'README.md'))
+
+
 if __name__ == '__main__':
     main(TESTS)

@@ -215,6 +215,10 @@ def regions(lake, server):
     command(server, 'get', 'sim/cs.10', '--insn', '500:900', '-o', path)
     with open(path, 'rb') as f:
         check(b''.join(lake.fetch('sim', 'cs.10', 500, 900)) == f.read(), 'zstf differs')
+    check(b''.join(lake.fetch('sim', 'cs.10', form='text', mode='u')) ==
+          command(server, 'get', 'sim/cs.10', '--text', '--mode', 'u'), 'user mode differs')
+    kept = [i.at for i in lake.items('sim', 'cs.10', mode='u') if i.kind == 'I']
+    check(kept and kept == [i.at for i in lake.follow('sim', 'cs.10', 0, mode='u') if i.kind == 'I'], len(kept))
     for what, args in (({'event': 'exception'}, ['--event', 'exception']), ({'call': 'mac_block'}, ['--call', 'mac_block']),
                        ({'pc': (0x400000, 0x400040)}, ['--pc', '400000:400040'])):
         told = json.loads(command(server, 'find', 'sim/cs.10', *args, '--limit', '0', '--json'))

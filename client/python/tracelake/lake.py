@@ -355,11 +355,12 @@ class Lake:
 
     # ---- ranges ----
 
-    def items(self, trace, stream, begin=0, end=0, unit='insn'):
+    def items(self, trace, stream, begin=0, end=0, unit='insn', **keep):
         """All that flow text has of a range; `end` 0: to the end of the stream. `unit` is insn,
-        time or byte. Gone on with at another server where one goes away."""
+        time or byte. `keep`: only a mode ('u'), process or thread, as `tracelake get` has them. Gone on
+        with at another server where one goes away."""
         fields = {'trace': trace, 'stream': stream, 'unit': _UNITS[unit], 'begin': begin, 'to': end,
-                  'format': JSON}
+                  'format': JSON, 'filter': keep}
         begun, tries, taken = time.monotonic(), 0, 0
         while True:
             skip, lines = taken, _Lines()  # the same comes again, from its first item on
@@ -377,9 +378,9 @@ class Lake:
                     raise error_of(e) from None
             tries += 1
 
-    def follow(self, trace, stream, begin=None):
+    def follow(self, trace, stream, begin=None, **keep):
         """Items of a live stream as they come, from position `begin` (None: what comes from now
-        on), until the trace is sealed. Goes on where it was when the connection broke."""
+        on), until the trace is sealed; `keep` as for items(). Goes on where it was when the connection broke."""
         if begin is None:
             rows = [s for s in self.trace(trace).streams if s.name == stream]
             begin = rows[0].insns if rows else 0
@@ -388,7 +389,7 @@ class Lake:
             skip, lines = seen, _Lines()
             try:
                 for reply in self._open('Ranges', 'Follow', {'trace': trace, 'stream': stream,
-                                                            'begin': at, 'format': JSON}):
+                                                            'begin': at, 'format': JSON, 'filter': keep}):
                     tries = 0
                     for item in lines.take(reply.data):
                         if item.at == at and skip > 0:
@@ -434,11 +435,12 @@ class Lake:
             elif kind == 'C':
                 context, vmid = (None if word == '-' else word for word in f[:2])
 
-    def fetch(self, trace, stream='', begin=0, end=0, unit='insn', region='', form='zstf'):
+    def fetch(self, trace, stream='', begin=0, end=0, unit='insn', region='', form='zstf', **keep):
         """A range as one file, in pieces of bytes: `form` is zstf, stf, text or json. `region`: one of
-        those that were kept by this name (tracelake simpoints --save), instead of stream and range."""
+        those that were kept by this name (tracelake simpoints --save), instead of stream and range. `keep` as for
+        items()."""
         for reply in self.stream('Ranges', 'Fetch', trace=trace, stream=stream, begin=begin, to=end,
-                                 unit=_UNITS[unit], region=region, format=_FORMS[form]):
+                                 unit=_UNITS[unit], region=region, format=_FORMS[form], filter=keep):
             if reply.data:
                 yield reply.data
 
