@@ -15,12 +15,6 @@
 #define CHUNK_LOG_BYTES (256u << 10)
 #define CHUNK_POSITIONS (2u * TL_CHUNK_MARKERS)
 
-/* The shard of the log. */
-static struct tl_shard_builder *shard_of(const struct tl_build *b)
-{
-    return b->index.shard;
-}
-
 static bool wants(const struct tl_build *b, uint64_t shard, uint32_t frame)
 {
     return b->options.part &&
@@ -29,28 +23,16 @@ static bool wants(const struct tl_build *b, uint64_t shard, uint32_t frame)
 
 static int begin_chunk(struct tl_build *b)
 {
-    struct tl_shard_builder *const shard = shard_of(b);
+    struct tl_shard_builder *const shard = tl_build_shard(b);
     shard->log_wanted = wants(b, shard->view->index.row.number, b->frame);
     return tl_shard_builder_begin(shard, &b->index.calls);
-}
-
-/* The writer's current frame; all earlier ones are full. */
-static uint32_t open_frame(const struct tl_build *b)
-{
-    return (uint32_t)(b->frame_marker / b->options.chunk_markers);
-}
-
-/* The shard of the writer. */
-static struct tl_shard_builder *written(const struct tl_build *b)
-{
-    return b->closing ? b->closing : shard_of(b);
 }
 
 /* Decide at the begin of a frame whether records are written for it, or it is only followed. */
 static void choose(struct tl_build *b)
 {
-    const struct tl_shard_builder *const shard = written(b);
-    b->wet = wants(b, shard->view->index.row.number, open_frame(b));
+    const struct tl_shard_builder *const shard = tl_build_written(b);
+    b->wet = wants(b, shard->view->index.row.number, tl_build_open_frame(b));
     tl_stf_flow_dry(b->flow, shard->bare || (shard->replayed && !b->wet));
 }
 
@@ -214,18 +196,6 @@ static struct tl_blob *take_records(struct tl_build *b, size_t head)
     return blob;
 }
 
-static void add_totals(struct tl_build_totals *t, const struct tl_shard_row *row)
-{
-    t->gaps += row->gaps;
-    t->events += row->events;
-    if (row->anchors == 0)
-        return;
-    if (t->anchors == 0)
-        t->anchor_first = row->anchor_first;
-    t->anchor_last = row->anchor_last;
-    t->anchors += row->anchors;
-}
-
 /* Pass a regenerated part of a shard to its consumer. */
 static int give_log(struct tl_build *b, const struct tl_shard_builder *shard,
                     const struct tl_chunk *chunk, struct tl_blob *log)
@@ -255,7 +225,7 @@ static uint64_t find_next(const struct tl_build *b, const struct tl_shard_builde
 /* The flow continues at `next`, 0: unknown. An interruption there belongs to the next shard. */
 static void end_code(struct tl_build *b, struct tl_shard_builder *shard, uint64_t next)
 {
-    const bool continues = !shard_of(b)->coder.interrupted;
+    const bool continues = !tl_build_shard(b)->coder.interrupted;
     if (shard->coder.counting)
         tl_code_counter_end(&shard->coder, shard->view->index.row.markers, continues ? next : 0);
 }
@@ -267,7 +237,7 @@ static int seal(struct tl_build *b, struct tl_shard_builder *shard, uint64_t nex
     struct tl_blob *log = NULL;
     struct tl_packer *packer;
     struct tl_chunk ended;
-    add_totals(&b->totals, &shard->view->index.row);
+    tl_build_add_totals(&b->totals, &shard->view->index.row);
     end_code(b, shard, next);
     int r = packer_for(b, &packer);
     if (r >= 0)
@@ -344,7 +314,7 @@ static int carry_out_cut(struct tl_build *b)
     const enum cut cut = b->cut;
     b->cut = CUT_NONE;
     if (cut == CUT_FRAME) {
-        const int taken = take_frame(b, shard_of(b));
+        const int taken = take_frame(b, tl_build_shard(b));
         choose(b);
         return taken;
     }
@@ -365,7 +335,7 @@ static int carry_out_cut(struct tl_build *b)
 /* A replayed shard is in the store with its buckets; without times of calls there are none. */
 static void end_times(struct tl_build *b)
 {
-    struct tl_shard_builder *const shard = shard_of(b);
+    struct tl_shard_builder *const shard = tl_build_shard(b);
     struct tl_time_pyramid none = {0};
     if (!shard->ran)
         return;
@@ -380,17 +350,17 @@ static void end_times(struct tl_build *b)
 static void end_counting(struct tl_build *b)
 {
     end_times(b);
-    tl_call_counter_end(&shard_of(b)->caller, tl_shard_builder_position(shard_of(b)));
-    if (shard_of(b)->by_insn)
-        tl_insn_stats_report(b->insn_stats, &shard_of(b)->view->index.stats);
+    tl_call_counter_end(&tl_build_shard(b)->caller, tl_shard_builder_position(tl_build_shard(b)));
+    if (tl_build_shard(b)->by_insn)
+        tl_insn_stats_report(b->insn_stats, &tl_build_shard(b)->view->index.stats);
 }
 
 /* The log has reached the end of a shard: continue in a new one. */
 static int begin_cut_shard(struct tl_build *b, enum cut cut)
 {
-    const struct tl_shard_row *row = &shard_of(b)->view->index.row;
+    const struct tl_shard_row *row = &tl_build_shard(b)->view->index.row;
     end_counting(b);
-    b->closing = shard_of(b);
+    b->closing = tl_build_shard(b);
     b->cut = cut;
     b->stop = row->markers;
     b->frame = 0;
@@ -404,9 +374,10 @@ static int next_chunk(struct tl_build *b, uint32_t frame)
     struct tl_chunk ended;
     int r = packer_for(b, &packer);
     if (r >= 0)
-        r = tl_shard_builder_next_chunk(shard_of(b), frame, &b->index.now, packer, &log, &ended);
+        r = tl_shard_builder_next_chunk(tl_build_shard(b), frame, &b->index.now, packer, &log,
+                                        &ended);
     if (r >= 0)
-        r = shard_of(b)->remade ? give_log(b, shard_of(b), &ended, log) : pack(b, log);
+        r = tl_build_shard(b)->remade ? give_log(b, tl_build_shard(b), &ended, log) : pack(b, log);
     if (b->index.insn_stats)
         tl_insn_stats_mark(b->insn_stats);
     return r < 0 ? r : begin_chunk(b);
@@ -415,14 +386,14 @@ static int next_chunk(struct tl_build *b, uint32_t frame)
 static int begin_cut_frame(struct tl_build *b)
 {
     b->cut = CUT_FRAME;
-    b->stop = shard_of(b)->view->index.row.markers;
+    b->stop = tl_build_shard(b)->view->index.row.markers;
     return next_chunk(b, ++b->frame);
 }
 
 /* After logging: is it time for a cut? `marker`: an instruction was logged. */
 static int check_cut(struct tl_build *b, bool marker)
 {
-    const struct tl_shard_builder *const shard = shard_of(b);
+    const struct tl_shard_builder *const shard = tl_build_shard(b);
     const struct tl_shard_row *const row = &shard->view->index.row;
     const bool pending = b->cut != CUT_NONE;
     if (!pending && row->n >= b->options.shard_insns)
@@ -439,7 +410,7 @@ static int check_cut(struct tl_build *b, bool marker)
 /* What fits into the chunk before the next cut. */
 static struct tl_indexer_limits limits_of(const struct tl_build *b)
 {
-    const struct tl_shard_builder *const shard = shard_of(b);
+    const struct tl_shard_builder *const shard = tl_build_shard(b);
     const struct tl_shard_row *const row = &shard->view->index.row;
     const uint64_t per_frame = b->options.chunk_markers,
                    position = tl_shard_builder_position(shard);
@@ -494,7 +465,8 @@ static int resolve(struct tl_build *b, const struct tl_item *items, struct tl_st
             r = check_cut(b, false);
     }
     /* While it was pending the next shard may have become full too. */
-    if (r >= 0 && b->cut == CUT_NONE && shard_of(b)->view->index.row.n >= b->options.shard_insns)
+    if (r >= 0 && b->cut == CUT_NONE &&
+        tl_build_shard(b)->view->index.row.n >= b->options.shard_insns)
         r = begin_cut_shard(b, CUT_HERE);
     return r < 0 || !there ? r : cut_here(b);
 }
@@ -529,13 +501,13 @@ int tl_build_finish(struct tl_build *b)
     int r = tl_stf_flow_finish(b->flow);
     if (r >= 0 && b->cut != CUT_NONE) {
         const bool shard = b->cut != CUT_FRAME;
-        if (shard && shard_of(b)->view->index.row.n == 0)
-            tl_code_counter_stop(&shard_of(b)->coder); /* nothing was executed after it */
+        if (shard && tl_build_shard(b)->view->index.row.n == 0)
+            tl_code_counter_stop(&tl_build_shard(b)->coder); /* nothing was executed after it */
         r = carry_out_cut(b);
         if (r >= 0 && shard)
             r = tl_stf_flow_finish(b->flow);
     }
-    struct tl_shard_builder *const shard = shard_of(b);
+    struct tl_shard_builder *const shard = tl_build_shard(b);
     if (r < 0 || tl_shard_builder_is_empty(shard))
         return r;
     tl_call_counter_finish(&shard->caller, tl_shard_builder_position(shard));
@@ -556,41 +528,6 @@ int tl_build_finish(struct tl_build *b)
     return seal(b, shard, 0);
 }
 
-/* ---- reading ------------------------------------------------------------------------------- */
-
-/* Positions of `part` whose instructions the writer has output. */
-static uint64_t readable(const struct tl_build *b, const struct tl_shard_builder *shard)
-{
-    const struct tl_shard_row *row = &shard->view->index.row;
-    return tl_stf_flow_markers(b->flow) < row->markers ? shard->last_position - row->first : row->n;
-}
-
-int tl_build_view(struct tl_build *b, struct tl_view **out)
-{
-    struct tl_shard_builder *const shard = written(b);
-    *out = NULL;
-    if ((shard->replayed && !shard->outlined) || tl_shard_builder_is_empty(shard))
-        return TL_OK;
-    struct tl_bytes stf = {0};
-    if (tl_stf_flow_markers(b->flow) > b->frame_marker)
-        stf = shard->bare ? (struct tl_bytes){.n = 1} : tl_stf_flow_bytes(b->flow);
-    return tl_shard_builder_snapshot(shard, stf, b->frame_marker, tl_stf_flow_chunk_pc(b->flow),
-                                     readable(b, shard), out);
-}
-
-void tl_build_totals(const struct tl_build *b, struct tl_build_totals *out)
-{
-    const struct tl_shard_builder *const shard = written(b);
-    *out = b->totals;
-    add_totals(out, &shard->view->index.row);
-    if (b->closing)
-        add_totals(out, &shard_of(b)->view->index.row);
-    out->offset = b->index.now.offset;
-    out->position = shard->view->index.row.first + readable(b, shard);
-    if (shard->replayed && !shard->remade && !shard->outlined)
-        out->position = b->options.sealed_position;
-}
-
 /* ---- regenerating parts --------------------------------------------------------------------- */
 
 void tl_build_want(struct tl_build *b, uint64_t shard, uint32_t frame)
@@ -598,72 +535,9 @@ void tl_build_want(struct tl_build *b, uint64_t shard, uint32_t frame)
     b->want_shard = shard;
     b->want_frame = frame;
     /* A frame begins at the first item. */
-    if (tl_shard_builder_is_empty(shard_of(b)) && !b->closing && !shard_of(b)->partial) {
-        shard_of(b)->log_wanted = wants(b, shard_of(b)->view->index.row.number, 0);
+    if (tl_shard_builder_is_empty(tl_build_shard(b)) && !b->closing &&
+        !tl_build_shard(b)->partial) {
+        tl_build_shard(b)->log_wanted = wants(b, tl_build_shard(b)->view->index.row.number, 0);
         choose(b);
     }
-}
-
-uint64_t tl_build_position(const struct tl_build *b)
-{
-    return tl_shard_builder_position(shard_of(b));
-}
-
-void tl_build_place(const struct tl_build *b, uint64_t *shard, uint32_t *frame)
-{
-    *shard = shard_of(b)->view->index.row.number;
-    *frame = b->frame;
-}
-
-int tl_build_open_parts(struct tl_build *b, struct tl_build_part out[2], size_t *n)
-{
-    const struct tl_shard_builder *const shard = shard_of(b), *const under = written(b);
-    const uint64_t markers = tl_stf_flow_markers(b->flow);
-    *n = 0;
-    if (shard->log_wanted && !shard->partial) {
-        struct tl_build_part *const log = &out[(*n)++];
-        *log = (struct tl_build_part){.shard = shard->view->index.row.number,
-                                      .frame = shard->open.stf,
-                                      .is_log = true,
-                                      .chunk = shard->open};
-        log->chunk.items_plain = (uint32_t)shard->log.bytes.n;
-        const int r = tl_shard_builder_log(shard, &log->blob);
-        if (r < 0)
-            return r;
-    }
-    if (!b->wet || markers == b->frame_marker)
-        return TL_OK;
-    struct tl_build_part *const frame = &out[(*n)++];
-    const struct tl_bytes records = tl_stf_flow_bytes(b->flow);
-    *frame =
-        (struct tl_build_part){.shard = under->view->index.row.number,
-                               .frame = open_frame(b),
-                               .stf = {.plain = (uint32_t)records.n,
-                                       .marker = b->frame_marker,
-                                       .pc = b->frame_marker ? tl_stf_flow_chunk_pc(b->flow) : 0},
-                               .blob = tl_blob_new(records)};
-    return frame->blob ? TL_OK : TL_NOMEM;
-}
-
-/* ---- memory -------------------------------------------------------------------------------- */
-
-#define PACKED 6 /* records are packed soon, to about this part */
-
-static size_t shard_bytes(const struct tl_shard_builder *shard)
-{
-    if (!shard)
-        return 0;
-    const struct tl_shard_index *const index = &shard->view->index;
-    size_t n = sizeof *shard + shard->log.bytes.cap +
-               index->buckets.cap * sizeof *index->buckets.p +
-               tl_calltree_bytes(&shard->caller.counts.tree);
-    for (size_t i = 0; i < index->n_frames && !shard->replayed; i++)
-        n += index->frames[i].plain / PACKED;
-    return n;
-}
-
-size_t tl_build_bytes(const struct tl_build *b)
-{
-    return sizeof *b + sizeof *b->ran + shard_bytes(b->index.shard) + shard_bytes(b->closing) +
-           tl_stf_flow_piece(b->flow).stf.cap;
 }

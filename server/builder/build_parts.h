@@ -37,6 +37,26 @@ struct tl_build {
     struct tl_insn_stats *insn_stats;
 };
 
+/* The shard of the log. */
+static inline struct tl_shard_builder *tl_build_shard(const struct tl_build *b)
+{
+    return b->index.shard;
+}
+
+/* The shard of the writer. */
+static inline struct tl_shard_builder *tl_build_written(const struct tl_build *b)
+{
+    return b->closing ? b->closing : tl_build_shard(b);
+}
+
+/* The writer's current frame; all earlier ones are full. */
+static inline uint32_t tl_build_open_frame(const struct tl_build *b)
+{
+    return (uint32_t)(b->frame_marker / b->options.chunk_markers);
+}
+
+/* Add a shard's counts and anchors, in order. */
+void tl_build_add_totals(struct tl_build_totals *totals, const struct tl_shard_row *row);
 /* Ensure that there is a packer. */
 TL_MUST_USE int tl_build_packer(struct tl_build *b);
 

@@ -81,6 +81,8 @@ TL_MUST_USE int tl_sql_each(struct tl_catalog *catalog,
 TL_MUST_USE int tl_sql_open_reader(struct tl_sql *own, const struct tl_sql *c,
                                    struct tl_fail *fail);
 void tl_sql_close_reader(struct tl_sql *own);
+/* Run statements that have no values. The lock must be held, or `c` be of one thread. */
+TL_MUST_USE int tl_sql_execute(struct tl_sql *c, const char *sql, struct tl_fail *fail);
 /* Step to the next row: 1, or 0 at the end. */
 TL_MUST_USE int tl_sql_step(struct tl_sql *c, sqlite3_stmt *statement, struct tl_fail *fail);
 
@@ -99,6 +101,34 @@ int tl_sql_catalog_clear(struct tl_catalog *catalog, struct tl_fail *fail);
 int tl_sql_catalog_check(struct tl_catalog *catalog, bool whole, tl_each_finding *each,
                          void *context, struct tl_fail *fail);
 void tl_sql_catalog_close(struct tl_catalog *catalog);
+
+/* catalog_schema.c */
+/* "TLLK": the catalog has been filled once, so what is not in it does not exist. Catalogs of
+ * version 1 do not have this mark, and are filled. */
+#define TL_SQL_APPLICATION 0x544c4c4b
+/* Bring the database to the present version. TL_UNSUPPORTED: it has a later one. */
+TL_MUST_USE int tl_sql_migrate(struct tl_sql *c, struct tl_fail *fail);
+/* A changed schema gives other answers, or none: TL_BAD. */
+TL_MUST_USE int tl_sql_check_schema(struct tl_sql *c, struct tl_fail *fail);
+
+/* catalog_words.c */
+/* Add the labels of a new trace, within a transaction. */
+int tl_sql_insert_labels(struct tl_sql *c, const struct tl_catalog_trace *t, struct tl_fail *fail);
+int tl_sql_set_label(struct tl_catalog *catalog, const char *trace, const char *key,
+                     const char *value, struct tl_fail *fail);
+int tl_sql_labels(struct tl_catalog *catalog, const char *trace, struct tl_buf *out,
+                  struct tl_fail *fail);
+int tl_sql_put_note(struct tl_catalog *catalog, const char *trace, const struct tl_note *note,
+                    struct tl_fail *fail);
+int tl_sql_remove_note(struct tl_catalog *catalog, const char *trace, uint64_t id,
+                       struct tl_fail *fail);
+int tl_sql_notes(struct tl_catalog *catalog, const char *trace,
+                 int (*each)(void *context, const struct tl_note *note), void *context,
+                 struct tl_fail *fail);
+int tl_sql_set_retention(struct tl_catalog *catalog, const char *scope,
+                         const struct tl_retention *rule, struct tl_fail *fail);
+int tl_sql_retention(struct tl_catalog *catalog, tl_each_rule *each, void *context,
+                     struct tl_fail *fail);
 
 /* catalog_sums.c */
 /* Define row_crc() for the connection. */
