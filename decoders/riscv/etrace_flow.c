@@ -324,7 +324,9 @@ static inline int finish_packet(struct tl_etrace_flow *f, const struct tl_etrace
         tl_walker_trim(&w->walker);
         tl_etrace_walk_refresh(w);
     }
-    return w->walker.failed ? TL_NOMEM : w->rc < 0 ? w->rc : f->soft.rc < 0 ? f->soft.rc : TL_OK;
+    if (!w->walker.failed && (w->rc | f->soft.rc) >= 0)
+        return TL_OK;
+    return w->walker.failed ? TL_NOMEM : w->rc < 0 ? w->rc : f->soft.rc;
 }
 
 /* Process `f->packet`, whose place in the capture is `frame`; `rc` is that of tl_etrace_parse(). */
@@ -367,7 +369,7 @@ static inline bool is_followed(const struct tl_etrace_flow *f)
 {
     const struct tl_etrace_walk *const w = &f->walk;
     return f->synced && !f->trapped && w->block && w->rc >= 0 && w->outcomes.n <= 1 &&
-           (f->end == TL_ETRACE_END_JUMPED || f->end == TL_ETRACE_END_REACHED) &&
+           (1u << f->end & (1u << TL_ETRACE_END_JUMPED | 1u << TL_ETRACE_END_REACHED)) &&
            !f->support.waits;
 }
 
@@ -405,8 +407,8 @@ static inline bool take_plain(struct tl_etrace_flow *f, const struct tl_etrace_f
     f->base = f->params.from_sync ? f->base : address;
     f->irreport = false;
     f->irdepth = 0;
-    bool used, steps = false;
-    const enum tl_etrace_arrival a = tl_etrace_step_by_map(w, &goal, &used, &steps, frame->offset);
+    bool steps;
+    const enum tl_etrace_arrival a = tl_etrace_step_plain(w, &goal, &steps, frame->offset);
     if (a == TL_ETRACE_JUMPED || a == TL_ETRACE_REACHED) {
         f->end = a == TL_ETRACE_JUMPED ? TL_ETRACE_END_JUMPED : TL_ETRACE_END_REACHED;
         tl_etrace_support_fits(&f->support);

@@ -46,6 +46,8 @@ struct tl_etrace_verdict tl_etrace_support_settle(struct tl_etrace_support *supp
  * last support packet is to be reported. */
 static inline void tl_etrace_support_fits(struct tl_etrace_support *s)
 {
+    if (s->fitted == TL_ETRACE_CONFIRMED && !s->on_trial)
+        return;
     s->fitted += s->fitted < TL_ETRACE_CONFIRMED;
     s->on_trial &= s->fitted < TL_ETRACE_CONFIRMED;
 }

@@ -219,8 +219,8 @@ void tl_etrace_take_options(struct tl_etrace_flow *f, unsigned options)
     (void)tl_etrace_take_sizes(&f->params, options);
     tl_etrace_walk_configure(&f->walk, &f->params, options);
     f->is_plain = (options & ~(unsigned)TL_ETRACE_FULL_ADDRESS) == 0 && !f->params.irdepth_width &&
-                  f->walk.outcomes.size == 0 && f->params.unit == TL_ETRACE_REFERENCE &&
-                  !f->soft.sink.packet;
+                  f->walk.returns.size == 0 && f->walk.outcomes.size == 0 &&
+                  f->params.unit == TL_ETRACE_REFERENCE && !f->soft.sink.packet;
 }
 
 void tl_etrace_settle_support(struct tl_etrace_flow *f, const struct tl_bytes *next)

@@ -22,6 +22,10 @@ static struct tl_block *known_return(struct tl_etrace_walk *w, const struct tl_b
     return next;
 }
 
+/* PLAIN: no option is on, returns are not inferred, and the packet says nothing but where the walk
+ * ends. PREDICTED: there is a predictor, so outcomes may be more than a map of them. */
+enum trace { PLAIN, BY_MAP, PREDICTED };
+
 /* The walk stands in front of a block. */
 struct stand {
     struct tl_block *b, *before; /* that block; the one passed last, NULL: none */
@@ -35,17 +39,21 @@ struct stand {
  * the last outcome, or behind an uninferable jump? Behind that it stands in front of its target.
  */
 static inline __attribute__((always_inline)) enum tl_etrace_arrival
-find_end(struct tl_etrace_walk *w, const struct tl_etrace_goal *goal, struct stand *s)
+find_end(struct tl_etrace_walk *w, const struct tl_etrace_goal *goal, enum trace trace,
+         struct stand *s)
 {
     struct tl_block *const b = s->b;
     if (goal->last_branch)
         return s->waiting == 1 && b->waits == TL_WAITS_OUTCOME && s->before ? TL_ETRACE_REACHED
                                                                             : TL_ETRACE_GO_ON;
     const bool is_jump = b->waits == TL_WAITS_ADDRESS ||
-                         (b->waits == TL_WAITS_RETURN && (b->link || !tl_etrace_infers_returns(w)));
-    if (s->waiting > 1 || !is_jump || b->last_kind != TL_INSN_INDIRECT || goal->only_jump ||
-        w->options & (TL_ETRACE_IRETS | TL_ETRACE_SEQUENTIAL) || goal->address - b->pc < b->size ||
-        tl_etrace_is_absolute(b))
+                         (b->waits == TL_WAITS_RETURN &&
+                          (trace == PLAIN || b->link || !tl_etrace_infers_returns(w)));
+    const bool asks_more =
+        trace != PLAIN &&
+        (goal->only_jump || w->options & (TL_ETRACE_IRETS | TL_ETRACE_SEQUENTIAL));
+    if (s->waiting > 1 || !is_jump || b->last_kind != TL_INSN_INDIRECT || asks_more ||
+        goal->address - b->pc < b->size || tl_etrace_is_absolute(b))
         return TL_ETRACE_GO_ON;
     const uint64_t to = goal->address;
     struct tl_block *next = b->go[1];
@@ -56,9 +64,9 @@ find_end(struct tl_etrace_walk *w, const struct tl_etrace_goal *goal, struct sta
         b->go[1] = next;
     }
     const bool at_branch = next->n == 1 && next->end == TL_BLOCK_WAYPOINT && next->conditional;
-    if (s->waiting == 1 && (goal->sync || !at_branch))
+    if (s->waiting == 1 && ((trace != PLAIN && goal->sync) || !at_branch))
         return TL_ETRACE_GO_ON;
-    if (b->link && !b->is_return)
+    if (trace != PLAIN && b->link && !b->is_return)
         tl_returns_push(&w->returns, tl_etrace_wrap(w, b->pc + b->size));
     *s->at++ = tl_path_step(b, true);
     s->insns += b->n;
@@ -67,22 +75,20 @@ find_end(struct tl_etrace_walk *w, const struct tl_etrace_goal *goal, struct sta
     return TL_ETRACE_JUMPED;
 }
 
-/*
- * `learns`: there is a predictor, so outcomes may be more than a map of them. Inline, since without
- * one each step takes a few instructions.
- */
+/* Inline, since most steps take a few instructions only. */
 static inline __attribute__((always_inline)) enum tl_etrace_arrival
-step_known(struct tl_etrace_walk *w, const struct tl_etrace_goal *goal, bool learns, bool *any,
+step_known(struct tl_etrace_walk *w, const struct tl_etrace_goal *goal, enum trace trace, bool *any,
            bool *steps_there, uint64_t offset)
 {
+    const bool learns = trace == PREDICTED, plain = trace == PLAIN;
     struct tl_etrace_outcomes *const o = &w->outcomes;
     struct tl_item_batch *const out = w->walker.out;
     struct tl_block *b = w->block, *before = NULL;
     const uint64_t before_waiting = learns ? tl_etrace_outcomes_waiting(o) : o->n;
     uint64_t map = o->map, insns = 0, waiting = before_waiting;
     /* With one outcome left, or none: whether blocks are passed depends on where the walk ends. */
-    const bool anywhere = goal->last_branch || goal->only_jump;
-    const bool stops = goal->irreport && w->options & TL_ETRACE_IRETS;
+    const bool anywhere = goal->last_branch || (!plain && goal->only_jump);
+    const bool stops = !plain && goal->irreport && w->options & TL_ETRACE_IRETS;
     const uint64_t address = goal->address, kept = goal->last_branch;
     *steps_there = false;
     if (!out->paths || !b || w->reported)
@@ -117,13 +123,13 @@ step_known(struct tl_etrace_walk *w, const struct tl_etrace_goal *goal, bool lea
             next = b->last_kind == TL_INSN_BRANCH ? b->go[1] : NULL;
             if (!next)
                 break;
-            if (b->link)
+            if (!plain && b->link)
                 tl_returns_push(&w->returns, tl_etrace_wrap(w, b->pc + b->size));
         } else {
             taken = b->waits != TL_WAITS_STRAIGHT;
-            next = b->waits == TL_WAITS_STRAIGHT ? b->go[0]
-                   : b->waits == TL_WAITS_RETURN ? known_return(w, b, waiting, goal)
-                                                 : NULL;
+            next = b->waits == TL_WAITS_STRAIGHT           ? b->go[0]
+                   : !plain && b->waits == TL_WAITS_RETURN ? known_return(w, b, waiting, goal)
+                                                           : NULL;
             if (!next)
                 break;
         }
@@ -133,16 +139,18 @@ step_known(struct tl_etrace_walk *w, const struct tl_etrace_goal *goal, bool lea
         b = next;
     }
     struct stand stand = {b, before, waiting, at, insns};
-    const enum tl_etrace_arrival end = find_end(w, goal, &stand);
+    const enum tl_etrace_arrival end = find_end(w, goal, trace, &stand);
     const uint32_t n = (uint32_t)(stand.at - steps);
     if (n == 0)
         return TL_ETRACE_GO_ON;
     tl_item_batch_path(out, n, stand.insns, w->offset);
     *steps_there = true;
     *any = waiting < (learns ? before_waiting : o->n);
-    w->irets = *any ? 0 : w->irets;
+    if (!plain)
+        w->irets = *any ? 0 : w->irets;
     if (!learns) {
-        o->untrained &= !*any;
+        if (!plain)
+            o->untrained &= !*any;
         o->map = map;
         o->n = (uint32_t)waiting;
     }
@@ -165,12 +173,20 @@ enum tl_etrace_arrival tl_etrace_step_by_map(struct tl_etrace_walk *w,
                                              const struct tl_etrace_goal *goal, bool *any,
                                              bool *steps, uint64_t offset)
 {
-    return step_known(w, goal, false, any, steps, offset);
+    return step_known(w, goal, BY_MAP, any, steps, offset);
 }
 
 enum tl_etrace_arrival tl_etrace_step_by_prediction(struct tl_etrace_walk *w,
                                                     const struct tl_etrace_goal *goal, bool *any,
                                                     bool *steps, uint64_t offset)
 {
-    return step_known(w, goal, true, any, steps, offset);
+    return step_known(w, goal, PREDICTED, any, steps, offset);
+}
+
+enum tl_etrace_arrival tl_etrace_step_plain(struct tl_etrace_walk *w,
+                                            const struct tl_etrace_goal *goal, bool *steps,
+                                            uint64_t offset)
+{
+    bool any;
+    return step_known(w, goal, PLAIN, &any, steps, offset);
 }
