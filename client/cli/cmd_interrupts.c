@@ -37,7 +37,10 @@ static void print_row(const struct tracelake_timing *about,
     tl_timing_number(e->entered, 10);
     for (size_t i = 0; i < sizeof cells / sizeof *cells; i++)
         tl_timing_cell(some(cells[i].any, cells[i].value, timed && about->time_unit_ns, text), 11);
-    tl_timing_number(l->longest, 16);
+    if (e->ended > 0)
+        tl_timing_number(l->longest, 16);
+    else
+        printf("%16s ", "-"); /* none has a length */
     putchar(' ');
     tl_print_plain(stdout, e->name, 0);
     fputs(*e->name && *e->handler ? ", " : "", stdout);

@@ -130,6 +130,7 @@ struct tl_lake *tl_lake_new(struct tl_backend *backend, const struct tl_lake_opt
     tl_chore_init(&lake->house);
     tl_chore_init(&lake->repack);
     tl_chore_init(&lake->share);
+    tl_chore_init(&lake->backfill);
     return lake;
 }
 
@@ -153,6 +154,7 @@ void tl_lake_free(struct tl_lake *lake)
     tl_chore_fini(&lake->house);
     tl_chore_fini(&lake->repack);
     tl_chore_fini(&lake->share);
+    tl_chore_fini(&lake->backfill);
     tl_verified_fini(&lake->verified);
     tl_image_unused_fini(&lake->unused);
     tl_image_pool_free(lake->image_pool);

@@ -72,6 +72,7 @@ struct tl_lake {
     struct tl_chore house;        /* upkeep/housekeeper.c */
     struct tl_chore repack;       /* ingest/repack.h */
     struct tl_chore share;        /* share/news.c */
+    struct tl_chore backfill;     /* upkeep/backfill.h */
     bool shared;                  /* other servers may use the store too */
     bool repack_refused;          /* guarded by `lock`: the medium failed, to be retried later */
     uint64_t segment_bytes;

@@ -19,6 +19,7 @@
 #include "query/debuginfo.h"
 #include "rados/rados.h"
 #include "share/share.h"
+#include "upkeep/backfill.h"
 #include "upkeep/housekeeper.h"
 #include "upkeep/rebuild.h"
 #include "virtual/early.h"
@@ -111,6 +112,8 @@ static int start_threads(struct tl_lake *lake, struct tl_fail *fail)
         r = tl_repack_start(lake, fail);
     if (r >= 0)
         r = tl_share_start(lake, fail);
+    if (r >= 0)
+        r = tl_backfill_start(lake, fail);
     return r;
 }
 
@@ -160,6 +163,7 @@ void tl_lake_close(struct tl_lake *lake)
     if (!lake)
         return;
     tl_chore_stop(&lake->look, lake);
+    tl_backfill_stop(lake);
     tl_housekeeper_stop(lake);
     tl_lake_clock_close(lake);
     tl_repack_stop(lake);

@@ -127,6 +127,21 @@ int tl_kept_index_get(const struct tl_cut *cut, size_t i, struct tl_call_index *
     return r == TL_NOMEM ? r : TL_NOTFOUND;
 }
 
+bool tl_kept_is_missing(const struct tl_cut *cut, size_t i)
+{
+    struct tl_backend *const backend = cut->gen->lake->backend;
+    struct tl_buf head = {0};
+    char key[192];
+    if (!tl_gen_keeps_counts(cut->gen, atomic_load(&cut->lane->is_virtual), &cut->rows[i]))
+        return false;
+    const int r = backend->ops->get(backend, key_of(key, cut, i, TL_CALLTREE_KIND), 0,
+                                    TL_CALLS_HEAD, &head, NULL);
+    const bool missing =
+        r == TL_NOTFOUND || (r >= 0 && !tl_shard_calls_is_whole((struct tl_bytes){head.p, head.n}));
+    tl_buf_fini(&head);
+    return missing;
+}
+
 int tl_kept_rows_get(const struct tl_cut *cut, size_t i, struct tl_timed_rows *out)
 {
     struct tl_buf bytes = {0};

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-#define MAGIC "TLCALLS5"
+#define MAGIC TL_CALLS_FORM
 #define FOUR  "TLCALLS4" /* older ones, of three and two parts */
 #define THREE "TLCALLS3"
 #define TWO   "TLCALLS2"
@@ -64,6 +64,12 @@ static unsigned parts_of(struct tl_bytes object)
     if (is_a(object, MAGIC, HEAD) || is_a(object, FOUR, HEAD) || is_a(object, THREE, HEAD))
         return TL_CALLS_PARTS;
     return is_a(object, TWO, NAME + 2 * 4) ? 2 : 0;
+}
+
+bool tl_shard_calls_is_whole(struct tl_bytes head)
+{
+    _Static_assert(TL_CALLS_HEAD == HEAD, "the head of an object");
+    return is_a(head, MAGIC, HEAD) && tl_le32(head.p + NAME + 4 * TL_CALLS_INDEX) > 0;
 }
 
 /* A part of an object, borrowed; n == 0: it is not there. TL_NOTFOUND: the object is damaged. */

@@ -41,6 +41,10 @@ TL_MUST_USE int tl_shard_calls_encode(const struct tl_shard_calls *calls, struct
  * object, else 0. TL_NOTFOUND: it is damaged; TL_UNSUPPORTED: another version; TL_NOMEM. */
 TL_MUST_USE int tl_shard_calls_decode(struct tl_calltree *tree, struct tl_call_index *index,
                                       struct tl_bytes object);
+/* Do the first TL_CALLS_HEAD bytes of an object say that it has all that this program stores? */
+#define TL_CALLS_HEAD 20
+#define TL_CALLS_FORM "TLCALLS5" /* an object's first bytes */
+bool tl_shard_calls_is_whole(struct tl_bytes head);
 /* Read the rows of an object into empty ones. Returns 1 if they are in the object, else 0.
  * TL_NOTFOUND: it is damaged; TL_NOMEM. */
 TL_MUST_USE int tl_shard_calls_rows(struct tl_timed_rows *rows, struct tl_bytes object);

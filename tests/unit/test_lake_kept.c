@@ -4,8 +4,10 @@
 #include "sim_capture.h"
 
 #include "lake/recount_calls.h"
+#include "query/kept.h"
 #include "query/timed_parts.h"
 #include "query/timed_rows.h"
+#include "upkeep/backfill.h"
 
 enum { SHARD = 20000, INSNS = 120000 };
 
@@ -253,6 +255,25 @@ static void make_older(struct tl_buf *object, bool two)
     *object = older;
 }
 
+/* Of some shards the store has what programs wrote that knew less. */
+static void make_some_older(const struct tl_cut *cut, struct tl_backend *backend)
+{
+    for (size_t i = 0; i < cut->n_stored; i++) {
+        struct tl_buf object = {0};
+        char key[192];
+        if (i % 3 == 0)
+            continue;
+        object_of(cut, i, backend, &object);
+        tl_shard_object_key(key, cut->gen->trace, cut->gen->number, cut->lane->name,
+                            cut->rows[i].number, TL_CALLTREE_KIND);
+        /* Without time, there are no rows to be missed. */
+        make_older(&object, i % 3 == 1 && cut->rows[i].anchors > 0);
+        const struct tl_object old = {key, {object.p, object.n}};
+        assert_int_equal(backend->ops->put_all(backend, &old, 1, NULL), TL_OK);
+        tl_buf_fini(&object);
+    }
+}
+
 /* The indexes of shards, some of which have lost theirs, are the same; and are kept again. */
 static void lose_some(struct recount *c, const struct tl_cut *cut)
 {
@@ -261,20 +282,7 @@ static void lose_some(struct recount *c, const struct tl_cut *cut)
     struct tl_fail fail = {0};
     list_exceptions(cut, &exceptions[0]);
     add_indexes(cut, &all);
-    for (size_t i = 0; i < cut->n_stored; i++) {
-        struct tl_buf object = {0};
-        char key[192];
-        if (i % 3 == 0)
-            continue;
-        object_of(cut, i, c->backend, &object);
-        tl_shard_object_key(key, cut->gen->trace, cut->gen->number, cut->lane->name,
-                            cut->rows[i].number, TL_CALLTREE_KIND);
-        /* Without time, there are no rows to be missed. */
-        make_older(&object, i % 3 == 1 && cut->rows[i].anchors > 0);
-        const struct tl_object old = {key, {object.p, object.n}};
-        assert_int_equal(c->backend->ops->put_all(c->backend, &old, 1, NULL), TL_OK);
-        tl_buf_fini(&object);
-    }
+    make_some_older(cut, c->backend);
     list_exceptions(cut, &exceptions[1]);
     assert_int_equal(exceptions[0].n, exceptions[1].n);
     if (exceptions[0].n > 0)
@@ -336,12 +344,72 @@ static void calls_are_counted_anew_from_any_shard(void **state)
     assert_true(timed > 20);
 }
 
+static size_t missing_in(const struct tl_cut *cut)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < cut->n_stored; i++)
+        n += tl_kept_is_missing(cut, i);
+    return n;
+}
+
+/* A folder of an older program is completed after it was opened, without a question. */
+static void older_counts_are_made_in_the_background(void **state)
+{
+    (void)state;
+    for (int is_virtual = 0; is_virtual < 2; is_virtual++) {
+        const struct sim_options o = {
+            .seed = 7, .insns = INSNS, .cores = 1, .image = true, .events = true};
+        struct tl_backend *backend;
+        struct tl_lake *lake;
+        struct tl_cut cut;
+        struct capture capture = {0};
+        struct tl_buf before[64] = {{0}};
+        size_t counted = 0;
+        assert_int_equal(tl_backend_memory(&backend), TL_OK);
+        open_side(&lake, backend, is_virtual);
+        sim_capture(lake, &o, &capture);
+        push_all(lake, "t", &capture, 1 << 20);
+        assert_int_equal(wait_done(lake, "t"), TL_TRACE_SEALED);
+        assert_int_equal(tl_cut_open(&cut, lake, "t", "cs.10", NULL), TL_OK);
+        const size_t n = cut.n_stored;
+        assert_true(n > 5 && n <= 64 && missing_in(&cut) == 0);
+        for (size_t i = 0; i < n; i++)
+            object_of(&cut, i, backend, &before[i]);
+        make_some_older(&cut, backend);
+        assert_true(missing_in(&cut) >= n / 2);
+        tl_cut_close(&cut);
+        tl_lake_close(lake);
+        uint64_t size;
+        if (backend->ops->size(backend, "k/calls", &size, NULL) >= 0) /* nor did they know it */
+            assert_int_equal(backend->ops->remove(backend, "k/calls", NULL), TL_OK);
+        open_side(&lake, backend, is_virtual);
+        assert_int_equal(tl_cut_open(&cut, lake, "t", "cs.10", NULL), TL_OK);
+        for (int64_t since = 0; missing_in(&cut) > 0;)
+            keep_waiting(&since, "older counts are made");
+        for (size_t i = 0; i < n; i++) {
+            struct tl_buf after = {0};
+            object_of(&cut, i, backend, &after);
+            assert_int_equal(after.n, before[i].n);
+            assert_memory_equal(after.p, before[i].p, after.n);
+            tl_buf_fini(&after);
+            tl_buf_fini(&before[i]);
+        }
+        /* Nothing is counted twice. */
+        assert_int_equal(tl_backfill_all(lake, false, &counted, NULL), TL_OK);
+        assert_int_equal(counted, 0);
+        tl_cut_close(&cut);
+        capture_free(&capture);
+        close_memory_lake(backend, lake);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(calls_are_counted_where_shards_are_built),
         cmocka_unit_test(short_virtual_streams_keep_nothing),
         cmocka_unit_test(calls_are_counted_anew_from_any_shard),
+        cmocka_unit_test(older_counts_are_made_in_the_background),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
