@@ -241,12 +241,21 @@ def sql_refuses(lab):
             ('SELECT zeroblob(9)', 'zeroblob'), ("SELECT hex(fts3_tokenizer('simple'))", 'fts3_tokenizer'),
             ('SELECT * FROM sqlite_dbpage', 'no such table'), ('SELEC 1', 'syntax error'),
             ('SELECT percentile(position, 101) FROM insn', 'percentile'),
+            ("SELECT printf('%.*c', 2000000000, 'x')", 'widths up to 1000'),
+            ("SELECT format('%*d', 2000000000, 1)", 'widths up to 1000'),
+            ('SELECT randomblob(1000000000)', 'randomblob'), ("SELECT 'a' REGEXP 'b'", 'REGEXP'),
+            ("SELECT * FROM json_each('[1]')", ''), ("SELECT * FROM pragma_table_info('trace')", ''),
+            ("VACUUM INTO '/tmp/x'", 'only SELECT'), (' UNION ALL '.join(['SELECT 1'] * 21), 'too many terms'),
+            ("WITH RECURSIVE x(s) AS (SELECT 'a' UNION ALL SELECT s || s FROM x) SELECT max(length(s)) FROM x", 'too big'),
+            ('SELECT histogram(position, 1) FROM insn', 'bars'),
             ('SELECT ' + '(' * 200 + '1' + ')' * 200, ''), ('SELECT * FROM nowhere', 'no such table'),
             ("SELECT * FROM insn WHERE trace = 'nowhere'", 'no trace nowhere')):
         lab.fails(3 if 'nowhere' in text and 'trace' in text else 2, reason, 'sql', 'sim', text)
     lab.fails(3, 'no trace gone', 'sql', 'gone', 'SELECT * FROM insn')
     for text in ('SELECT count(*) FROM insn a, insn b, insn c, insn d',
-                 'WITH RECURSIVE x(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM x) SELECT count(*) FROM x'):
+                 'WITH RECURSIVE x(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM x) SELECT count(*) FROM x',
+                 'SELECT a.position FROM insn a, insn b ORDER BY b.position + a.position DESC',
+                 'SELECT count(*) FROM ' + ', '.join('insn t%d' % i for i in range(60))):
         lab.fails(3, 'too long', 'sql', 'sim', text, '--seconds', '1')
     lab.fails(3, '256 MiB', 'sql', 'sim', 'WITH RECURSIVE x(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM x) '
               "SELECT DISTINCT i || '%s' FROM x" % ('x' * 1000), '--limit', '10M')
