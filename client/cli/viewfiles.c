@@ -8,6 +8,7 @@
 #include "base/filekind.h"
 #include "frame/tpiu.h"
 #include "import/lldb.h"
+#include "import/models.h"
 #include "perf/reader.h"
 #include "setup/format.h"
 #include "stf/file.h"
@@ -102,7 +103,8 @@ static int take_contents(struct tl_view_file *out, struct tl_bytes head, const c
         return TL_ARGS_GO;
     }
     char lldb[4096];
-    if (tl_perf_is(head.p, head.n) || (!format && tl_lldb_find(out->path, configured, lldb)))
+    if (tl_perf_is(head.p, head.n) || (!format && !configured && tl_model_like(head)) ||
+        (!format && tl_lldb_find(out->path, configured, lldb)))
         return TL_ARGS_GO;
     if (wrap >= 0 && (!packed || strstr(out->path, ".stf"))) {
         out->format = "stf";

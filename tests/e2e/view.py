@@ -115,9 +115,12 @@ def view_many(lab):
     lab.stop()
     folder = snapshot(lab, 'board', BEGIN)
     kept = lab.path('kept')
-    view = View(lab, folder, lab.path('part.zstf'), lab.path('b/part.zstf'), '--keep', kept, display=False)
+    with open(lab.path('model.log'), 'w') as f:
+        f.write('core   0: 3 0x0000000080000000 (0x00000297) x5  0x0000000080000000\n')
+    view = View(lab, folder, lab.path('model.log'), lab.path('part.zstf'), lab.path('b/part.zstf'), '--keep', kept,
+                display=False)
     names = set(lab.run('ls', '--server', view.url).text().split())
-    check({'board.B0', 'part.zstf', 'part.zstf-2'} <= names, names)
+    check({'board.B0', 'model.log', 'part.zstf', 'part.zstf-2'} <= names, names)
     check(view.place()[0] == 'part.zstf-2', 'the trace with the most instructions is opened, not', view.address)
     check('no display' in view.end(signal.SIGTERM), 'nothing is said of the missing display')
     check(os.path.exists(os.path.join(kept, 'catalog.db')) or os.listdir(kept), 'nothing is kept')
