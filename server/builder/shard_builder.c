@@ -461,6 +461,14 @@ int tl_shard_builder_offset(struct tl_shard_builder *shard, uint64_t position, u
 
 /* ---- views --------------------------------------------------------------------------------- */
 
+/* An outline is of places only, and these are most of its memory. */
+static void drop_buckets(struct tl_shard_index *index)
+{
+    const unsigned level = index->buckets.level;
+    tl_buckets_fini(&index->buckets);
+    index->buckets.level = level;
+}
+
 int tl_shard_builder_complete(struct tl_shard_builder *shard, struct tl_packer *packer,
                               struct tl_view **out, struct tl_blob **log, struct tl_chunk *ended)
 {
@@ -472,7 +480,7 @@ int tl_shard_builder_complete(struct tl_shard_builder *shard, struct tl_packer *
     if (r < 0 || (shard->replayed && !shard->outlined))
         return r;
     if (shard->outlined)
-        index->buckets.n = 0; /* of places only */
+        drop_buckets(index);
     else
         tl_shard_builder_report(shard);
     /* Items after the last frame's last marker belong to no frame: assign the last one. */
