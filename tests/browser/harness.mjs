@@ -17,6 +17,7 @@ const SHOTS = path.join(build, "screenshots");
 /** Only reached if something hangs, since machines can be busy. */
 const LIMIT_MS = 240000;
 const WAIT_MS = 120000;
+const LEAVE_MS = 20000;
 /** TL_SLOWER=6: the page gets a sixth of the processor's speed, as on a slow machine. */
 const SLOWER = Number(process.env.TL_SLOWER ?? 1);
 
@@ -53,7 +54,6 @@ export class Suite {
     if (known) {
       await known.mouse.move(0, 0);
       await known.unrouteAll();
-      await leave(known);
       await known.emulateMedia({ colorScheme: options.colorScheme ?? "light" });
       return known;
     }
@@ -98,6 +98,8 @@ export class Suite {
     } finally {
       clearTimeout(timer);
       for (const event of HEARD) page?.removeAllListeners(event);
+      // A page that shows a live trace would go on drawing, and all pages share one renderer.
+      if (reusable) reusable = await within(LEAVE_MS, leave(page));
       if (page && !reusable) {
         for (const [key, kept] of this.pages) if (kept === page) this.pages.delete(key);
         await page.context().close();
@@ -165,6 +167,15 @@ async function leave(page) {
     while (document.querySelector("#timeline, dialog[open]")) await new Promise(requestAnimationFrame);
     document.activeElement?.blur();
   });
+}
+
+/** Whether something succeeds in time. */
+async function within(ms, promise) {
+  let timer;
+  const late = new Promise((done) => { timer = setTimeout(done, ms, false); });
+  const done = await Promise.race([promise.then(() => true, () => false), late]);
+  clearTimeout(timer);
+  return done;
 }
 
 /** Open a trace, by instructions if `hash` says nothing else; a page of the same server is not loaded again. */
