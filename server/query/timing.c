@@ -56,8 +56,10 @@ struct tl_moment tl_timing_length(const struct tl_moment *a, const struct tl_mom
 
 uint64_t tl_timing_shown(const struct tl_lane *lane, uint64_t ticks)
 {
-    /* Clocks may have an offset: a duration is a difference. */
-    return tl_lane_time(lane, ticks) - tl_lane_time(lane, 0);
+    /* Where the clock begins does not matter; its tick 0 may be long before that. */
+    struct tl_axis axis = tl_lane_axis(lane);
+    axis.clock.zero = 0;
+    return tl_axis_shown(&axis, ticks);
 }
 
 /* ---- moments --------------------------------------------------------------------------------- */

@@ -3,6 +3,7 @@
 """Queries of a trace, compared with its text. usage: looks.py BUILD [NAME…]"""
 
 import glob
+import gzip
 import json
 import os
 import subprocess
@@ -338,6 +339,49 @@ def time_adds_up(lab):
                 check(abs(about[key] - ticks * unit) <= 1 + unit, name, key, told, about)
             seen.add(protocol)
     check(seen >= {'etm4', 'osd-ctm'}, seen)
+
+
+def slices_of(file):
+    """Who ran when, by the capture's truth: of each thread the time on processors, and from its first to its last."""
+    on, first, last = {}, {}, {}
+    with gzip.open(file, 'rt') as f:
+        for line in f:
+            _, _, tid, _, _, begin, end = line.split()
+            begin, end = int(begin), int(end)
+            on[tid] = on.get(tid, 0) + end - begin
+            first[tid], last[tid] = min(first.get(tid, begin), begin), max(last.get(tid, end), end)
+    return {tid: (on[tid], last[tid] - first[tid]) for tid in on}
+
+
+@test
+def off_the_processor(lab):
+    """Time in which a thread does not run is no function's: that of recordings with switches, by thread."""
+    lab.start()
+    compared = 0
+    for name in ('pt-five-tasks', 'pt-kernel'):
+        path = os.path.join(DATA, 'perf', 'pt', name)
+        if not os.path.exists(path + '.slices.gz'):
+            raise Skip('no captures in ' + DATA)
+        lab.run('push', '--trace', name, '--symfs', os.path.join(DATA, 'perf', 'symfs'), path + '.data', status=None)
+        wait_sealed(lab, name)
+        truth = slices_of(path + '.slices.gz')
+        for stream in json.loads(lab.run('ls', '--json', name).text())[0]['streams']:
+            lane, tid = stream['name'], stream['name'].split('.')[1]
+            if not lane.startswith('thread.') or not stream['insns'] or tid not in truth:
+                continue
+            web = json.loads(web_get(lab, '/api/v1/traces/%s/streams/%s/functions?limit=20000' % (name, lane)))
+            about, (on, whole) = web['about'], truth[tid]
+            check(about['time'] == about['ran'] + about['lost'] + about['off'] > 0, lane, about)
+            check(0 <= about['ran'] - sum(f['self_time']['value'] for f in web['functions']) <= len(web['functions']))
+            # The stream may begin and end with timestamps around the thread's first and last slice.
+            check(0 < about['ran'] <= on + 1000, lane, about, on)
+            check(about['off'] + about['lost'] + 1000 >= whole - on, lane, about, on, whole)
+            lines = [line for line in lab.run('get', name + '/' + lane, '--text').text().splitlines() if line[0] != '#']
+            ran, lost, off = ticks_by_what(lines, 'IN')
+            unit = about['time'] / (ran + lost + off)
+            check(abs(about['ran'] - ran * unit) <= 2, lane, about, ran * unit)
+            compared += 1
+    check(compared >= 6, compared)
 
 
 @test
