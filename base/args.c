@@ -62,7 +62,8 @@ static int parse_large(const char *text, uint64_t thousand, uint64_t *out)
     return TL_OK;
 }
 
-int tl_arg_range_parse(const char *text, uint64_t thousand, struct tl_arg_range *out)
+/* The two ends, in any order. */
+static int parse_ends(const char *text, uint64_t thousand, struct tl_arg_range *out)
 {
     const char *colon = strchr(text, ':');
     char from[32];
@@ -75,10 +76,27 @@ int tl_arg_range_parse(const char *text, uint64_t thousand, struct tl_arg_range 
         return TL_USAGE;
     if (colon[1] && parse_large(colon + 1, thousand, &range.to) < 0)
         return TL_USAGE;
-    if (range.from > range.to)
+    *out = range;
+    return TL_OK;
+}
+
+int tl_arg_range_parse(const char *text, uint64_t thousand, struct tl_arg_range *out)
+{
+    struct tl_arg_range range;
+    if (parse_ends(text, thousand, &range) < 0 || range.from > range.to)
         return TL_USAGE;
     *out = range;
     return TL_OK;
+}
+
+/* What would have been right instead of a text that is no range. */
+static const char *range_expected(const char *text, uint64_t thousand)
+{
+    struct tl_arg_range range;
+    if (parse_ends(text, thousand, &range) >= 0)
+        return "a range FROM:TO that does not end before it begins";
+    return thousand == 1000 ? "a range FROM:TO such as 1000:2000, 5M:6M or 5M:"
+                            : "a range FROM:TO such as 0:4096, 1M:2M or 1M:";
 }
 
 static int parse_flag(const char *text, bool *out)
@@ -115,13 +133,9 @@ const char *tl_arg_set(const struct tl_arg *arg, const char *text)
     case TL_ARG_COUNT:
         return parse_large(text, 1000, arg->value) < 0 ? "a number such as 500, 100K or 10M" : NULL;
     case TL_ARG_RANGE:
-        return tl_arg_range_parse(text, 1000, arg->value) < 0
-                   ? "a range FROM:TO such as 1000:2000, 5M:6M or 5M:"
-                   : NULL;
+        return tl_arg_range_parse(text, 1000, arg->value) < 0 ? range_expected(text, 1000) : NULL;
     case TL_ARG_BYTES:
-        return tl_arg_range_parse(text, 1024, arg->value) < 0
-                   ? "a range FROM:TO such as 0:4096, 1M:2M or 1M:"
-                   : NULL;
+        return tl_arg_range_parse(text, 1024, arg->value) < 0 ? range_expected(text, 1024) : NULL;
     case TL_ARG_TIME:
         return tl_time_parse(text, arg->value) < 0 ? TL_TIME_EXPECTED : NULL;
     case TL_ARG_TIMES:

@@ -3,6 +3,7 @@
 """Ranges of a mode, a process or a thread, compared with a model that reads the whole text line by line.
 usage: filters.py BUILD [NAME…]"""
 
+import collections
 import fnmatch
 import json
 import os
@@ -163,10 +164,12 @@ def between_markers(lab):
     insns = [line for line in streams(lab.run('get', 'sim/cs.10', '--text').text())['cs.10']
              if line[0] == 'I']
     code = [line.split()[2] for line in insns]
-    rare = sorted(set(code), key=lambda c: (code.count(c), c))
-    begin = next(c for c in rare if code.count(c) > 1)
+    times = collections.Counter(code)
+    rare = sorted(times, key=lambda c: (times[c], c))
+    begin = next(c for c in rare if times[c] > 1)
     at = [i for i, c in enumerate(code) if c == begin][1]
-    end = next(c for c in rare if c != begin and c in code[at + 1:])
+    behind = set(code[at + 1:])
+    end = next(c for c in rare if c != begin and c in behind)
     to = code.index(end, at + 1)
     got = lab.run('get', 'sim/cs.10', '--text', '--from-opcode', begin, '--occurrence', '2',
                   '--to-opcode', end).text()
