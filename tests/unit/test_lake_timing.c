@@ -595,11 +595,31 @@ static void time_adds_up(void **state)
                   seed % 3 == 0 ? 1u << 20 : 3000);
 }
 
+/* How long so many ticks are does not depend on when the clock's tick 0 was. */
+static void durations_have_no_zero(void **state)
+{
+    (void)state;
+    const uint64_t zeros[] = {0, 1234567, (uint64_t)INT64_MIN / 2, (uint64_t)-987654321};
+    struct tl_gen *const gen = calloc(1, sizeof *gen);
+    struct tl_lane *const lane = calloc(1, sizeof *lane);
+    assert_true(gen && lane);
+    lane->gen = gen;
+    for (size_t i = 0; i < sizeof zeros / sizeof *zeros; i++) {
+        assert_true(tl_clock_set(&gen->setup.clock, 10, 512, zeros[i])); /* 2 ticks a ns */
+        assert_int_equal(tl_timing_shown(lane, 0), 0);
+        assert_int_equal(tl_timing_shown(lane, 2000), 1000);
+        assert_int_equal(tl_timing_shown(lane, UINT64_C(1) << 40), UINT64_C(1) << 39);
+    }
+    free(lane);
+    free(gen);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(time_adds_up),
         cmocka_unit_test(stored_is_walked),
+        cmocka_unit_test(durations_have_no_zero),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
