@@ -63,6 +63,9 @@ export function paintOverview(
         if (lost) fill(target, x0, x0 + 1, y0, y0 + Math.max(1, (y1 - y0) >> 2), missing);
       } else if (lost) {
         fill(target, x0, x1, y0, y1, missing);
+      } else if (at >= columns.behindFrom) { // dots: still being indexed
+        const [dot, middle] = [Math.round(dpr), (y0 + y1) >> 1];
+        for (let x = Math.ceil(x0 / (4 * dot)) * 4 * dot; x < x1; x += 4 * dot) fill(target, x, x + dot, middle, middle + dot, colours.named.muted.rgba);
       }
     }
   }
