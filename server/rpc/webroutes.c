@@ -170,7 +170,7 @@ const struct tl_route tl_http_routes[] = {
     {TRACE "/hits", TL_ROLE_READ, tl_web_ask_streams, TL_LONG,
      ASKS(hits, hits_request, STREAMS, {"q", "text"}, LANE)},
     {STREAM "/range", TL_ROLE_READ, tl_web_range, TL_LONG,
-     FILLS(fetch_request, OF_STREAM, SPAN, {"format"})},
+     FILLS(fetch_request, OF_STREAM, SPAN, {"format"}, OWN("mode"), OWN("process"), OWN("thread"))},
     {STREAM "/locate", TL_ROLE_READ, tl_web_ask, TL_LONG,
      ASKS(locate, locate_request, OF_STREAM, UNIT, {"at", NULL, TL_ARG_PLACE})},
     {STREAM "/find", TL_ROLE_READ, tl_web_ask, TL_LONG,

@@ -9,6 +9,8 @@ import json
 import os
 import subprocess
 import sys
+import urllib.error
+import urllib.request
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from e2e import simulated, wait_sealed  # noqa: E402
@@ -116,6 +118,14 @@ def filters(lab):
     at = lines.index('G off')
     check(lines[at + 1] == 'O' and lines[at + 2].startswith('M el0'), lines[at:at + 5])
     check(any(line.startswith('T ') for line in lines[at + 2:at + 6]), lines[at:at + 6])
+    range_of = lab.url + '/api/v1/traces/sim/streams/cs.10/range?'
+    with urllib.request.urlopen(range_of + 'format=text&from=500&to=90000&mode=u', timeout=60) as reply:
+        check(reply.read() == lab.run('get', name, '--text', '--insn', '500:90000', '--mode', 'u').out, 'HTTP differs')
+    try:
+        urllib.request.urlopen(range_of + 'format=text&mode=el9', timeout=60)
+        check(False, 'HTTP takes any mode')
+    except urllib.error.HTTPError as e:
+        check(e.code == 400 and b'mode el9 is not known' in e.read(), e.code)
     lab.fails(2, 'mode el9 is not known: it is u', 'get', name, '--text', '--mode', 'el9')
     lab.fails(1, 'nothing in this range ran in mode ring3', 'get', name, '--text', '--mode', 'ring3')
     lab.fails(1, 'ran in process 0x7fff', 'get', 'sim', '--text', '--process', '0x7fff')
