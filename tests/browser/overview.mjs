@@ -126,6 +126,14 @@ export async function overviewChecks(suite, { server, trace, noimage, silent, ga
     await accessible(page);
     await page.click(".overview button:has-text('By time')");
     await page.waitForFunction(() => /Self/.test(document.querySelector("table.hot").textContent));
+    // Unless it is said otherwise, the axis tells by what.
+    const shown = (what) => page.waitForFunction((w) => document.querySelector("table.hot th.n:last-child").textContent === w, what);
+    await page.focus("#timeline");
+    await page.keyboard.press("KeyT");
+    await shown("Own time");
+    assert.equal((await first.locator("button").textContent()).trim(), hottest.name);
+    await page.keyboard.press("KeyT");
+    await shown("Self");
   });
 
   await suite.check("overview: a missing image is named in the lane, and brought in there", {}, async (page) => {

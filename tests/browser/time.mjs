@@ -74,9 +74,25 @@ export async function timeChecks(suite, { server, trace, cortex, late }) {
     const [from, at, to] = await Promise.all([1000, 5000, 9000].map(async (n) => (await json(page, base, `${path}/locate?unit=insn&at=${n}`)).time));
     const there = await place(page);
     assert.deepEqual([there.from, there.at, there.to], [from, at, to]);
-    // A lane that executes has no times: it would be empty.
+    // Each lane that executes has times.
     await bare(page, base, `#/trace/${cortex}`);
-    assert.equal(await axisOf(page), "Instructions");
+    assert.equal(await axisOf(page), "Time");
+  });
+
+  await suite.check("time: a call under the pointer tells the bounds of its duration", {}, async (page) => {
+    const { streams } = await json(page, base, `traces/${trace}`);
+    const stream = streams.find((x) => x.has_time && Number(x.insns) > 0);
+    const path = `traces/${trace}/streams/${stream.name}`;
+    const call = await json(page, base, `${path}/call?at=${Math.floor(Number(stream.insns) / 2)}`);
+    const [from, to] = [Number(call.time_from), Number(call.time_to)];
+    const air = Math.max(20, Math.ceil((to - from) / 4));
+    await open(page, base, `#/trace/${trace}?axis=time&lane=${stream.name}&from=${from - air}&to=${to + air}&panel=none`);
+    const box = await page.locator("#timeline").boundingBox();
+    const label = await page.getByText("Call stack", { exact: true }).first().boundingBox();
+    await page.mouse.move(box.x + box.width / 2, label.y + label.height / 2 + 15 * Number(call.depth));
+    const [least, most] = [Number(call.time_least), Number(call.time_most)];
+    const pattern = most - least <= (to - from) / 100 ? "^[^…~]+$" : most - least <= (to - from) / 10 ? "~" : "…|more than";
+    await page.waitForFunction(([name, p]) => document.querySelector(".tip b")?.textContent === name && new RegExp(p).test(document.querySelector(".tip span").textContent), [call.name, pattern]);
   });
 
   await suite.check("time: what is written counts from the trace's start, or is its clock's; links are absolute", {}, async (page) => {

@@ -78,7 +78,7 @@ export function readTruth(text, functions) {
     if (kind === "#") streams.set(b, stream = { pcs: [], fns: [], knots: [], holes: new Set() });
     else if (kind === "T") stream.knots.push([stream.pcs.length, Number(a)]);
     else if (line.startsWith("A time ")) stream.knots.push([stream.pcs.length, Number(b)]);
-    else if (kind === "G") stream.holes.add(stream.pcs.length);
+    else if (kind === "G" || kind === "O") stream.holes.add(stream.pcs.length);
     else if (kind === "I") ran(a, nameOf);
     else if (kind === "B") { // without a program code is told apart by its pages, and runs until the next branch
       stream.pages = true;
@@ -110,7 +110,7 @@ function stretches(truth, unit, slack) {
     const last = all.at(-1);
     const sure = names.size === 1 && !hole;
     if (sure && last?.sure && last.names.has([...names][0])) last.to = then * unit;
-    else if (then > t) all.push({ from: t * unit, to: then * unit, names, sure });
+    else if (then > t) all.push({ from: t * unit, to: then * unit, names, sure, hole });
   }
   return all.map((s) => ({ ...s, least: [s.from + slack, s.to - slack], most: [s.from - slack, s.to + slack] }));
 }
@@ -236,6 +236,11 @@ class Spots {
       assert.ok(all.slice(Math.max(0, a - 1), b < 0 ? undefined : b + 2).some((s) => s.names.has(told.what)), `${where}: ${told.what} did not run`);
       return;
     }
+    // Nothing is told to run where tracing was off or lost.
+    if (/^(not traced|trace lost)$/.test(told.what)) {
+      assert.ok(all.some((s) => s.hole && s.from < first + wide && s.to > first), `${where}: ${told.what}`);
+      return;
+    }
     const by = bounds(all, first, first + wide);
     const own = by.get(this.name(told));
     assert.ok(own && own.most > 0, `${where}: ${told.what} did not run, but ${[...by.keys()]}`);
@@ -275,8 +280,8 @@ class Spots {
     const [earliest, latest] = [(truth.knots[k]?.[1] ?? -Infinity) * this.unit - this.slack, (truth.knots[k + 1]?.[1] ?? Infinity) * this.unit + this.slack];
     const time = readTime(await detail(page, "Time")) + this.zero;
     assert.ok(earliest - 1 <= time && time <= latest + 1, `${where}: position ${n} at ${time} ran from ${earliest} to ${latest}`);
-    // Between two records, or two branches of code without a program, it is one of them.
-    const before = truth.fns.length > 0 && !truth.pages ? earliest : (truth.knots[k - 1]?.[1] ?? -Infinity) * this.unit;
+    // The next one that is reached may be told, since nothing is known to run in a gap.
+    const before = (truth.knots[k - 1]?.[1] ?? -Infinity) * this.unit - this.slack;
     if (axis === "time") assert.ok(before - near <= at && at <= latest + near, `${where}: position ${n} ran from ${earliest} to ${latest}`);
   }
 }

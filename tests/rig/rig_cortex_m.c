@@ -312,8 +312,10 @@ static int run_program(struct rig *rig)
     struct tl_sim_etm3_options options = etm_options(rig->rng.state + rig->rounds++);
     options.time = EPOCH + rig->now - (PERIOD - 1) * TICK;
     struct tl_buf none = {0};
-    const int r =
-        tl_sim_etm3_encode(&rig->program, &options, &rig->etm, rig->keep_truth ? &rig->ran : &none);
+    struct tl_buf *const ran = rig->keep_truth ? &rig->ran : &none;
+    int r = tl_buf_add(ran, "O\n", 2); /* tracing was off since the piece before */
+    if (r >= 0)
+        r = tl_sim_etm3_encode(&rig->program, &options, &rig->etm, ran);
     tl_buf_fini(&none);
     return r;
 }

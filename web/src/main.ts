@@ -12,8 +12,10 @@ import { Divider } from "./panels/divider.ts";
 import { Header } from "./panels/header.ts";
 import { helpDialog } from "./panels/help.ts";
 import { laneTable } from "./panels/lanes.ts";
+import { Lengths } from "./panels/lengths.ts";
 import { traceList } from "./panels/list.ts";
 import { ListTools } from "./panels/listtools.ts";
+import { boundedText } from "./panels/reach.ts";
 import { Side, TABS } from "./panels/side.ts";
 import { span } from "./base/scale.ts";
 import type { Session } from "./view/session.ts";
@@ -33,6 +35,7 @@ const header = new Header(app, toggleTheme, () => timeline.focus());
 const side = new Side(app);
 const tools = new ListTools(app);
 const box = new CommandBox(app, command, TABS, () => timeline.save(app.session));
+const lengths = new Lengths(app);
 const divider = new Divider(() => app.changed());
 let opened: Session | undefined;
 let listed = false; // the list of traces was shown last
@@ -89,8 +92,9 @@ function tip(s: Session): TemplateResult | typeof nothing {
   const hit = timeline.under.sliceAt(hover.x, hover.y);
   const inlined = hit ? undefined : timeline.under.inlinedAt(hover.x, hover.y);
   const d = describe(s, hover);
+  const length = hit && hit.whole ? lengths.of(s, hit.lane, hit.slice) : undefined;
   const [title, detail] = hit
-    ? [hit.slice.name || "unnamed code", `${hit.whole ? "" : "more than "}${widthText(s, hit.slice.to - hit.slice.from) || "1 insn"}`]
+    ? [hit.slice.name || "unnamed code", length ? boundedText(s, length) : `${hit.whole ? "" : "more than "}${widthText(s, hit.slice.to - hit.slice.from) || "1 insn"}`]
     : inlined ? [inlined.fn, `inlined, ${widthText(s, inlined.to - inlined.from) || "1 insn"}`]
     : [d.what, [d.share, d.mode].filter(Boolean).join(" · ")];
   if (title === "") return nothing;

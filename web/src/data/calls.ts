@@ -92,13 +92,13 @@ export interface Profile {
 /** Profile of a stream, or of all. Without a range: everything. */
 export async function profile(
   trace: Ref, stream: string | undefined, axis: Axis, range: readonly [number, number] | undefined,
-  callers: boolean, weight: Weight, signal: AbortSignal,
+  callers: boolean, weight: Weight, signal: AbortSignal, nodes = 0, // 0: as many as the server usually tells
 ): Promise<Profile> {
   const epoch = epochOn(trace, axis);
   const path = stream === undefined ? tracePath(trace.id) : streamPath(trace.id, stream);
   const where = range === undefined ? ""
     : `&unit=${axis}&from=${absolute(epoch, range[0])}&to=${absolute(epoch, range[1])}`;
-  const o = await json(`${path}/profile?callers=${callers ? 1 : 0}&weight=${weight}${where}`, signal) as ProfileReply;
+  const o = await json(`${path}/profile?callers=${callers ? 1 : 0}&weight=${weight}${nodes > 0 ? `&nodes=${nodes}` : ""}${where}`, signal) as ProfileReply;
   return {
     weight: o.weight === "time" ? "time" : "insns", all: count(o, o.weight === "time" ? "ran" : "insns"), truncated: o.truncated === true, sampled: o.sampled === true,
     nodes: o.nodes.map((n) => ({

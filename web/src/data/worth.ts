@@ -5,7 +5,7 @@ import { json, tracePath } from "./api.ts";
 import { since, type Ref } from "../base/epoch.ts";
 
 /** Streams of more instructions are walked only if that is requested. */
-const UNASKED = 20_000_000;
+export const UNASKED = 20_000_000;
 
 export interface Extreme {
   readonly kind: "interrupt" | "call" | "gap";

@@ -13,6 +13,9 @@ import { RANKS } from "../view/swatches.ts";
 import { REASONS, showRange } from "./reach.ts";
 import { ImagesPanel } from "./images.ts";
 import { WorthALook } from "./worth.ts";
+import { UNASKED } from "../data/worth.ts";
+import { Later } from "../base/later.ts";
+import type { Axis } from "../base/scale.ts";
 
 const EVENT_TEXT: Readonly<Record<string, string>> = {
   exception: "exceptions", return: "exception returns", event: "hardware events", software: "software trace",
@@ -39,6 +42,9 @@ export function lengths(app: App, s: Session, lost: Stats["lost"], reason: strin
   return l ? html`<td class="n"><button class="plain" title="Show it on the time axis" @click=${() => void showTimes(app, at, at + l.longest)}>≤ ${text(l.longest)}</button></td><td class="n" title=${`in ${grouped(l.n)} intervals`}>≤ ${text(l.total)}</td>` : html`<td class="n">–</td><td class="n">–</td>`;
 }
 
+/** After opening, until all of it is there. */
+const CALM_MS = 1000;
+
 /** Set once a place in a lane was chosen: then nobody needs to be told how. */
 const CHOSE = "tracelake.chose";
 
@@ -46,8 +52,10 @@ export class OverviewPanel {
   private hint = localStorage.getItem(CHOSE) === null;
   private readonly images: ImagesPanel;
   private readonly worth: WorthALook;
-  private byTime = false; // the hottest functions are those with most own time
+  private chosen: { readonly axis: Axis; readonly byTime: boolean } | undefined; // by the user, until the axis changes
   private asked: Asked<Profile> | undefined;
+  private opened: { readonly of: Session | undefined; at: number } = { of: undefined, at: Infinity };
+  private readonly later = new Later(() => this.app.changed());
 
   constructor(private readonly app: App) {
     this.images = new ImagesPanel(app);
@@ -80,12 +88,17 @@ export class OverviewPanel {
     if (named.length === 0) {
       return html`<p class="hint muted">No function names: no image of this trace has symbols. Code is coloured by call target.</p>`;
     }
-    const shown = this.byTime && timeIsNs(s.trace) ? this.timed(s) : {
+    const timed = timeIsNs(s.trace) && s.trace.streams.some((x) => x.hasTime);
+    const chosen = this.chosen?.axis === s.view.axis ? this.chosen.byTime : undefined;
+    const wanted = timed && (chosen ?? (s.view.axis === "time" && this.calm(s) && s.trace.streams.every((x) => x.insns <= UNASKED)));
+    const times = wanted ? this.timed(s) : undefined;
+    const byTime = times !== undefined && (chosen === true || typeof times !== "string"); // until they are known, instructions
+    const shown = byTime ? times : {
       rows: named.map((f) => ({ name: f.name, pc: f.pc, calls: f.calls, self: f.insns })), all: stats.insns,
       nameless: stats.functions.filter((f) => f.pc === "0x0").reduce((n, f) => n + f.insns, 0), text: (n: number) => `${grouped(n)} instructions`,
     };
-    const buttons = !timeIsNs(s.trace) || !s.trace.streams.some((x) => x.hasTime) ? nothing : html`<p class="buttons"><button class="action" aria-pressed=${this.byTime}
-      title="Own time instead of own instructions: reads all of the trace" @click=${() => { this.byTime = !this.byTime; app.changed(); }}>By time</button></p>`;
+    const buttons = !timed ? nothing : html`<p class="buttons"><button class="action" aria-pressed=${byTime}
+      title="Own time instead of own instructions: reads all of the trace" @click=${() => { this.chosen = { axis: s.view.axis, byTime: !byTime }; app.changed(); }}>By time</button></p>`;
     if (typeof shown === "string") return html`<p class="muted hint">${shown}</p>${buttons}`;
     const rows = shown.rows.slice(0, RANKS);
     const most = Math.max(1, rows[0]?.self ?? 0);
@@ -95,7 +108,7 @@ export class OverviewPanel {
     const other = (text: string, n: number): TemplateResult | typeof nothing => (n <= 0 ? nothing
       : html`<tr><th scope="row" class="muted">${text}</th><td></td><td class="n">${percent(n, shown.all)}</td></tr>`);
     return html`<table class="figures hot"><caption>Hottest functions</caption>
-      <thead><tr><th scope="col">Function</th><th scope="col" class="n">Calls</th><th scope="col" class="n">${this.byTime ? "Own time" : "Self"}</th></tr></thead>
+      <thead><tr><th scope="col">Function</th><th scope="col" class="n">Calls</th><th scope="col" class="n">${byTime ? "Own time" : "Self"}</th></tr></thead>
       <tbody>${rows.map((f) => {
     const on = app.swatches.highlight === f.name;
     return html`<tr class=${on ? "selected" : ""}><th scope="row"><button class="plain" aria-pressed=${on} title=${`${f.name}: highlight it`}
@@ -109,11 +122,23 @@ export class OverviewPanel {
         <button class="action" @click=${() => app.lookFor(`call:${app.swatches.highlight}`)}>Find its calls</button></p>`}`;
   }
 
+  /** Has the trace been in view for a while? Then what only refines numbers may be asked for. */
+  private calm(s: Session): boolean {
+    if (s !== this.opened.of) this.opened = { of: s, at: Infinity };
+    if (performance.now() >= this.opened.at) return true;
+    if (!this.app.settled) this.opened.at = Infinity;
+    else if (this.opened.at === Infinity) {
+      this.opened.at = performance.now() + CALM_MS;
+      this.later.within(CALM_MS);
+    }
+    return false;
+  }
+
   /** Own times of functions in all lanes; a text while they are not known. */
   private timed(s: Session): { rows: readonly ProfileFunction[]; all: number; nameless: number; text: (n: number) => string } | string {
     const { trace } = s;
     const key = [trace.id, trace.generation, trace.state === "sealed" ? 0 : trace.revision].join("/");
-    this.asked = ask(this.asked, key, (signal) => profile(trace, undefined, "insn", undefined, false, "time", signal), () => this.app.changed());
+    this.asked = ask(this.asked, key, (signal) => profile(trace, undefined, "insn", undefined, false, "time", signal, 1), () => this.app.changed());
     const { answer, error } = this.asked;
     if (!answer) return error || "Counting…";
     const named = answer.functions.filter((f) => f.name !== "").sort((a, b) => b.self - a.self);
