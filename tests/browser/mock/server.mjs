@@ -198,7 +198,7 @@ export function createServer({ rate = 3e6 } = {}) {
       case "insns": {
         const from = number("from", 0);
         const n = Math.max(0, Math.min(number("count", 100), 4096, insns - from));
-        return json({ first: from, rows: Array.from({ length: n }, (_, k) => synth.insnRow(lane, from + k)) });
+        return json(Array.from({ length: n }, (_, k) => synth.insnRow(lane, from + k)));
       }
       case "find": {
         const got = synth.find(t.streams, Object.fromEntries(url.searchParams));
