@@ -73,7 +73,7 @@ export async function arrangeChecks(suite, { url }) {
     assert.ok(heads.some((h) => /^\d+ gaps?$/.test(h.gaps)) && heads.every((h) => h.uncut), JSON.stringify(heads));
     for (const { name, top, bottom } of heads.filter((h) => h.seen)) {
       const reply = await page.request.get(`${url}/api/v1/traces/farm-42/streams/${name}/insns?from=${at}&count=8`);
-      const { rows } = await reply.json();
+      const rows = await reply.json();
       const mnemonics = rows.map((row) => row.text.split(" ")[0]);
       assert.equal(mnemonics.length, 8);
       await page.waitForFunction(([y0, y1, wanted]) => [...window.written].some(([y, row]) => y > y0 && y < y1
