@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The table of kinds; all of them are read from the first byte to the last, so from a pipe as well.
+/*
+ * The table of logs that models and simulated cores write. All of them are read from the first byte
+ * to the last, so from a pipe as well.
  */
 #include "import/models.h"
 

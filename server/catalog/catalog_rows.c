@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The catalog's tables, one function per transaction. */
+/*
+ * The catalog's tables of traces, streams, shards and images. Each function is one transaction, so
+ * that a crash leaves all of a change or none of it.
+ */
 #include "base/crc32c.h"
 #include "base/now.h"
 #include "catalog/catalog_sql.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A name is that of the symbol which is mapped at the place in the flow's process and at its time,
- * so that each reader of the flow names the same code alike.
+ * Writes functions into flow text. A name is that of the symbol which is mapped at the place in the
+ * flow's process and at its time, so that each reader of the flow names the same code alike.
  */
 #include "lake/function_text.h"
 
