@@ -24,7 +24,7 @@ struct feed {
     struct coresight *owner;
     uint64_t given;          /* bytes since the last checkpoint */
     uint64_t lost;           /* how many of them are known to be lost */
-    bool spoke;              /* it is synchronised, or was */
+    bool spoke;              /* it is synchronised, was, or had time for it */
     struct tl_source source; /* as in the setup, with what stands for it in the image */
 };
 
@@ -130,10 +130,16 @@ static int on_tpiu_reset(void *context, uint64_t offset)
     return tl_align_is_muted(&cs->align) ? TL_OK : tl_feeds_restart(&cs->feeds, offset);
 }
 
-/* May its first synchronisation packet still be to come? */
-static bool is_beginning(const struct feed *feed)
+/* May the first synchronisation packets of those that have not spoken yet still be to come? Of all
+ * together a period is let pass: if frames are misaligned, each of them waits in vain. */
+static bool may_begin(const struct coresight *cs)
 {
-    return !feed->spoke && feed->given < SYNC_PERIOD;
+    uint64_t silent = 0;
+    for (uint32_t i = 0; i < cs->feeds.n; i++) {
+        const struct feed *const feed = (const struct feed *)cs->feeds.v[i];
+        silent += feed->base.decoder && !feed->spoke ? feed->given : 0;
+    }
+    return silent < SYNC_PERIOD;
 }
 
 /* Have the known streams lost most of the bytes since the last checkpoint? */
@@ -142,19 +148,25 @@ static int is_troubled(void *context)
     struct coresight *const cs = context;
     uint64_t given = 0, lost = 0;
     const int rc = tl_feeds_flush(&cs->feeds);
+    for (uint32_t i = 0; i < cs->feeds.n; i++)
+        ((struct feed *)cs->feeds.v[i])->spoke |= cs->feeds.v[i]->out.heard;
+    const bool begins = may_begin(cs);
     for (uint32_t i = 0; i < cs->feeds.n; i++) {
-        struct feed *const feed = (struct feed *)cs->feeds.v[i];
-        feed->spoke |= feed->base.out.heard;
-        if (!feed->base.decoder || is_beginning(feed))
+        const struct feed *const feed = (struct feed *)cs->feeds.v[i];
+        if (!feed->base.decoder || (begins && !feed->spoke))
             continue;
         given += feed->given;
         lost += feed->base.out.heard && feed->lost < feed->given ? feed->lost : feed->given;
     }
     if (rc < 0 || given < CHECK_MIN)
         return rc;
-    for (uint32_t i = 0; i < cs->feeds.n; i++)
-        if (!is_beginning((struct feed *)cs->feeds.v[i]))
-            begin_count((struct feed *)cs->feeds.v[i]);
+    for (uint32_t i = 0; i < cs->feeds.n; i++) {
+        struct feed *const feed = (struct feed *)cs->feeds.v[i];
+        if (begins && !feed->spoke)
+            continue;
+        feed->spoke = true; /* or should have */
+        begin_count(feed);
+    }
     cs->checked_at = cs->tpiu.start + cs->tpiu.raw;
     return lost > given / 2;
 }
