@@ -9,6 +9,7 @@
 #include "base/now.h"
 #include "lake/lakeint.h"
 #include "lake/recount_calls.h"
+#include "lake/summed.h"
 #include "query/kept.h"
 
 #include <errno.h>
@@ -19,6 +20,7 @@ enum { RUN = 8 }; /* shards counted together */
 struct filling {
     struct tl_lake *lake;
     bool rests;
+    bool others;   /* there are traces that other servers work on */
     int64_t since; /* monotonic: working since then */
     size_t counted;
     struct tl_buf ids; /* of traces, NUL-terminated */
@@ -110,8 +112,9 @@ static int fill_trace(struct filling *f, const char *id)
     if (!trace)
         return TL_OK;
     pthread_mutex_lock(&trace->lock);
-    const bool due = !trace->deleted && tl_trace_mine_locked(trace);
+    const bool mine = tl_trace_mine_locked(trace), due = mine && !trace->deleted;
     pthread_mutex_unlock(&trace->lock);
+    f->others |= !mine;
     if (due) {
         struct tl_gen *const gen = tl_trace_serving(trace);
         r = fill_gen(f, gen);
@@ -143,7 +146,7 @@ int tl_backfill_all(struct tl_lake *lake, bool rests, size_t *counted, struct tl
         r = TL_CANCELLED;
     tl_buf_fini(&f.ids);
     *counted = f.counted;
-    return r;
+    return r >= 0 && f.others ? TL_AGAIN : r;
 }
 
 /* ---- what was done -------------------------------------------------------------------------- */
@@ -154,17 +157,31 @@ static const char key[] = "k/calls";
 static bool is_done(struct tl_lake *lake)
 {
     struct tl_buf is = {0};
-    const bool done = tl_backend_get_all(lake->backend, key, &is, NULL) >= 0 &&
-                      is.n == strlen(TL_CALLS_FORM) && !memcmp(is.p, TL_CALLS_FORM, is.n);
+    const bool done = tl_summed_get(lake, key, &is) >= 0 && is.n == strlen(TL_CALLS_FORM) &&
+                      !memcmp(is.p, TL_CALLS_FORM, is.n);
     tl_buf_fini(&is);
     return done;
 }
 
 static void note_done(struct tl_lake *lake)
 {
-    const struct tl_bytes form = {(const uint8_t *)TL_CALLS_FORM, strlen(TL_CALLS_FORM)};
+    struct tl_buf form = {0};
     /* A medium that refuses it will be asked again at the next start. */
-    (void)!tl_backend_put(lake->backend, key, form, NULL);
+    if (tl_buf_add(&form, TL_CALLS_FORM, strlen(TL_CALLS_FORM)) >= 0)
+        (void)!tl_summed_put(lake, key, &form, NULL);
+    tl_buf_fini(&form);
+}
+
+int tl_backfill_check(struct tl_lake *lake, bool repair)
+{
+    struct tl_buf text = {0};
+    const int r = tl_summed_get(lake, key, &text);
+    tl_buf_fini(&text);
+    if (r == TL_BAD && repair) {
+        const int removed = lake->backend->ops->remove(lake->backend, key, NULL);
+        return removed < 0 && removed != TL_NOTFOUND ? removed : r;
+    }
+    return r == TL_NOTFOUND ? TL_OK : r;
 }
 
 /* ---- the thread ----------------------------------------------------------------------------- */

@@ -10,6 +10,7 @@
 #include "builder/mend.h"
 #include "share/share.h"
 #include "store/hash.h"
+#include "upkeep/backfill.h"
 #include "upkeep/rows.h"
 
 #include <stdarg.h>
@@ -567,12 +568,24 @@ static int check_clock(struct checkup *c)
                     c->repair ? "; written anew" : "");
 }
 
+static int check_backfill(struct checkup *c)
+{
+    const int r = tl_backfill_check(c->lake, c->repair);
+    if (r != TL_BAD)
+        return r;
+    c->findings++;
+    return add_line(c, "k/calls: offset 0x0: what is known of counts of calls is damaged%s",
+                    c->repair ? "; the next start looks at all of them" : "");
+}
+
 static int check_all(struct checkup *c)
 {
     struct tl_names names = {0};
     int r = c->lake->catalog->ops->check(c->lake->catalog, true, on_catalog, c, c->fail);
     if (r >= 0)
         r = check_clock(c);
+    if (r >= 0)
+        r = check_backfill(c);
     if (r < 0)
         return r;
     for (int more = 1; r >= 0 && more > 0;) {

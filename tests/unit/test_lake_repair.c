@@ -72,7 +72,7 @@ static void every_damaged_byte_is_found(void **state)
             const uint8_t bit = (uint8_t)(1 << (random >> 61));
             content.p[i] ^= bit;
             put(key, &content);
-            /* The lake's clock belongs to no trace. */
+            /* What the lake knows of itself belongs to no trace. */
             const int findings = verify(key[0] == 'k' ? "" : "t", false, &report);
             if (findings == 0 || !strstr((char *)report.p, key) ||
                 !strstr((char *)report.p, "offset 0x"))
