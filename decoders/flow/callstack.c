@@ -97,8 +97,14 @@ static int replace(struct tl_callstack *cs, uint64_t pc, uint32_t function)
     next.function = function;
     if (next.kind == TL_FRAME_CALL)
         next.kind = TL_FRAME_TAIL;
-    const int rc = tl_callstack_unwind(cs, cs->depth - 1);
-    return rc < 0 ? rc : push(cs, next);
+    if (next.kind == TL_FRAME_EXCEPTION)
+        next.flags |= TL_FRAME_CONTINUED;
+    int rc = tl_callstack_unwind(cs, cs->depth - 1);
+    if (rc >= 0)
+        rc = push(cs, next);
+    if (rc >= 0)
+        tl_callstack_top(cs)->flags &= (uint8_t)~TL_FRAME_CONTINUED;
+    return rc;
 }
 
 /* ---- matching ---------------------------------------------------------------------------- */

@@ -81,7 +81,6 @@ void tl_call_counter_news(struct tl_call_counter *c, const struct tl_item *item,
 {
     if (c->waits && item->kind != TL_ITEM_HARDWARE)
         tl_call_counter_unseen(c);
-    c->news |= item->kind == TL_ITEM_EXCEPTION || item->kind == TL_ITEM_HARDWARE;
     if (item->kind != TL_ITEM_EXCEPTION)
         return;
     wait_for(c, item->sub, position);
@@ -100,27 +99,6 @@ static __attribute__((noinline)) void meet(struct tl_call_counter *c, enum tl_fr
         stop_waiting(c);
 }
 
-/* Where the entry of a vector jumps to the handler proper, the stack has another frame at the same
- * place: that is the same exception. A new one has been told of by an item. */
-static __attribute__((noinline)) bool goes_on(struct tl_call_counter *c,
-                                              enum tl_frame_change change,
-                                              const struct tl_frame *frame, uint32_t depth,
-                                              uint64_t insn)
-{
-    if (change == TL_FRAME_POP) {
-        c->left = *frame;
-        c->left_at = insn;
-        c->left_depth = depth;
-        c->has_left = tl_frame_is_call(frame);
-        return false;
-    }
-    const bool same = c->has_left && !c->news && c->left_depth == depth && c->left_at == insn &&
-                      c->left.exception == frame->exception &&
-                      c->left.return_pc == frame->return_pc;
-    c->has_left = c->news = false;
-    return same;
-}
-
 static int on_frame(void *context, enum tl_frame_change change, const struct tl_frame *frame,
                     uint32_t depth, uint64_t insn)
 {
@@ -135,15 +113,13 @@ static int on_frame(void *context, enum tl_frame_change change, const struct tl_
         count_own(c, depth + 1, insn);
         r = end_call(c, frame, depth, insn);
     }
-    uint32_t more = 0;
-    if (frame->kind != TL_FRAME_EXCEPTION)
-        c->has_left = false;
-    else if (goes_on(c, change, frame, depth, insn))
-        more = TL_CALL_GOES_ON;
+    const bool goes_on =
+        change == TL_FRAME_PUSH && frame->flags & TL_FRAME_CONTINUED && tl_frame_is_call(frame);
     if (r < 0)
         tl_call_counter_fini(c);
     else if (c->times)
-        tl_call_times_frame(c->times, change, frame, c->paths[depth + 1], insn, more);
+        tl_call_times_frame(c->times, change, frame, c->paths[depth + 1], insn,
+                            goes_on ? TL_CALL_GOES_ON : 0);
     return TL_OK;
 }
 

@@ -17,19 +17,14 @@ struct tl_call_counter {
     bool partial;  /* set by the owner: it began inside of a shard, only for the times of later ones
                     */
     struct tl_call_paths counts;
-    uint64_t from;        /* positions before this are not counted */
-    uint64_t plain_from;  /* leaves before this are not counted in the short way */
-    uint64_t since;       /* instructions from here on are not counted yet */
-    bool news;            /* an item told of an exception since one began */
-    bool waits;           /* an exception's handler has not begun; that exception: */
-    uint16_t waiting;     /* its number */
-    uint64_t waiting_at;  /* … and position */
-    struct tl_frame left; /* exception that ended last, if `has_left`: */
-    uint64_t left_at;     /* position */
-    uint32_t left_depth;
-    bool has_left;                        /* … and nothing else has begun or ended since */
-    struct tl_callstack *calls;           /* NULL: not attached */
-    struct tl_call_times *times;          /* borrowed; NULL: only instructions are counted */
+    uint64_t from;               /* positions before this are not counted */
+    uint64_t plain_from;         /* leaves before this are not counted in the short way */
+    uint64_t since;              /* instructions from here on are not counted yet */
+    bool waits;                  /* an exception's handler has not begun; that exception: */
+    uint16_t waiting;            /* its number */
+    uint64_t waiting_at;         /* … and position */
+    struct tl_callstack *calls;  /* NULL: not attached */
+    struct tl_call_times *times; /* borrowed; NULL: only instructions are counted */
     uint32_t paths[TL_CALLSTACK_MAX + 1]; /* paths of the frames, outermost first; [0]: no caller */
 };
 

@@ -15,11 +15,8 @@ struct begun {
 struct maker {
     const struct tl_timing_part *part;
     struct tl_timed_rows *rows;
-    struct begun left;     /* the exception whose frame was left last, if `has_left` */
-    struct tl_frame frame; /* … that frame */
-    uint32_t left_depth;
+    struct begun left; /* the exception whose frame was left last, if `has_left` */
     bool has_left;
-    bool news;  /* an item told of an exception since the last frame began */
     bool waits; /* the handler of one has not begun: */
     struct tl_exception_span waiting;
     uint32_t active;                      /* exceptions on the stack */
@@ -30,14 +27,6 @@ static uint8_t flags_of(const struct tl_frame *frame)
 {
     return (uint8_t)((tl_frame_is_call(frame) ? 0 : TL_EXCEPTION_RESUMED) |
                      (frame->flags & TL_FRAME_SIGNAL ? TL_EXCEPTION_SIGNAL : 0));
-}
-
-/* Does the frame continue the exception that was left at the same place? */
-static bool goes_on(const struct maker *m, const struct tl_frame *frame, uint32_t depth)
-{
-    return m->has_left && !m->news && frame->kind == TL_FRAME_EXCEPTION && m->left_depth == depth &&
-           m->left.row.end == frame->insn && m->frame.exception == frame->exception &&
-           m->frame.return_pc == frame->return_pc;
 }
 
 /* The exception whose last frame was left is over. */
@@ -72,7 +61,7 @@ static int on_begin(void *context, const struct tl_frame *frame, uint32_t depth,
     if (frame->kind == TL_FRAME_EXCEPTION && tl_frame_is_call(frame) &&
         !(frame->flags & TL_FRAME_SIGNAL))
         m->waits = false;
-    if (goes_on(m, frame, depth)) {
+    if (frame->flags & TL_FRAME_CONTINUED && m->has_left) {
         m->has_left = false;
         m->begun[depth] = m->left;
         m->active++;
@@ -81,7 +70,6 @@ static int on_begin(void *context, const struct tl_frame *frame, uint32_t depth,
     const int r = finish(m);
     if (r < 0 || frame->kind != TL_FRAME_EXCEPTION)
         return r;
-    m->news = false;
     m->begun[depth] = (struct begun){.row = {.begin = frame->insn,
                                              .level = ++m->active,
                                              .number = frame->exception,
@@ -110,8 +98,6 @@ static int on_end(void *context, const struct tl_timing_call *call)
     if (row->flags & TL_EXCEPTION_CUT)
         return tl_timed_rows_exception(m->rows, row);
     m->left = *begun;
-    m->frame = call->frame;
-    m->left_depth = call->depth;
     m->has_left = true;
     return TL_OK;
 }
@@ -151,7 +137,6 @@ static int on_item(void *context, const struct tl_item *item, uint64_t position,
     if (position == m->part->to && m->part->has_end) /* of the stored part that follows */
         return TL_OK;
     int r = m->waits && item->kind != TL_ITEM_HARDWARE ? unseen(m) : TL_OK;
-    m->news |= item->kind == TL_ITEM_EXCEPTION || item->kind == TL_ITEM_HARDWARE;
     if (r < 0 || item->kind != TL_ITEM_EXCEPTION)
         return r;
     m->waits = true;
