@@ -144,7 +144,7 @@ def mcp_tools(lab):
         check(page == lab.url + '/#/trace/sim' and place['lane'] == [r[0]] and int(place['from'][0]) <= r[1] < int(place['to'][0]), r)
     check(a.call('sql', trace='sim', query="SELECT 1 AS one, NULL AS none, 0.5 AS half, 'x' AS x") ==
           {'columns': ['one', 'none', 'half', 'x'], 'rows': [[1, None, 0.5, 'x']], 'n': 1}, 'kinds')
-    large = a.call('sql', trace='sim', query="SELECT position, printf('%.500c', 'y') AS y FROM insn", limit=1000)
+    large = a.call('sql', trace='sim', query="SELECT position, printf('%500s', 'y') AS y FROM insn", limit=1000)
     check('truncated' in large and 20 < large['n'] < 1000 and len(json.dumps(large)) < 32000, large['n'])
     check(all('…' in r[1] and len(r[1]) < 250 for r in large['rows']), large['rows'][0])
     for arguments, reason in (({}, '`trace`'), ({'trace': 'sim'}, '`query`'), ({'trace': 'gone', 'query': 'SELECT * FROM insn'}, 'gone'),
