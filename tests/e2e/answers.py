@@ -291,7 +291,7 @@ def arguments_are_told(lab):
         at = lines.index(there[0])
         lines[at:at + len(there)] = table
         with open(MANUAL, 'w') as f:
-            f.write(before + heading + '\n'.join(lines) + after)
+            f.write(before + heading + '\n'.join(lines) + '\n' + after)
         there = table
     check(there == table, 'the table of docs/http.md is another; TL_WRITE=1 writes it:\n' + '\n'.join(table))
 
