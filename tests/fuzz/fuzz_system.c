@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Setups from a listing of sysfs or a device tree, a log of Spike, LLDB's description of a trace or
- * sideband of Intel PT, chosen by the first byte: whatever setup is made of them can be written and
- * read again.
+ * Setups from a listing of sysfs or a device tree, a log of a model, LLDB's description of a trace
+ * or sideband of Intel PT, chosen by the first byte: whatever setup is made of them can be written
+ * and read again.
  */
 #include "import/lldb.h"
+#include "import/models.h"
 #include "import/sources.h"
-#include "import/spike.h"
 #include "import/system.h"
 
 #include <stdio.h>
@@ -76,10 +76,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const int fd = memfd_create("system", 0);
     require(fd >= 0 && write(fd, data + 1, size - 1) == (ssize_t)size - 1);
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    if (data[0] == 2) {
+    const char *const model = data[0] == 2   ? "spike"
+                              : data[0] == 5 ? "rtl"
+                              : data[0] == 6 ? "drmemtrace"
+                                             : NULL;
+    if (model) {
         struct tl_buf stf = {0};
-        require(tl_spike_read(&stf, path, 0, &fail) == TL_OK || fail.text[0] != '\0');
-        (void)tl_spike_is((const char *)data + 1, size - 1);
+        require(tl_model_read(tl_model_of(model), &stf, model, path, &fail) == TL_OK ||
+                fail.text[0] != '\0');
+        (void)tl_model_like((struct tl_bytes){data + 1, size - 1});
         tl_buf_fini(&stf);
         close(fd);
         return 0;
