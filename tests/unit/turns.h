@@ -140,14 +140,23 @@ static struct {
     pthread_cond_t cond;
     const struct tl_backend_ops *real;
     bool open;
-    char waiting[64]; /* the trace that waits; "": none */
+    const char *through; /* the trace that need not wait; NULL: none */
+    char waiting[64];    /* the last one that began to wait; "": none */
 } gate = {.lock = PTHREAD_MUTEX_INITIALIZER, .cond = PTHREAD_COND_INITIALIZER};
+
+/* Is it the key of an object that has to wait? */
+static inline bool is_stopped_locked(const char *key)
+{
+    const size_t n = gate.through ? strlen(gate.through) : 0;
+    const bool passes = n > 0 && strncmp(key + 2, gate.through, n) == 0 && key[2 + n] == '/';
+    return !gate.open && !passes && strncmp(key, "t/slow", 6) == 0;
+}
 
 static inline int put_behind_gate(struct tl_backend *store, const struct tl_object *objects,
                                   size_t n, struct tl_fail *fail)
 {
     pthread_mutex_lock(&gate.lock);
-    while (n > 0 && strncmp(objects[0].key, "t/slow", 6) == 0 && !gate.open) {
+    while (n > 0 && is_stopped_locked(objects[0].key)) {
         (void)sscanf(objects[0].key, "t/%63[^/]", gate.waiting);
         pthread_cond_wait(&gate.cond, &gate.lock);
     }
@@ -159,6 +168,7 @@ static inline void shut_gate(struct tl_backend_ops *gated)
 {
     gate.real = backend->ops;
     gate.open = false;
+    gate.through = NULL;
     gate.waiting[0] = '\0';
     *gated = *backend->ops;
     gated->put_all = put_behind_gate;
@@ -169,6 +179,15 @@ static inline void open_gate(void)
 {
     pthread_mutex_lock(&gate.lock);
     gate.open = true;
+    pthread_cond_broadcast(&gate.cond);
+    pthread_mutex_unlock(&gate.lock);
+}
+
+/* What the medium has of a trace must be done with before that can be removed. */
+static inline void let_through(const char *id)
+{
+    pthread_mutex_lock(&gate.lock);
+    gate.through = id;
     pthread_cond_broadcast(&gate.cond);
     pthread_mutex_unlock(&gate.lock);
 }
