@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The Python package against the real server, compared with the command's answers."""
 
+import importlib.util
 import itertools
 import json
 import os
@@ -271,10 +272,11 @@ def answers(lake):
     pandas.DataFrame = dict
     answer = lake.sql('sim', "SELECT position, position * 0.5 AS half, 'x' AS word, NULL AS none FROM insn "
                              "WHERE stream = 'cs.10' AND position < 100")
+    numpy = importlib.util.find_spec('numpy')  # which pandas brings
     before = {name: sys.modules.get(name) for name in ('pyarrow', 'pandas')}
     try:
         sys.modules.update(pyarrow=arrow, pandas=pandas)
-        table, frame = answer.arrow(), answer.pandas()
+        table, frame = answer.arrow(), answer.pandas() if numpy else None
         sys.modules.update(pyarrow=None, pandas=None)
         for form, wanted in ((answer.arrow, 'pip install pyarrow'), (answer.pandas, 'python3-pandas')):
             try:
@@ -289,6 +291,9 @@ def answers(lake):
                 sys.modules[name] = module
     check(table['position'] == ('int64', 100, None, b''.join(i.to_bytes(8, sys.byteorder) for i in range(100))), table)
     check(table['half'][:2] == ('float64', 100) and table['word'] == ['x'] * 100 and table['none'] == [None] * 100, table)
+    if not numpy:
+        print('skipped: numpy is not installed')
+        return
     check(frame['position'].tolist() == list(range(100)) and frame['word'].tolist() == ['x'] * 100, frame)
 
 
