@@ -157,9 +157,8 @@ int tl_cmd_show(int argc, char **argv)
     } else if (status == TL_ARGS_GO) {
         status = check_traces("show", argv + first);
     }
-    if (status == TL_ARGS_GO) {
+    if (status == TL_ARGS_GO)
         status = list_named(lake, argv + first, argc - first, json, true);
-    }
     tracelake_close(lake);
     return status;
 }

@@ -558,24 +558,23 @@ static int on_catalog(void *context, const char *finding)
     return add_line(c, "catalog: %.400s", finding);
 }
 
-static int check_clock(struct checkup *c)
+/* Report an object of the lake's own, of which `r` is the check's result. */
+static int report_own(struct checkup *c, int r, const char *finding, const char *mended)
 {
-    const int r = tl_lake_clock_check(c->lake, c->repair);
     if (r != TL_BAD)
         return r;
     c->findings++;
-    return add_line(c, "k/clock: offset 0x0: the lake's clock is damaged%s",
-                    c->repair ? "; written anew" : "");
+    return add_line(c, "%s%s", finding, c->repair ? mended : "");
 }
 
-static int check_backfill(struct checkup *c)
+static int check_own(struct checkup *c)
 {
-    const int r = tl_backfill_check(c->lake, c->repair);
-    if (r != TL_BAD)
-        return r;
-    c->findings++;
-    return add_line(c, "k/calls: offset 0x0: what is known of counts of calls is damaged%s",
-                    c->repair ? "; the next start looks at all of them" : "");
+    const int r = report_own(c, tl_lake_clock_check(c->lake, c->repair),
+                             "k/clock: offset 0x0: the lake's clock is damaged", "; written anew");
+    return r < 0 ? r
+                 : report_own(c, tl_backfill_check(c->lake, c->repair),
+                              "k/calls: offset 0x0: what is known of counts of calls is damaged",
+                              "; the next start looks at all of them");
 }
 
 static int check_all(struct checkup *c)
@@ -583,9 +582,7 @@ static int check_all(struct checkup *c)
     struct tl_names names = {0};
     int r = c->lake->catalog->ops->check(c->lake->catalog, true, on_catalog, c, c->fail);
     if (r >= 0)
-        r = check_clock(c);
-    if (r >= 0)
-        r = check_backfill(c);
+        r = check_own(c);
     if (r < 0)
         return r;
     for (int more = 1; r >= 0 && more > 0;) {
