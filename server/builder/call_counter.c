@@ -79,7 +79,7 @@ void tl_call_counter_unseen(struct tl_call_counter *c)
 /* An exception whose handler has not begun is followed by another one, or by missing trace. */
 void tl_call_counter_news(struct tl_call_counter *c, const struct tl_item *item, uint64_t position)
 {
-    if (c->waits && item->kind != TL_ITEM_HARDWARE)
+    if (c->waits)
         tl_call_counter_unseen(c);
     if (item->kind != TL_ITEM_EXCEPTION)
         return;

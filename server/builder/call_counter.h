@@ -38,8 +38,7 @@ void tl_call_counter_begin(struct tl_call_counter *c, struct tl_callstack *calls
 void tl_call_counter_news(struct tl_call_counter *c, const struct tl_item *item, uint64_t position);
 /* The handler that is waited for does not come. */
 void tl_call_counter_unseen(struct tl_call_counter *c);
-#define TL_CALL_COUNTER_NEWS                                                                       \
-    (1u << TL_ITEM_EXCEPTION | 1u << TL_ITEM_HARDWARE | 1u << TL_ITEM_GAP | 1u << TL_ITEM_TRACE_ON)
+#define TL_CALL_COUNTER_NEWS (1u << TL_ITEM_EXCEPTION | 1u << TL_ITEM_GAP | 1u << TL_ITEM_TRACE_ON)
 /* An item that is not a BLOCK, at a position, before the stack has it; `now` is the state after it.
  * Then tl_call_counter_followed(). */
 static inline void tl_call_counter_item(struct tl_call_counter *c, uint64_t position,

@@ -136,7 +136,7 @@ static int on_item(void *context, const struct tl_item *item, uint64_t position,
     struct maker *const m = context;
     if (position == m->part->to && m->part->has_end) /* of the stored part that follows */
         return TL_OK;
-    int r = m->waits && item->kind != TL_ITEM_HARDWARE ? unseen(m) : TL_OK;
+    int r = m->waits ? unseen(m) : TL_OK;
     if (r < 0 || item->kind != TL_ITEM_EXCEPTION)
         return r;
     m->waits = true;

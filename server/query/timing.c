@@ -372,8 +372,7 @@ static int on_frame(void *context, enum tl_frame_change change, const struct tl_
 }
 
 /* Items of which is told. */
-#define TOLD                                                                                       \
-    (1u << TL_ITEM_EXCEPTION | 1u << TL_ITEM_HARDWARE | 1u << TL_ITEM_GAP | 1u << TL_ITEM_TRACE_ON)
+#define TOLD (1u << TL_ITEM_EXCEPTION | 1u << TL_ITEM_GAP | 1u << TL_ITEM_TRACE_ON)
 
 static int tell(struct walker *w, const struct tl_item *item, uint64_t position)
 {
