@@ -203,18 +203,25 @@ static struct tl_gen *outline_of(const struct tl_gen *gen)
     return outline;
 }
 
-int tl_cut_of_lane_range(struct tl_cut *out, struct tl_gen *gen, struct tl_lane *lane,
-                         const struct tl_cut_range *range, struct tl_fail *fail)
+/* Cover the range in a cut that was opened with result `r`. */
+static int cover_opened(struct tl_cut *out, int r, const struct tl_cut_range *range,
+                        struct tl_fail *fail)
 {
-    struct tl_gen *const outline = outline_of(gen);
-    int r = cut_with(out, gen, lane, outline);
-    tl_gen_put(outline);
     if (r < 0)
         return r;
     r = cover(out, range, fail);
     if (r < 0)
         tl_cut_close(out);
     return r;
+}
+
+int tl_cut_of_lane_range(struct tl_cut *out, struct tl_gen *gen, struct tl_lane *lane,
+                         const struct tl_cut_range *range, struct tl_fail *fail)
+{
+    struct tl_gen *const outline = outline_of(gen);
+    const int r = cut_with(out, gen, lane, outline);
+    tl_gen_put(outline);
+    return cover_opened(out, r, range, fail);
 }
 
 /* ---- by name -------------------------------------------------------------------------------- */
@@ -254,13 +261,7 @@ int tl_cut_open_outlined(struct tl_cut *out, struct tl_lake *lake, const char *i
 int tl_cut_open_range(struct tl_cut *out, struct tl_lake *lake, const char *id, const char *stream,
                       const struct tl_cut_range *range, struct tl_fail *fail)
 {
-    int r = open_cut(out, lake, id, stream, true, fail);
-    if (r < 0)
-        return r;
-    r = cover(out, range, fail);
-    if (r < 0)
-        tl_cut_close(out);
-    return r;
+    return cover_opened(out, open_cut(out, lake, id, stream, true, fail), range, fail);
 }
 
 /* Does the stream have instructions, or samples of them? */

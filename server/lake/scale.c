@@ -112,6 +112,17 @@ static int add_time(struct maker *m, uint64_t position, uint64_t raw)
     return r;
 }
 
+void tl_scale_break_add(struct tl_scale_break *missing, const struct tl_item *item)
+{
+    const uint8_t flags = tl_bucket_flags(item);
+    missing->count += flags != 0;
+    missing->flags |= flags;
+    if (item->kind == TL_ITEM_GAP && item->sub < TL_GAP_KINDS)
+        missing->reasons |= 1u << item->sub;
+    if (missing->flags == 0)
+        missing->flags = TL_FLAG_OFF;
+}
+
 /* Process an item before `position`: is trace missing there, does it count cycles? */
 static int note_item(struct maker *m, const struct tl_item *item, uint64_t position)
 {
@@ -122,13 +133,7 @@ static int note_item(struct maker *m, const struct tl_item *item, uint64_t posit
     if (!m->broken)
         m->missing = (struct tl_scale_break){.position = position};
     m->broken = true;
-    const uint8_t flags = tl_bucket_flags(item);
-    m->missing.count += flags != 0;
-    m->missing.flags |= flags;
-    if (item->kind == TL_ITEM_GAP && item->sub < TL_GAP_KINDS)
-        m->missing.reasons |= 1u << item->sub;
-    if (m->missing.flags == 0)
-        m->missing.flags = TL_FLAG_OFF;
+    tl_scale_break_add(&m->missing, item);
     return TL_OK;
 }
 

@@ -39,6 +39,8 @@ static inline bool tl_scale_is_off(const struct tl_scale_break *b)
 {
     return (b->flags & (uint8_t) ~(TL_FLAG_GAP | TL_FLAG_OPEN)) == TL_FLAG_OFF;
 }
+/* Another item, a GAP or TRACE_ON, tells of trace that is missing there. */
+void tl_scale_break_add(struct tl_scale_break *missing, const struct tl_item *item);
 
 struct tl_scale {
     struct tl_scale_point *points;

@@ -30,16 +30,10 @@ static int add_point(struct tl_scale *s, uint64_t position, uint64_t value)
 
 static void note_break(struct making *m, uint64_t position, const struct tl_item *item)
 {
-    const uint8_t flags = tl_bucket_flags(item);
     if (!m->broken)
         m->missing = (struct tl_scale_break){.position = position};
     m->broken = true;
-    m->missing.count += flags != 0;
-    m->missing.flags |= flags;
-    if (item->kind == TL_ITEM_GAP && item->sub < TL_GAP_KINDS)
-        m->missing.reasons |= 1u << item->sub;
-    if (m->missing.flags == 0)
-        m->missing.flags = TL_FLAG_OFF;
+    tl_scale_break_add(&m->missing, item);
 }
 
 /* Nothing tells on which side of the break these cycles passed. */
