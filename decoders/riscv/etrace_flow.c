@@ -87,6 +87,14 @@ static void note_misfit(struct tl_etrace_flow *f)
         tl_etrace_report_unbelieved(f);
 }
 
+/* A packet's walk begins: of inferred returns, those behind the last packet count. Where it decides
+ * which meeting the last one meant, first comes the rest of the last one's walk. */
+static inline void begin_packet(struct tl_etrace_flow *f)
+{
+    if (f->end != TL_ETRACE_END_INFERRED)
+        tl_etrace_walk_restart_irets(&f->walk);
+}
+
 /* The walk to where a packet of formats 0 to 2 says ended. */
 static inline void after_walk(struct tl_etrace_flow *f, enum tl_etrace_end end)
 {
@@ -360,7 +368,7 @@ int tl_etrace_flow_packet(struct tl_etrace_flow *f, const struct tl_etrace_frame
     }
     if (f->support.waits)
         tl_etrace_settle_support(f, &frame->payload);
-    tl_etrace_walk_restart_irets(&f->walk);
+    begin_packet(f);
     return on_packet(f, read_packet(f, frame), frame);
 }
 
@@ -435,7 +443,7 @@ int tl_etrace_flow_take(struct tl_etrace_flow *f, const struct tl_etrace_frame *
     f->judged = false;
     if (!is_packet(f, read, options, frame->payload, false))
         return TL_ETRACE_NONSENSE;
-    tl_etrace_walk_restart_irets(&f->walk);
+    begin_packet(f);
     const int rc = on_packet(f, read, frame);
     return rc < 0 ? rc : TL_ETRACE_SENSE;
 }

@@ -564,6 +564,7 @@ void tl_etrace_walk_state(struct tl_etrace_walk *w, struct tl_state *s)
     tl_state_bool(s, &w->from_return);
     tl_state_bool(s, &w->before_lost);
     tl_state_u32(s, &w->n);
+    tl_state_u32(s, &w->irets);
     tl_state_u64(s, &w->start);
     tl_state_u64(s, &w->pc);
     tl_state_u64(s, &w->before);

@@ -192,6 +192,33 @@ static void require_true(const struct hurt *h, const struct heard *heard, const 
     }
 }
 
+/* Whole traces, and all of the code, in pieces that adjoin: what was executed is told, and no more.
+ */
+static void miss_nothing(const struct hurt *h, struct tl_sim_rng *rng, struct round *r)
+{
+    struct heard heard;
+    struct tl_image *const image = hurt_image(h, 0, rng);
+    listen(h, image, tl_sim_below(rng, 2), &heard);
+    require_possible(h, &heard, r, "whole");
+    size_t n = 0, i = 0;
+    for (; i < heard.n && n < h->n_truth; i++)
+        if (heard.told[i].pc == h->truth[n])
+            n++;
+        else if (heard.told[i].pc != UINT64_MAX)
+            break;
+    while (i < heard.n && heard.told[i].pc == UINT64_MAX)
+        i++;
+    if (i < heard.n || n < h->n_truth) {
+        r->wrong++;
+        print_error("%s, TL_SEED=0x%" PRIx64 ", whole: %zu of %zu instructions, then %" PRIx64
+                    " (offset %" PRIu64 ")\n",
+                    h->format, r->seed, n, h->n_truth, i < heard.n ? heard.told[i].pc : 0,
+                    i < heard.n ? heard.told[i].offset : h->trace.n);
+    }
+    heard_fini(&heard);
+    tl_image_free(image);
+}
+
 /* Whole traces, with code missing. */
 static void miss_code(const struct hurt *h, struct tl_sim_rng *rng, struct round *r)
 {
@@ -247,6 +274,7 @@ static void one(hurt_make *make, struct round *r, const char **format)
     struct hurt h = {0};
     make(&h, &rng);
     *format = h.format;
+    miss_nothing(&h, &rng, r);
     miss_code(&h, &rng, r);
     ways[tl_sim_below(&rng, 2)](&h, &rng, r);
     hurt_fini(&h);

@@ -125,6 +125,26 @@ static void every_option(void **state)
     }
 }
 
+/* A place is met in passing, behind inferred returns, and again by a return that was predicted
+ * wrong: the packet counts the returns from the one in front of it on, also where the next one says
+ * which meeting was meant. */
+static void met_twice(void **state)
+{
+    enum { ROUND = 155, MANY = 20000 };
+    struct etrace_world w;
+    struct tl_buf expected = {0};
+    struct seen seen = {.faults = 0};
+    (void)state;
+    etrace_world_init(&w, ROUND, MANY);
+    expected_text(&w, &expected);
+    decode(&w, &w.trace.bytes, false, w.trace.bytes.n, &seen);
+    compare_text(&w, ROUND, &expected, &seen.text);
+    assert_int_equal(seen.faults, 0);
+    tl_buf_fini(&expected);
+    tl_buf_fini(&seen.text);
+    etrace_world_fini(&w);
+}
+
 static bool ends_alike(const struct tl_buf *a, const struct tl_buf *b)
 {
     enum { TAIL = 2000 };
@@ -509,12 +529,12 @@ static void short_payloads(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(payloads),       cmocka_unit_test(envelopes),
-        cmocka_unit_test(every_option),   cmocka_unit_test(another_program),
-        cmocka_unit_test(damage),         cmocka_unit_test(bogus_support),
-        cmocka_unit_test(sized_support),  cmocka_unit_test(large_count),
-        cmocka_unit_test(in_frames),      cmocka_unit_test(data_packets),
-        cmocka_unit_test(short_payloads),
+        cmocka_unit_test(payloads),        cmocka_unit_test(envelopes),
+        cmocka_unit_test(every_option),    cmocka_unit_test(met_twice),
+        cmocka_unit_test(another_program), cmocka_unit_test(damage),
+        cmocka_unit_test(bogus_support),   cmocka_unit_test(sized_support),
+        cmocka_unit_test(large_count),     cmocka_unit_test(in_frames),
+        cmocka_unit_test(data_packets),    cmocka_unit_test(short_payloads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
