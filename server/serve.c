@@ -264,7 +264,7 @@ static int add_raw(struct server *s, const char *text, struct tl_fail *fail)
 static int add_source(struct server *s, const char *text, struct tl_fail *fail)
 {
     struct tl_raw_spec spec;
-    int rc = tl_raw_parse(&spec, s->lake, text, fail);
+    int rc = tl_raw_parse_source(&spec, s->lake, text, fail);
     if (rc == TL_OK)
         rc = tl_raw_dial(s->raw, &spec, fail);
     tl_raw_spec_fini(&spec);

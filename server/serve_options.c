@@ -279,10 +279,11 @@ static int check_raw(const struct tl_serve_options *o, const char *option, const
                      struct tl_fail *fail)
 {
     struct tl_raw_spec spec;
-    int rc = !strcmp(option, "--osd-host-controller")
-                 ? tl_raw_parse_controller(&spec, NULL, text, fail)
-                 : tl_raw_parse(&spec, NULL, text, fail);
-    if (rc == TL_OK && strcmp(option, "--source") != 0)
+    const bool listens = strcmp(option, "--source") != 0;
+    int rc = !listens                   ? tl_raw_parse_source(&spec, NULL, text, fail)
+             : !strcmp(option, "--raw") ? tl_raw_parse(&spec, NULL, text, fail)
+                                        : tl_raw_parse_controller(&spec, NULL, text, fail);
+    if (rc == TL_OK && listens)
         rc = tl_serve_local(o, option, spec.address, fail);
     tl_raw_spec_fini(&spec);
     return rc;

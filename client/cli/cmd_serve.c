@@ -68,7 +68,8 @@ static void make_table(struct config *c, struct tl_option table[static MAX_KEYS]
          "receive raw trace bytes over TCP; may be repeated"},
         {"source", 0, TL_ARG_LIST, &c->source,
          "tcp://HOST:PORT,format=FMT,rig=NAME[,config=F][,shards=…][,index=…]",
-         "fetch raw trace bytes over TCP; may be repeated"},
+         "fetch raw trace bytes over TCP; osd://HOST[:PORT],rig=NAME[,subnet=N] joins a host "
+         "controller of Open SoC Debug as a host module; may be repeated"},
         {"osd-host-controller", 0, TL_ARG_TEXT, &o->osd_controller,
          "ADDR[:PORT][,rig=NAME][,config=F][,start=KINDS][,reset=yes]",
          "be the host controller of Open SoC Debug devices"},

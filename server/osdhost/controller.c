@@ -342,6 +342,16 @@ static int adopt(struct tl_osd_ctl *ctl, struct tl_bytes id, int64_t connection,
     return tl_osd_bringup_begin(&(*link)->bringup, now);
 }
 
+int tl_osd_ctl_ask(struct tl_osd_ctl *ctl, struct tl_bytes id)
+{
+    /* DEST 0.0, SRC 1.0, FLAGS: read a register of 16 bits, MOD_VENDOR */
+    static const uint16_t words[] = {0, TL_OSD_HOST_SELF, 0, 0};
+    if (ctl->stopping || ctl->gateways[0])
+        return TL_AGAIN;
+    return ctl->sink.send(ctl->sink.context, id, 'D',
+                          (struct tl_bytes){(const uint8_t *)words, sizeof words});
+}
+
 static void route(struct tl_osd_ctl *ctl, const struct tl_osd_link *from, struct tl_bytes packet,
                   uint16_t dest)
 {

@@ -18,7 +18,7 @@
  *
  * In some respects it does more than osd-sw's controller: an address becomes free again when its
  * owner is gone, and so does a subnet; and a gateway that does not know that the controller was
- * restarted is recognised by its packets.
+ * restarted is recognised by its packets, which it is asked for.
  *
  * Our own address is 1.0, which is never assigned. Pure: messages in, messages out, the caller's
  * clock (milliseconds, monotonic). Memory is bounded. Not thread-safe.
@@ -94,6 +94,13 @@ void tl_osd_ctl_free(struct tl_osd_ctl *ctl);
  */
 TL_MUST_USE int tl_osd_ctl_message(struct tl_osd_ctl *ctl, struct tl_bytes id, int64_t connection,
                                    const struct tl_bytes *frames, size_t n_frames, int64_t now);
+/*
+ * Ask the peer with this `id`, from which there was no message, for the vendor of module 0.0: a
+ * gateway that registered with an earlier controller passes this on, and is recognised by the
+ * device's answer. Not done if subnet 0 has a gateway or while stopping: TL_AGAIN. TL_UNREACHABLE:
+ * there is no such peer.
+ */
+TL_MUST_USE int tl_osd_ctl_ask(struct tl_osd_ctl *ctl, struct tl_bytes id);
 /*
  * A connection has ended. Messages received over it before may still follow, until
  * tl_osd_ctl_settle() is called.

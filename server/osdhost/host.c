@@ -10,6 +10,7 @@
 #include "net/waiter.h"
 #include "osdhost/capture.h"
 #include "osdhost/controller.h"
+#include "osdhost/silent.h"
 #include "osdhost/zmq_library.h"
 
 #include <errno.h>
@@ -27,6 +28,7 @@
 #define STOP_MS      2000
 #define PUBLISH_MS   200
 #define MONITOR_NAME "inproc://monitor"
+#define FIRST_NAME   "inproc://first"
 
 /* Data of a subnet's gateway for tl_osd_host_metrics(). */
 struct state {
@@ -48,8 +50,9 @@ struct tl_osd_host {
     struct tl_osd_ctl *ctl;
     void *zmq;
     void *router;
-    void *monitor; /* socket that reports ended connections */
-    int stop_fd;   /* readable once we are stopping */
+    void *monitor; /* socket that reports begun and ended connections */
+    struct tl_osd_silent silent;
+    int stop_fd; /* readable once we are stopping */
     bool started;
     pthread_t thread;
     int64_t now;
@@ -140,7 +143,7 @@ static void on_closed(void *context, struct tl_osd_link *link, const char *why)
 
 /* ---- messages ----------------------------------------------------------------------------- */
 
-/* Process notifications about ended connections. */
+/* Process notifications about begun and ended connections. */
 static void drain_monitor(struct tl_osd_host *host)
 {
     zmq_msg_t event, address;
@@ -157,6 +160,8 @@ static void drain_monitor(struct tl_osd_host *host)
         }
         if (number == ZMQ_EVENT_DISCONNECTED)
             tl_osd_ctl_gone(host->ctl, fd);
+        else if (number == ZMQ_EVENT_HANDSHAKE_SUCCEEDED)
+            tl_osd_silent_joined(&host->silent, host->now);
         tl_libzmq.msg_init(&address);
         (void)tl_libzmq.msg_recv(&address, host->monitor, ZMQ_DONTWAIT);
         tl_libzmq.msg_close(&address);
@@ -197,6 +202,7 @@ static void take_message(struct tl_osd_host *host, size_t n)
     if (frames[0].n && frames[0].p[0] == 'M')
         drain_monitor(host);
     host->news = true;
+    tl_osd_silent_spoke(&host->silent, id);
     const int fd = n > 1 ? tl_libzmq.msg_get(&host->frames[1], ZMQ_SRCFD) : -1;
     if (tl_osd_ctl_message(host->ctl, (struct tl_bytes){id.p, id.n}, fd, frames, n - 1, host->now) <
         0)
@@ -213,6 +219,17 @@ static bool take_messages(struct tl_osd_host *host)
         take_message(host, n);
     }
     return false;
+}
+
+/* Ask those who have connected and said nothing whether they are gateways. */
+static void ask_the_silent(struct tl_osd_host *host)
+{
+    struct tl_bytes id;
+    while (tl_osd_silent_next(&host->silent, host->now, &id))
+        if (tl_osd_ctl_ask(host->ctl, id) == TL_OK) {
+            tl_osd_silent_spoke(&host->silent, id);
+            on_log(host, "a program connected and says nothing: asked whether it is a gateway");
+        }
 }
 
 /* ---- the thread --------------------------------------------------------------------------- */
@@ -275,6 +292,7 @@ static void wait_for_news(struct tl_osd_host *host, int64_t until, bool stopping
     };
     struct due due = {until};
     sooner(&due, tl_osd_ctl_due(host->ctl));
+    sooner(&due, tl_osd_silent_due(&host->silent));
     if (host->news)
         sooner(&due, host->published + PUBLISH_MS);
     tl_osd_ctl_each(host->ctl, due_of_link, &due);
@@ -304,8 +322,10 @@ static void *run(void *argument)
         }
         drain_monitor(host);
         drained = take_messages(host);
-        if (drained)
+        if (drained) {
             tl_osd_ctl_settle(host->ctl);
+            ask_the_silent(host);
+        }
         const int64_t due = tl_osd_ctl_due(host->ctl);
         if (due >= 0 && host->now >= due) {
             (void)!tl_osd_ctl_tick(host->ctl, host->now);
@@ -325,6 +345,21 @@ static int set(void *socket, int option, int value)
     return tl_libzmq.setsockopt(socket, option, &value, sizeof value);
 }
 
+/* Connect to our own socket: the id of this connection is what later ones are counted from. */
+static bool learn_first_id(struct tl_osd_host *host)
+{
+    void *const first = tl_libzmq.socket(host->zmq, ZMQ_DEALER);
+    const bool done = first && set(first, ZMQ_LINGER, 0) == 0 &&
+                      tl_libzmq.bind(host->router, FIRST_NAME) == 0 &&
+                      tl_libzmq.connect(first, FIRST_NAME) == 0 &&
+                      tl_libzmq.send(first, "", 0, 0) == 0 && receive(host) > 0;
+    if (done)
+        tl_osd_silent_init(&host->silent, frame_of(&host->frames[0]));
+    if (first)
+        tl_libzmq.close(first);
+    return done;
+}
+
 static bool open_sockets(struct tl_osd_host *host, bool ipv6)
 {
     const int64_t max_message = MAX_MESSAGE;
@@ -342,9 +377,10 @@ static bool open_sockets(struct tl_osd_host *host, bool ipv6)
            set(host->router, ZMQ_TCP_KEEPALIVE_INTVL, 15) == 0 &&
            tl_libzmq.setsockopt(host->router, ZMQ_MAXMSGSIZE, &max_message, sizeof max_message) ==
                0 &&
-           tl_libzmq.socket_monitor(host->router, MONITOR_NAME, ZMQ_EVENT_DISCONNECTED) == 0 &&
+           tl_libzmq.socket_monitor(host->router, MONITOR_NAME,
+                                    ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_HANDSHAKE_SUCCEEDED) == 0 &&
            set(host->monitor, ZMQ_LINGER, 0) == 0 &&
-           tl_libzmq.connect(host->monitor, MONITOR_NAME) == 0;
+           tl_libzmq.connect(host->monitor, MONITOR_NAME) == 0 && learn_first_id(host);
 }
 
 static int bind_router(struct tl_osd_host *host, const char *text, struct tl_fail *fail)

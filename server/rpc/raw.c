@@ -9,6 +9,7 @@
 #include "net/waiter.h"
 #include "osdhost/capture.h"
 #include "osdhost/dial.h"
+#include "osdhost/join.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -289,25 +290,69 @@ static bool read_source(const struct feed *feed, int fd, bool *little_endian)
     return any;
 }
 
+/* What was logged last of a source that cannot be reached, so that it is not repeated. */
+struct reported {
+    char text[200];
+};
+
+static void say_once(const struct feed *feed, struct reported *reported, const char *why)
+{
+    if (stopping(feed->raw) || !strcmp(reported->text, why))
+        return;
+    snprintf(reported->text, sizeof reported->text, "%s", why);
+    say(feed->raw, "%s: %s; trying again", feed->spec.address, why);
+}
+
+/* One connection to a device. Returns whether any byte was received; this and below. */
+static bool visit_device(const struct feed *feed, bool *little_endian, struct reported *reported)
+{
+    const int fd = dial(feed, false, DIAL_LAST_MS);
+    if (fd < 0) {
+        say_once(feed, reported, strerror(errno));
+        return false;
+    }
+    watch_peer(fd);
+    reported->text[0] = 0;
+    const bool any = read_source(feed, fd, little_endian);
+    close(fd);
+    return any;
+}
+
+/* One connection to a host controller. */
+static bool visit_controller(const struct feed *feed, struct reported *reported)
+{
+    const struct tl_raw_spec *const spec = &feed->spec;
+    const struct tl_osd_join join = {.lake = feed->raw->lake,
+                                     .address = spec->address,
+                                     .rig = spec->rig,
+                                     .setup = spec->setup,
+                                     .shards = spec->shards,
+                                     .index = spec->index,
+                                     .subnet = spec->subnet,
+                                     .start = spec->start,
+                                     .reset = spec->reset,
+                                     .log = feed->raw->log,
+                                     .stop_fd = feed->raw->stop_fd};
+    struct tl_fail fail = {.offset = TL_NO_OFFSET};
+    const char *why;
+    const bool any = tl_osd_join_run(&join, &why, &fail);
+    say_once(feed, reported, why);
+    if (any)
+        reported->text[0] = 0;
+    return any;
+}
+
 static void *run_source(void *argument)
 {
     struct feed *const feed = argument;
     struct tl_raw *const raw = feed->raw;
     bool little_endian = feed->spec.order == 'l';
     int pause = DIAL_FIRST_MS;
-    int reported = 0; /* the error logged last */
+    struct reported reported = {0};
     while (!stopping(raw)) {
-        const int fd = dial(feed, false, DIAL_LAST_MS);
-        if (fd >= 0) {
-            watch_peer(fd);
-            reported = 0;
-            if (read_source(feed, fd, &little_endian))
-                pause = DIAL_FIRST_MS;
-            close(fd);
-        } else if (errno != reported && !stopping(raw)) {
-            reported = errno;
-            say(raw, "%s: %s; trying again", feed->spec.address, strerror(errno));
-        }
+        if (feed->spec.joins ? visit_controller(feed, &reported)
+                             : visit_device(feed, &little_endian, &reported))
+            pause = DIAL_FIRST_MS;
         (void)wait_for(raw, -1, 0, pause);
         pause = pause * 2 > DIAL_LAST_MS ? DIAL_LAST_MS : pause * 2;
     }

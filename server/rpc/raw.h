@@ -27,6 +27,8 @@ struct tl_raw_spec {
     bool reset;      /* DI: hold the cores in reset meanwhile */
     bool no_control; /* GLIP: without the control connection to the next port */
     int order;       /* byte order of what we send: 'b', 'l', or 0: to be detected */
+    bool joins;      /* the address is of a host controller, of which we become a host module */
+    unsigned subnet; /* of the device, then */
 };
 
 /*
@@ -35,6 +37,13 @@ struct tl_raw_spec {
  */
 TL_MUST_USE int tl_raw_parse(struct tl_raw_spec *out, struct tl_lake *lake, const char *text,
                              struct tl_fail *fail);
+/*
+ * The same for what we connect to, which may also be a host controller that we join as a host
+ * module: "osd://HOST[:PORT],rig=NAME[,subnet=N]…", where the format is di and all modules are
+ * started by default.
+ */
+TL_MUST_USE int tl_raw_parse_source(struct tl_raw_spec *out, struct tl_lake *lake, const char *text,
+                                    struct tl_fail *fail);
 /*
  * The same for a host controller, "ADDR[:PORT][,rig=NAME][,config=F][,start=…][,reset=yes]…": by
  * default the format is di, the rig "osd", and all modules are started.

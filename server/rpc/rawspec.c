@@ -7,6 +7,7 @@
 #include "base/args.h"
 #include "base/journal.h"
 #include "osdhost/bringup.h"
+#include "osdhost/controller.h"
 #include "osdhost/host.h"
 #include "rpc/raw.h"
 #include "rpc/rpc.h"
@@ -85,6 +86,8 @@ struct parts {
     const char *reset;
     const char *order;
     const char *control;
+    const char *subnet; /* of a device behind a host controller */
+    bool joins;         /* that host controller */
 };
 
 static bool append(char *to, size_t size, const char *text)
@@ -101,15 +104,12 @@ static bool append(char *to, size_t size, const char *text)
 /* Unknown parts belong to the format: "format=tpiu,sync=fsync,rig=a". */
 static int take_part(struct parts *parts, const char *part, struct tl_fail *fail)
 {
-    const struct tl_arg ours[] = {{"rig", TL_ARG_TEXT, &parts->rig},
-                                  {"config", TL_ARG_TEXT, &parts->config},
-                                  {"shards", TL_ARG_TEXT, &parts->shards},
-                                  {"start", TL_ARG_TEXT, &parts->start},
-                                  {"reset", TL_ARG_TEXT, &parts->reset},
-                                  {"order", TL_ARG_TEXT, &parts->order},
-                                  {"control", TL_ARG_TEXT, &parts->control},
-                                  {"index", TL_ARG_TEXT, &parts->index},
-                                  {0}};
+    const struct tl_arg ours[] = {
+        {"rig", TL_ARG_TEXT, &parts->rig},         {"config", TL_ARG_TEXT, &parts->config},
+        {"shards", TL_ARG_TEXT, &parts->shards},   {"start", TL_ARG_TEXT, &parts->start},
+        {"reset", TL_ARG_TEXT, &parts->reset},     {"order", TL_ARG_TEXT, &parts->order},
+        {"control", TL_ARG_TEXT, &parts->control}, {"subnet", TL_ARG_TEXT, &parts->subnet},
+        {"index", TL_ARG_TEXT, &parts->index},     {0}};
     const size_t n = strcspn(part, "=");
     const struct tl_arg *const arg = part[n] ? tl_arg_find(ours, part, n) : NULL;
     if (arg && !tl_arg_set(arg, part + n + 1))
@@ -191,10 +191,38 @@ static int take_osd(struct tl_raw_spec *out, const struct parts *parts, struct t
                            parts->start);
     if (parts->order && strcmp(parts->order, "big") && strcmp(parts->order, "little"))
         return tl_fail_set(fail, TL_USAGE, "order=%.60s: big or little", parts->order);
+    if (!out->joins && parts->subnet)
+        return tl_fail_set(fail, TL_USAGE, "subnet= goes with osd://HOST:PORT");
+    if (out->joins && (!out->is_di || !out->start || parts->order || parts->control))
+        return tl_fail_set(fail, TL_USAGE,
+                           "osd:// is of format di, starts modules (start=), and has no order= or "
+                           "control=");
+    uint64_t subnet = 0;
+    if (parts->subnet && (tl_number_parse(parts->subnet, &subnet) < 0 || subnet >= TL_OSD_SUBNETS ||
+                          subnet == TL_OSD_HOST_SUBNET))
+        return tl_fail_set(fail, TL_USAGE, "subnet=%.60s: 0 to 63, but not the host's own, 1",
+                           parts->subnet);
+    out->subnet = (unsigned)subnet;
     out->order = parts->order ? parts->order[0] : 0;
     out->reset = !is_no(parts->reset);
     out->no_control = parts->control && is_no(parts->control);
     return TL_OK;
+}
+
+/* Where its address begins, behind a scheme that is known; NULL: it is not. */
+static const char *behind_scheme(const char *text)
+{
+    if (!strncmp(text, "tcp://", 6))
+        return text + 6;
+    return strstr(text, "://") ? NULL : text;
+}
+
+static void add_osd_port(struct tl_raw_spec *out)
+{
+    const size_t n = strlen(out->address);
+    const char *const last = strrchr(out->address, ':');
+    if ((!last || strchr(last, ']')) && n + 6 < sizeof out->address)
+        snprintf(out->address + n, sizeof out->address - n, ":%u", TL_OSD_HOST_PORT);
 }
 
 /* `parts` has the defaults. */
@@ -203,10 +231,13 @@ static int parse(struct tl_raw_spec *out, struct tl_lake *lake, const char *text
 {
     char *save = NULL;
     int rc = TL_OK;
-    *out = (struct tl_raw_spec){0};
-    if (strstr(text, "://") && strncmp(text, "tcp://", 6))
-        return tl_fail_set(fail, TL_USAGE, "%.60s: only tcp://HOST:PORT is known", text);
-    char *const copy = strdup(strncmp(text, "tcp://", 6) ? text : text + 6);
+    *out = (struct tl_raw_spec){.joins = parts->joins};
+    const char *const begin = parts->joins ? text : behind_scheme(text);
+    if (!begin)
+        return tl_fail_set(
+            fail, TL_USAGE,
+            "%.60s: only tcp://HOST:PORT is known, for --source also osd://HOST:PORT", text);
+    char *const copy = strdup(begin);
     if (!copy)
         return TL_NOMEM;
     const char *const address = strtok_r(copy, ",", &save);
@@ -229,6 +260,8 @@ static int parse(struct tl_raw_spec *out, struct tl_lake *lake, const char *text
         rc = take_index(out, parts->index, fail);
     if (rc == TL_OK)
         rc = take_osd(out, parts, fail);
+    if (rc == TL_OK && out->joins)
+        add_osd_port(out);
     free(copy);
     return rc;
 }
@@ -240,14 +273,20 @@ int tl_raw_parse(struct tl_raw_spec *out, struct tl_lake *lake, const char *text
     return parse(out, lake, text, &parts, fail);
 }
 
+int tl_raw_parse_source(struct tl_raw_spec *out, struct tl_lake *lake, const char *text,
+                        struct tl_fail *fail)
+{
+    struct parts parts = {.format = "di", .start = "yes", .joins = true};
+    return strncmp(text, "osd://", 6) ? tl_raw_parse(out, lake, text, fail)
+                                      : parse(out, lake, text + 6, &parts, fail);
+}
+
 int tl_raw_parse_controller(struct tl_raw_spec *out, struct tl_lake *lake, const char *text,
                             struct tl_fail *fail)
 {
     struct parts parts = {.format = "di", .rig = "osd", .start = "yes"};
     const int rc = parse(out, lake, text, &parts, fail);
-    const size_t n = strlen(out->address);
-    const char *const last = strrchr(out->address, ':');
-    if (rc == TL_OK && (!last || strchr(last, ']')) && n + 6 < sizeof out->address)
-        snprintf(out->address + n, sizeof out->address - n, ":%u", TL_OSD_HOST_PORT);
+    if (rc == TL_OK)
+        add_osd_port(out);
     return rc;
 }

@@ -133,6 +133,9 @@ static size_t step(struct world *w, const uint8_t *p, size_t n)
         w->now += n > 1 ? 8 * p[1] : 1;
         check(tl_osd_ctl_tick(w->ctl, w->now) == TL_OK);
         return n > 1 ? 2 : 1;
+    case 6: /* somebody may be a gateway */
+        (void)!tl_osd_ctl_ask(w->ctl, (struct tl_bytes){&peer, 1});
+        return 1;
     case 5: /* shutdown begins */
         check(tl_osd_ctl_stop(w->ctl, w->now) == TL_OK);
         (void)tl_osd_ctl_stopped(w->ctl);

@@ -26,8 +26,9 @@ static int64_t now_us(void)
 struct run {
     struct tl_sim_osd_device *d;
     struct osd_plan *plan;
-    int64_t begin; /* when the modules were enabled */
-    bool was_on;
+    int64_t begin; /* when the modules were switched on, the last time */
+    uint64_t base; /* events sent before */
+    bool was_on, is_on;
 };
 
 /* Number of events due now. */
@@ -35,7 +36,7 @@ static unsigned due(const struct run *r)
 {
     uint64_t until = r->plan->events;
     if (r->plan->rate) {
-        const uint64_t paced = (uint64_t)(now_us() - r->begin) * r->plan->rate / 1000000;
+        const uint64_t paced = r->base + (uint64_t)(now_us() - r->begin) * r->plan->rate / 1000000;
         until = paced < until ? paced : until;
     }
     const uint64_t left = until > r->d->events ? until - r->d->events : 0;
@@ -46,8 +47,11 @@ static unsigned due(const struct run *r)
 static bool step(struct run *r, int *rc)
 {
     const bool on = atomic_load(&r->d->active) > 0;
-    if (on && !r->was_on)
+    if (on && !r->is_on) {
         r->begin = now_us();
+        r->base = r->d->events;
+    }
+    r->is_on = on;
     r->was_on = r->was_on || on;
     if (on)
         *rc = tl_sim_osd_device_run(r->d, due(r));
@@ -130,8 +134,8 @@ static int run_gateway(struct run *r, void *socket)
     if (rc == TL_OK && !r->plan->vanish) {
         snprintf(text, sizeof text, "GW_UNREGISTER %u", r->d->subnet);
         rc = ask(socket, text, "ACK");
-        if (rc == TL_UNREACHABLE && r->plan->until_off)
-            rc = TL_OK; /* the host that disabled the modules has disconnected by now */
+        if (rc == TL_UNREACHABLE && (r->plan->until_off || atomic_load(&r->plan->stop)))
+            rc = TL_OK; /* the host has gone before */
     }
     return rc;
 }
@@ -139,7 +143,7 @@ static int run_gateway(struct run *r, void *socket)
 int osd_gateway_run(struct tl_sim_osd_device *d, const char *endpoint, struct osd_plan *plan)
 {
     const int timeout = ANSWER_MS, linger = 2000;
-    struct run r = {d, plan, 0, false};
+    struct run r = {.d = d, .plan = plan};
     void *const zmq = zmq_ctx_new();
     void *const socket = zmq_socket(zmq, ZMQ_DEALER);
     zmq_setsockopt(socket, ZMQ_RCVTIMEO, &timeout, sizeof timeout);
@@ -285,7 +289,7 @@ static int run_connection(struct run *r, struct osd_glip *g)
 
 int osd_glip_run(struct tl_sim_osd_device *d, struct osd_glip *g, struct osd_plan *plan)
 {
-    struct run r = {d, plan, 0, false};
+    struct run r = {.d = d, .plan = plan};
     int rc;
     do
         rc = run_connection(&r, g);
@@ -295,7 +299,7 @@ int osd_glip_run(struct tl_sim_osd_device *d, struct osd_glip *g, struct osd_pla
 
 int osd_glip_dial(struct tl_sim_osd_device *d, uint16_t port, struct osd_plan *plan)
 {
-    struct run r = {d, plan, 0, false};
+    struct run r = {.d = d, .plan = plan};
     struct tl_buf in = {0};
     struct sockaddr_in at = {
         .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};

@@ -10,8 +10,9 @@
  *     tracelake-osd-device --glip PORT [--order little]
  *
  * Once switched on, it sends --events N events (default 1000000) at --rate N per second (0: as fast
- * as possible). It ends when it is switched off, or on a signal. `--width` and `--max-packet`
- * configure the device; what was sent is written to `--bytes FILE`.
+ * as possible). A gateway stays when it is switched off, as osd-sw's does, and ends on a signal; a
+ * device with GLIP ends in both cases. `--width` and `--max-packet` configure the device; what was
+ * sent is written to `--bytes FILE`.
  */
 #include "device_net.h"
 
@@ -21,7 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct osd_plan plan = {.events = 1000000, .rate = 1000, .until_off = true};
+static struct osd_plan plan = {.events = 1000000, .rate = 1000};
 
 static void on_signal(int number)
 {
@@ -112,6 +113,7 @@ int main(int argc, char **argv)
     device.sent.keep_truth = false;
     device.sent.little_endian = o.little;
     int rc;
+    plan.until_off = !o.gateway;
     if (o.gateway) {
         rc = osd_gateway_run(&device, o.gateway, &plan);
     } else if ((rc = osd_glip_listen(&glip, (uint16_t)o.glip)) == TL_OK) {

@@ -5,6 +5,7 @@
  */
 #include "osdhost/controller.h"
 #include "osdhost/glip.h"
+#include "osdhost/silent.h"
 #include "setup/setup.h"
 #include "sim/osd_device.h"
 
@@ -539,6 +540,82 @@ static void unregistered_gateways_are_adopted(void **state)
     tl_osd_ctl_free(w.ctl);
 }
 
+static void silent_gateways_are_asked(void **state)
+{
+    struct world w;
+    const uint16_t answer[] = {0x0400, 0, 0x2000, 1};
+    const struct tl_bytes g = {(const uint8_t *)"g", 1}, h = {(const uint8_t *)"h", 1};
+    (void)state;
+    open_world(&w);
+    w.unreachable = true;
+    assert_int_equal(tl_osd_ctl_ask(w.ctl, g), TL_UNREACHABLE);
+    w.unreachable = false;
+    assert_int_equal(tl_osd_ctl_ask(w.ctl, g), TL_OK);
+    assert_string_equal(w.sent, "g<D 4 words to 0\n");
+    assert_int_equal(w.opened, 0);
+    exchange(&w, "g", 1, "D", answer, 8, "g<D 4 words to 0\n"); /* it is brought up */
+    assert_int_equal(w.opened, 1);
+    assert_int_equal(w.packets, 1);
+    assert_int_equal(tl_osd_ctl_ask(w.ctl, h), TL_AGAIN); /* there is one */
+    manage(&w, "g", 1, "GW_UNREGISTER 0", "g<M ACK\n");
+    assert_int_equal(tl_osd_ctl_stop(w.ctl, 0), TL_OK);
+    assert_int_equal(tl_osd_ctl_ask(w.ctl, h), TL_AGAIN);
+    tl_osd_ctl_free(w.ctl);
+}
+
+/* ---- connections that say nothing --------------------------------------------------------- */
+
+static struct tl_bytes numbered(uint8_t id[static 5], uint32_t number)
+{
+    id[0] = 0;
+    tl_put_be16(id + 1, (uint16_t)(number >> 16));
+    tl_put_be16(id + 3, (uint16_t)number);
+    return (struct tl_bytes){id, 5};
+}
+
+/* Everybody who has connected is looked for once it is quiet, except those who have spoken. */
+static void connections_that_say_nothing_are_found(void **state)
+{
+    struct tl_osd_silent s;
+    struct tl_bytes id;
+    uint8_t expected[5];
+    const uint32_t first = UINT32_MAX - 3; /* numbers go on behind the largest */
+    (void)state;
+    tl_osd_silent_init(&s, numbered(expected, first));
+    assert_int_equal(tl_osd_silent_due(&s), -1);
+    tl_osd_silent_spoke(&s, numbered(expected, first + 2)); /* read before it is counted */
+    for (int64_t now = 0; now < 7; now++)
+        tl_osd_silent_joined(&s, now);
+    tl_osd_silent_spoke(&s, numbered(expected, first + 5));
+    tl_osd_silent_spoke(&s, (struct tl_bytes){(const uint8_t *)"own id", 6});
+    assert_int_equal(tl_osd_silent_due(&s), 6 + TL_OSD_SILENT_MS);
+    assert_false(tl_osd_silent_next(&s, 5 + TL_OSD_SILENT_MS, &id));
+    for (unsigned round = 0; round < 2; round++) { /* the second time: nobody was reached */
+        static const uint32_t silent[] = {1, 3, 4, 6, 7};
+        for (size_t i = 0; i < sizeof silent / sizeof silent[0]; i++) {
+            assert_true(tl_osd_silent_next(&s, 10000 * (round + 1), &id));
+            assert_int_equal(id.n, 5);
+            assert_memory_equal(id.p, numbered(expected, first + silent[i]).p, 5);
+        }
+        if (round)
+            break;
+        assert_false(tl_osd_silent_next(&s, 10000, &id));
+        assert_int_equal(tl_osd_silent_due(&s), -1);
+        tl_osd_silent_joined(&s, 10000); /* the eighth */
+        tl_osd_silent_spoke(&s, numbered(expected, first + 8));
+    }
+    assert_false(tl_osd_silent_next(&s, 20000, &id));
+    for (unsigned i = 0; i < 3 * TL_OSD_SILENT_KEPT; i++)
+        tl_osd_silent_joined(&s, 0);
+    unsigned n = 0;
+    while (tl_osd_silent_next(&s, 10000, &id))
+        n++;
+    assert_int_equal(n, TL_OSD_SILENT_KEPT / 2);
+    tl_osd_silent_init(&s, (struct tl_bytes){(const uint8_t *)"other", 5});
+    tl_osd_silent_joined(&s, 0);
+    assert_false(tl_osd_silent_next(&s, 10000, &id));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -554,6 +631,8 @@ int main(void)
         cmocka_unit_test(gateways_that_are_gone_make_room),
         cmocka_unit_test(hosts_that_are_gone_make_room),
         cmocka_unit_test(unregistered_gateways_are_adopted),
+        cmocka_unit_test(silent_gateways_are_asked),
+        cmocka_unit_test(connections_that_say_nothing_are_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
