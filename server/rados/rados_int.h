@@ -69,6 +69,8 @@ struct tl_rados {
     atomic_llong heard_ms; /* when the cluster last answered, monotonic */
     atomic_ullong free;    /* free bytes, as last reported */
     atomic_llong asked_ms; /* when they were last requested */
+    atomic_int refusal;    /* errno of a write that was refused since the last successful probe */
+    atomic_llong probed_ms;
     unsigned n_index, layout;
     unsigned lease_s;
     pthread_t keepers[TL_KEEPERS]; /* renew the leases */
@@ -106,6 +108,13 @@ TL_MUST_USE int tl_rados_read(struct tl_rados *r, const char *oid, rados_read_op
 /* The cluster has answered, whatever it was, unless `rc` says that it has not. */
 void tl_rados_heard(struct tl_rados *r, int rc);
 
+/* ---- whether the pool takes new bytes: rados_writable.c ------------------------------------- */
+
+/* A write had this result. */
+void tl_rados_noted(struct tl_rados *r, int rc);
+void tl_rados_keep_space(struct tl_backend *backend);
+int tl_rados_writable(struct tl_backend *backend, struct tl_fail *fail);
+
 /* Operation steps: set or remove a key of the object's omap. */
 void tl_op_set(rados_write_op_t op, const char *key, struct tl_bytes value);
 void tl_op_remove(rados_write_op_t op, const char *key);
@@ -120,7 +129,8 @@ char *tl_epoch_key(char out[static TL_EPOCH_KEY], struct tl_bytes name);
 struct tl_flight {
     rados_completion_t waiting[TL_FLIGHT];
     unsigned n;
-    int failed; /* the first failure, as a negative errno, until tl_flight_land() */
+    struct tl_rados *r; /* set by the first write */
+    int failed;         /* the first failure, as a negative errno, until tl_flight_land() */
 };
 /* Start an operation, which is released, once a slot is free. */
 void tl_flight_write(struct tl_flight *f, struct tl_rados *r, const char *oid, rados_write_op_t op);

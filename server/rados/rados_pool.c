@@ -31,11 +31,13 @@ int tl_rados_refused(struct tl_fail *fail, int rc, const char *what, const char 
 
 /* ---- operations ----------------------------------------------------------------------------- */
 
-static int finished(rados_completion_t done)
+static int finished(struct tl_flight *f, rados_completion_t done)
 {
     tl_librados.aio_wait_for_complete(done);
     const int rc = tl_librados.aio_get_return_value(done);
     tl_librados.aio_release(done);
+    if (f->r)
+        tl_rados_noted(f->r, rc);
     return rc;
 }
 
@@ -49,7 +51,7 @@ void tl_rados_heard(struct tl_rados *r, int rc)
 static bool take_off(struct tl_flight *f, rados_completion_t *done)
 {
     if (f->n == TL_FLIGHT) {
-        const int rc = finished(f->waiting[0]);
+        const int rc = finished(f, f->waiting[0]);
         memmove(f->waiting, f->waiting + 1, (TL_FLIGHT - 1) * sizeof(*f->waiting));
         f->n--;
         if (rc < 0 && f->failed == 0)
@@ -75,6 +77,7 @@ static void submitted(struct tl_flight *f, rados_completion_t done, int rc)
 void tl_flight_write(struct tl_flight *f, struct tl_rados *r, const char *oid, rados_write_op_t op)
 {
     rados_completion_t done;
+    f->r = r;
     if (take_off(f, &done))
         submitted(f, done, tl_librados.aio_write_op_operate(op, r->io, done, oid, NULL, 0));
     tl_librados.release_write_op(op);
@@ -91,7 +94,7 @@ void tl_flight_read(struct tl_flight *f, struct tl_rados *r, const char *oid, ra
 int tl_flight_land(struct tl_flight *f)
 {
     for (unsigned i = 0; i < f->n; i++) {
-        const int rc = finished(f->waiting[i]);
+        const int rc = finished(f, f->waiting[i]);
         if (rc < 0 && f->failed == 0)
             f->failed = rc;
     }
@@ -212,6 +215,8 @@ static const struct tl_backend_ops rados_ops = {
     .scratch = rados_scratch,
     .free_bytes = rados_free_bytes,
     .usable = rados_usable,
+    .writable = tl_rados_writable,
+    .keep_space = tl_rados_keep_space,
     .may_commit = rados_may_commit,
 };
 

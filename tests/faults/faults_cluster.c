@@ -222,6 +222,11 @@ static void a_server_that_was_cut_off_is_fenced(void **state)
     capture_free(&c);
 }
 
+static void refused(void *context, size_t i, int code, const struct tl_fail *fail)
+{
+    fail_msg("it is not removed: %d %s", code, fail->text);
+}
+
 /* A full cluster refuses bytes but can be read, and accepts bytes again when there is space. */
 static void a_full_cluster_is_no_disaster(void **state)
 {
@@ -249,6 +254,8 @@ static void a_full_cluster_is_no_disaster(void **state)
     assert_int_equal(r, TL_NOSPACE);
     tl_ingest_close(ingest);
     assert_int_equal(tl_lake_usable(lake, NULL), TL_OK);
+    assert_int_equal(tl_lake_writable(lake, &fail), TL_NOSPACE);
+    assert_non_null(strstr(fail.text, "the pool is full, by its quota"));
     struct tl_raw_range *range;
     struct tl_buf out = {0};
     assert_int_equal(tl_raw_open(lake, "t", 0, half, &range, NULL), TL_OK);
@@ -260,9 +267,20 @@ static void a_full_cluster_is_no_disaster(void **state)
     tl_raw_close(range);
     tl_buf_fini(&out);
     model_limit(UINT64_MAX);
+    for (int64_t since = 0; tl_lake_writable(lake, NULL) < 0;) /* seen without any other write */
+        keep_waiting(&since, "it is not ready again");
     push_until_done(lake, &c, &random);
     assert_int_equal(wait_done(lake, "t"), TL_TRACE_SEALED);
     fault_check(lake, "t", &c);
+    /* Removing works when nothing can be added, and that it is full is seen while nobody writes. */
+    model_limit(0);
+    for (int64_t since = 0; tl_lake_writable(lake, NULL) >= 0;)
+        keep_waiting(&since, "it is still ready");
+    assert_int_equal(tl_lake_delete_all(lake, (const char *const[]){"t"}, 1, refused, NULL), 1);
+    struct tl_trace_list list;
+    assert_int_equal(tl_lake_traces(lake, &list), TL_OK);
+    assert_int_equal(list.n, 0);
+    tl_trace_list_free(&list);
     tl_lake_close(lake);
     tl_backend_free(backend);
     capture_free(&c);

@@ -380,7 +380,8 @@ def full(nearly, too, much):
 
 @alone
 def full_cluster(lab):
-    """The rig waits, stored data can be read, and everything continues by itself when there is space."""
+    """The rig waits, stored data can be read, traces can be removed, and everything continues by itself when there is
+    space; readiness tells, also while nobody writes."""
     osd_process(0)  # the cluster belongs to the test
     pool = Pool(lab)
     path, expected = capture(lab, 1000000)
@@ -388,10 +389,16 @@ def full_cluster(lab):
         whole = f.read()
     a = pool.server()
     try:
+        a.run('push', '--format', 'itm,id=0', '--rig', 'bench', '--trace', 'old', path)
+        sealed(a, 'old')
         begin(lab, a, path, 1 << 17).kill()
+        check(status(a.url + '/readyz') == 200, a.server_log)
         full('0.00001', '0.00001', '0.00001')
         wait('the cluster is full', lambda: ',full' in subprocess.run(
             ['ceph', 'osd', 'dump'], timeout=60, stdout=subprocess.PIPE).stdout.decode())
+        wait('it is not ready', lambda: status(a.url + '/readyz') == 503, a.server_log)
+        a.run('rm', 'old')
+        check('old' not in rows(a), rows(a))
         push = a.spawn(*PUSH, path)
         wait('bytes are refused', lambda: 'No space left' in a.server_log() or push.poll() is not None,
              a.server_log)
@@ -399,6 +406,7 @@ def full_cluster(lab):
         check(a.run('raw', 't', '--byte', '0:100000', '-').out == whole[:100000])
         check(status(a.url + '/api/v1/traces') == 200 and status(a.url + '/healthz') == 200)
         full('0.85', '0.9', '0.95')
+        wait('it is ready', lambda: status(a.url + '/readyz') == 200, a.server_log)
         check(push.wait(120) == 0, push.stderr.read())
         ends_well(path, expected, a)
     finally:
