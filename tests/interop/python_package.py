@@ -68,6 +68,50 @@ def leaves_open(lake):
     check(b''.join(lake.raw('open')) == data, 'bytes differ')
 
 
+# README's push of a file, by a program that dies at each of some offsets of it.
+DIES = """
+import os, signal, sys, tracelake
+class Source:
+    def __init__(self, path, end):
+        self.file, self.end = open(path, 'rb'), end
+    def read(self, n):
+        if self.end is not None and self.file.tell() >= self.end:
+            push.flush()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return self.file.read(min(n, 10007))
+lake = tracelake.connect(sys.argv[1])
+with lake.push(rig='py', setup=%r, trace='dies') as push:
+    push.send(Source(sys.argv[2], int(sys.argv[3]) if sys.argv[3:] else None))
+""" % SETUP
+
+
+def dies(lake, server):
+    """A program that pushes a file is killed again and again, and run again each time: the server has each byte once."""
+    data = itm(200000)
+    path = os.path.join(server.dir, 'dies.bin')
+    with open(path, 'wb') as f:
+        f.write(data)
+    dice = random.Random(48)
+    folder = os.path.dirname(os.path.dirname(tracelake.__file__))
+
+    def program(*end):
+        return subprocess.run([sys.executable, '-c', DIES, server.url, path, *map(str, end)], stderr=subprocess.PIPE, text=True,
+                              env=dict(os.environ, PYTHONPATH=folder + ':' + os.environ.get('PYTHONPATH', '')), check=False)
+    for end in sorted({0, 1, len(data), *(dice.randrange(len(data)) for _ in range(3))}):
+        done = program(end)
+        check(done.returncode == -9, 'killed at', end, done)
+        check(lake.trace('dies').state == 1, 'complete too early')
+    for _ in range(2):  # the second time: all of it is there, and complete
+        done = program()
+        check(done.returncode == 0, done)
+        check(b''.join(lake.raw('dies')) == data, 'bytes differ')
+    with open(path, 'ab') as f:
+        f.write(b'more')
+    done = program()
+    check(done.returncode != 0 and 'push under another name' in done.stderr, done)
+    check(b''.join(lake.raw('dies')) == data, 'bytes differ')
+
+
 class Cutter:
     """Forwards TCP; cuts each of the first connections after a number of bytes from the client or, if negative, to
     it. `ends`: accepts no connection after the last cut."""
@@ -382,6 +426,7 @@ def run(first):
         lake.wait_sealed('sim')
         pushes(lake, server)
         leaves_open(lake)
+        dies(lake, server)
         survives(server)
         changes_over(server)
         ranges(lake, server)
