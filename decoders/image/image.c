@@ -80,6 +80,7 @@ void tl_image_free(struct tl_image *image)
     for (size_t i = 0; i < image->n_shared; i++)
         tl_pool_give(image->pool, image->shared[i]);
     free(image->shared);
+    tl_mapped_fini(image);
     for (size_t i = 0; i < image->n_parts; i++)
         free(image->parts[i].symbols);
     free(image->parts);
@@ -162,12 +163,11 @@ int tl_image_add_bytes(struct tl_image *image, uint64_t address, struct tl_bytes
 {
     if (bytes.n == 0)
         return TL_OK;
-    if (image->pool) {
-        const uint8_t *const shared = tl_image_keep(image, bytes.p, bytes.n);
-        return shared
-                   ? add_region(image, address, (struct tl_bytes){shared, bytes.n}, space, name,
-                                NULL, fail)
-                   : tl_fail_set(fail, TL_NOMEM, "out of memory for %zu bytes of image", bytes.n);
+    if (image->pool || tl_mapped_has(image, bytes.p, bytes.n)) {
+        const uint8_t *const kept = tl_image_keep(image, bytes.p, bytes.n);
+        return kept ? add_region(image, address, (struct tl_bytes){kept, bytes.n}, space, name,
+                                 NULL, fail)
+                    : tl_fail_set(fail, TL_NOMEM, "out of memory for %zu bytes of image", bytes.n);
     }
     uint8_t *copy = malloc(bytes.n);
     if (!copy)
@@ -191,6 +191,8 @@ static const void *keep_shared(struct tl_image *image, const void *p, size_t n)
 const void *tl_image_keep(struct tl_image *image, const void *p, size_t n)
 {
     enum { SMALL = 1024 }; /* not worth an entry */
+    if (tl_mapped_has(image, p, n))
+        return p;
     if (image->pool && n > SMALL)
         return keep_shared(image, p, n);
     void *const copy = malloc(n ? n : 1);

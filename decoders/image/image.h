@@ -110,6 +110,14 @@ TL_MUST_USE int tl_image_add_again(struct tl_image *image, uint64_t address, uns
                                    struct tl_fail *fail);
 
 /*
+ * The bytes of a file, for what is added next: they stay as long as the image, which makes no copy
+ * of parts of them. Regular files are mapped, and should not change meanwhile; others are read.
+ * Returns TL_IO, TL_NOMEM.
+ */
+TL_MUST_USE int tl_image_file(struct tl_image *image, const char *path, struct tl_bytes *bytes,
+                              struct tl_fail *fail);
+
+/*
  * Map `length` bytes (UINT64_MAX: all) of a file, starting at `offset`. The file is read
  * immediately. Returns TL_IO, TL_BAD (offset or length outside the file), TL_NOMEM.
  */

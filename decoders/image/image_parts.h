@@ -146,6 +146,8 @@ struct tl_image {
     struct tl_image_pool *pool; /* NULL: it has its own copies of everything */
     struct tl_bytes *shared;    /* taken from the pool */
     size_t n_shared, cap_shared;
+    struct tl_bytes *mapped; /* files, each as a whole: mapped.c */
+    size_t n_mapped, cap_mapped;
     size_t owned_bytes, shared_bytes;
     void **owned; /* memory freed with the image: regions, string tables, joined extents, names */
     size_t n_owned;
@@ -165,7 +167,7 @@ struct tl_image {
     uint64_t vectors_bias;
     struct tl_part_symbol *variables; /* owned; sorted by address once frozen */
     size_t n_variables, cap_variables;
-    struct tl_types types; /* of some of them */
+    struct tl_types types;           /* of some of them */
     const char *elfs[TL_IMAGE_ELFS]; /* names of the first ELF files */
     size_t n_elfs;
     struct tl_elf_range *elf_ranges; /* owned */
@@ -174,9 +176,15 @@ struct tl_image {
 
 /* Transfer ownership of `memory`, `n` bytes, to the image. On TL_NOMEM it is freed immediately. */
 TL_MUST_USE int tl_image_own(struct tl_image *image, void *memory, size_t n);
-/* A copy that lives as long as the image, shared with others if it has a pool; NULL: out of memory.
- */
+/* Bytes that live as long as the image: those of a mapped file themselves, else a copy, shared with
+ * others if it has a pool; NULL: out of memory. */
 const void *tl_image_keep(struct tl_image *image, const void *p, size_t n);
+
+/* ---- mapped.c: files in memory ------------------------------------------------------------- */
+
+/* Are these bytes in the file that was mapped last? */
+bool tl_mapped_has(const struct tl_image *image, const void *p, size_t n);
+void tl_mapped_fini(struct tl_image *image);
 
 /* ---- pool.c ------------------------------------------------------------------------------- */
 

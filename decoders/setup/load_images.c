@@ -81,24 +81,23 @@ static int map_image(struct tl_image *image, const struct tl_setup_image *m, str
     return map_part(image, m, bytes, m->offset, m->length > there ? there : m->length, fail);
 }
 
-/* A file read from the file system. */
+/* The last file taken from the file system; others may name it again. */
 struct file {
     const char *name; /* NULL: none yet */
-    struct tl_buf content;
+    struct tl_bytes content;
 };
 
-static int read_file(void *context, const char *name, struct tl_bytes *bytes, struct tl_fail *fail)
+static int take_file(struct tl_image *image, struct file *file, const char *name,
+                     struct tl_bytes *bytes, struct tl_fail *fail)
 {
-    struct file *const file = context;
     if (!file->name || strcmp(file->name, name) != 0) {
         file->name = NULL;
-        tl_buf_reset(&file->content);
-        const int rc = tl_buf_read_file(&file->content, name, SIZE_MAX, fail);
+        const int rc = tl_image_file(image, name, &file->content, fail);
         if (rc < 0)
             return rc;
         file->name = name;
     }
-    *bytes = (struct tl_bytes){file->content.p, file->content.n};
+    *bytes = file->content;
     return TL_OK;
 }
 
@@ -140,7 +139,7 @@ int tl_setup_load_images(const struct tl_setup *setup, struct tl_image *image,
             bytes = (struct tl_bytes){made->p, made->n};
         rc = made      ? TL_OK
              : resolve ? resolve(context, m->file, &bytes, fail)
-                       : read_file(&file, m->file, &bytes, fail);
+                       : take_file(image, &file, m->file, &bytes, fail);
         if (rc == TL_OK && !made && !resolve)
             rc = tl_setup_check_image(m, bytes, fail);
         if (rc == TL_OK)
@@ -151,6 +150,5 @@ int tl_setup_load_images(const struct tl_setup *setup, struct tl_image *image,
     tl_image_set_period(image, (struct tl_image_span){0});
     if (rc == TL_OK)
         rc = tl_image_bind(image, NULL);
-    tl_buf_fini(&file.content);
     return rc;
 }

@@ -282,6 +282,40 @@ static void reads_files(void **state)
     tl_image_free(image);
 }
 
+/* Parts of a file are where it is in memory, of one that was taken before copies. */
+static void uses_files_in_place(void **state)
+{
+    char paths[][24] = {"/tmp/tl_image_XXXXXX", "/tmp/tl_image_XXXXXX"};
+    static const char *const contents[] = {"0123456789", "abcdefghij"};
+    struct tl_image *image;
+    struct tl_bytes files[2], none;
+    struct tl_fail fail;
+    assert_int_equal(tl_image_new(&image), TL_OK);
+    for (unsigned i = 0; i < 2; i++) {
+        const int fd = mkstemp(paths[i]);
+        assert_true(fd >= 0);
+        assert_int_equal(write(fd, contents[i], 10), 10);
+        close(fd);
+        assert_int_equal(tl_image_file(image, paths[i], &files[i], &fail), TL_OK);
+        assert_memory_equal(files[i].p, contents[i], files[i].n);
+        unlink(paths[i]);
+    }
+    assert_int_equal(tl_image_file(image, paths[0], &none, &fail), TL_IO);
+    assert_int_equal(tl_image_file(image, "/dev/null", &none, &fail), TL_OK);
+    assert_int_equal(none.n, 0);
+    for (unsigned i = 0; i < 2; i++)
+        assert_int_equal(tl_image_add_bytes(image, 0x100 * (i + 1),
+                                            (struct tl_bytes){files[i].p + 3, 4}, TL_SPACE_ANY,
+                                            paths[i], &fail),
+                         TL_OK);
+    assert_int_equal(tl_image_freeze(image), TL_OK);
+    expect(image, TL_SPACE_ANY, 0x100, "3456");
+    expect(image, TL_SPACE_ANY, 0x200, "defg");
+    assert_true(tl_image_at(image, TL_SPACE_ANY, 0x100).p != files[0].p + 3);
+    assert_ptr_equal(tl_image_at(image, TL_SPACE_ANY, 0x200).p, files[1].p + 3);
+    tl_image_free(image);
+}
+
 static void names_spaces(void **state)
 {
     static const char *const names[] = {"EL1S", "EL1N", "EL1R", "EL2", "EL2S", "EL2R",
@@ -554,6 +588,7 @@ int main(void)
         cmocka_unit_test(parts_are_kept_once),
         cmocka_unit_test(symbols_have_their_time),
         cmocka_unit_test(reads_files),
+        cmocka_unit_test(uses_files_in_place),
         cmocka_unit_test(names_spaces),
         cmocka_unit_test(reads_elf),
         cmocka_unit_test(reads_part_of_elf),
