@@ -188,3 +188,23 @@ int tl_etrace_frame_read(struct tl_etrace_frame *out, const struct tl_etrace_env
         return read_encap(out, e, in);
     }
 }
+
+/* The payload is then in `bytes`. */
+void tl_etrace_frame_state(struct tl_etrace_frame *f, struct tl_state *s)
+{
+    uint32_t size = f->size;
+    size_t n = f->payload.n;
+    tl_state_u64(s, &f->offset);
+    tl_state_u32(s, &size);
+    tl_state_u16(s, &f->src);
+    tl_state_u16(s, &f->index);
+    tl_state_bool(s, &f->has_time);
+    tl_state_u8(s, &f->time_bits, 64);
+    tl_state_u64(s, &f->time);
+    tl_state_size(s, &n, sizeof f->bytes);
+    tl_state_check(s, n > 0);
+    if (tl_state_loads(s))
+        f->payload = (struct tl_bytes){f->bytes, n};
+    tl_state_bytes(s, (uint8_t *)f->payload.p, n);
+    f->size = size;
+}

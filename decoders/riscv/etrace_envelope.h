@@ -17,6 +17,7 @@
 #define TL_RISCV_ETRACE_ENVELOPE_H
 
 #include "base/bytes.h"
+#include "base/state.h"
 #include "setup/setup.h"
 
 #define TL_ETRACE_FRAME_MAX 64 /* bytes of a frame, at most */
@@ -71,5 +72,7 @@ TL_MUST_USE int tl_etrace_source_envelope(struct tl_etrace_envelope *out,
  */
 int tl_etrace_frame_read(struct tl_etrace_frame *out, const struct tl_etrace_envelope *envelope,
                          struct tl_bytes in);
+
+void tl_etrace_frame_state(struct tl_etrace_frame *frame, struct tl_state *state);
 
 #endif

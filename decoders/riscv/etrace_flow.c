@@ -12,6 +12,8 @@
 
 static const char BAD_PACKET[] = "bad E-Trace packet";
 static const char MISFIT[] = TL_LOSS_MISFIT;
+static const char NO_SIZES[] =
+    "no support packet has told the sizes of fields yet: add ioptions=VALUE to the source";
 static const char UNBELIEVED[] =
     "support packet that the configuration or the packets behind it contradict";
 
@@ -45,6 +47,8 @@ void tl_etrace_forget_place(struct tl_etrace_flow *f, bool can_resume)
 
 void tl_etrace_flow_lost(struct tl_etrace_flow *f, enum tl_gap gap, uint64_t offset)
 {
+    const int rc = tl_etrace_guess(f);
+    f->soft.rc = rc < 0 && f->soft.rc >= 0 ? rc : f->soft.rc;
     if (f->synced || f->walk.placed)
         tl_etrace_walk_lose(&f->walk, gap, offset);
     tl_etrace_forget_place(f, false);
@@ -269,19 +273,26 @@ static int read_packet(struct tl_etrace_flow *f, const struct tl_etrace_frame *f
     return f->judged_rc = tl_etrace_parse(&f->packet, &params, options, frame->payload);
 }
 
+/* Are these options of E-Trace 2.1 without the sizes of fields, by which packets are read? */
+static inline bool is_unsized(const struct tl_etrace_flow *f, unsigned options)
+{
+    return f->params.unit == TL_ETRACE_2_1 && !(options & TL_ETRACE_SIZED);
+}
+
 /* Could `f->packet`, as read with `options`, be one? `rc` is that of tl_etrace_parse(). */
 static inline bool is_packet(const struct tl_etrace_flow *f, int rc, unsigned options,
                              struct tl_bytes payload, bool strict)
 {
-    if (f->params.unit == TL_ETRACE_2_1 && !(options & TL_ETRACE_SIZED))
-        return true; /* sizes are not known yet */
-    if (rc < 0)
-        return false;
     const struct tl_etrace_packet *const k = &f->packet;
+    const bool unsized = is_unsized(f, options);
+    if (rc < 0 && !unsized)
+        return false;
     const enum tl_etrace_length length = tl_etrace_length_of(k, payload);
-    if (f->params.unit != TL_ETRACE_ESP32 &&
+    if (!unsized && f->params.unit != TL_ETRACE_ESP32 &&
         (length == TL_ETRACE_TOO_LONG || (strict && length == TL_ETRACE_BETWEEN && !f->is_between)))
         return false;
+    if (k->kind == TL_ETRACE_SUPPORT)
+        return !unsized || k->encoder_mode == 0;
     return k->kind > TL_ETRACE_CONTEXT || !tl_etrace_is_reserved(tl_etrace_privilege_in(f, k));
 }
 
@@ -351,7 +362,9 @@ static inline __attribute__((always_inline)) int on_packet(struct tl_etrace_flow
         (k->kind != TL_ETRACE_SUPPORT || k->qual_status == TL_ETRACE_NO_CHANGE))
         follow_again(f, offset);
     f->is_between |= rc >= 0 && tl_etrace_length_of(k, frame->payload) == TL_ETRACE_BETWEEN;
-    if (rc < 0 || k->kind <= TL_ETRACE_SUPPORT)
+    if (is_unsized(f, f->walk.options) && k->kind != TL_ETRACE_SUPPORT)
+        skip(f, NO_SIZES, frame);
+    else if (rc < 0 || k->kind <= TL_ETRACE_SUPPORT)
         on_rare(f, rc, frame);
     else if (f->synced && !f->trapped)
         on_flow(f, k, offset);
@@ -368,6 +381,12 @@ int tl_etrace_flow_packet(struct tl_etrace_flow *f, const struct tl_etrace_frame
     }
     if (f->support.waits)
         tl_etrace_settle_support(f, &frame->payload);
+    if (f->unsaid) {
+        bool is_held;
+        const int rc = tl_etrace_hold(f, frame, &is_held);
+        if (rc < 0 || is_held)
+            return rc;
+    }
     begin_packet(f);
     return on_packet(f, read_packet(f, frame), frame);
 }
@@ -378,7 +397,7 @@ static inline bool is_followed(const struct tl_etrace_flow *f)
     const struct tl_etrace_walk *const w = &f->walk;
     return f->synced && !f->trapped && w->block && w->rc >= 0 && w->outcomes.n <= 1 &&
            (1u << f->end & (1u << TL_ETRACE_END_JUMPED | 1u << TL_ETRACE_END_REACHED)) &&
-           !f->support.waits;
+           !f->support.waits && !f->unsaid;
 }
 
 /*
@@ -432,7 +451,7 @@ int tl_etrace_flow_take(struct tl_etrace_flow *f, const struct tl_etrace_frame *
         const int rc = finish_packet(f, frame, false);
         return rc < 0 ? rc : TL_ETRACE_SENSE;
     }
-    if (f->support.waits) {
+    if (f->support.waits || f->unsaid) {
         if (!tl_etrace_flow_is_plausible(f, frame, false))
             return TL_ETRACE_NONSENSE;
         const int rc = tl_etrace_flow_packet(f, frame);
@@ -458,11 +477,12 @@ static int flush(struct tl_stream_decoder *decoder)
 static int finish(struct tl_stream_decoder *decoder)
 {
     struct tl_etrace_flow *const f = (struct tl_etrace_flow *)decoder;
+    const int rc = tl_etrace_guess(f);
     if (f->support.waits)
         tl_etrace_settle_support(f, NULL);
     tl_etrace_walk_leave(&f->walk);
     tl_etrace_report_loss(f);
-    return flush(decoder);
+    return rc < 0 ? rc : flush(decoder);
 }
 
 static void destroy(struct tl_stream_decoder *decoder)
@@ -472,13 +492,14 @@ static void destroy(struct tl_stream_decoder *decoder)
         return;
     tl_etrace_walk_fini(&f->walk);
     free(f->cache);
+    free(f->held);
     free(f);
 }
 
 static void state(struct tl_stream_decoder *decoder, struct tl_state *s)
 {
     struct tl_etrace_flow *const f = (struct tl_etrace_flow *)decoder;
-    static const char *const reasons[] = {TL_LOSS_NOT_SYNC, BAD_PACKET, MISFIT};
+    static const char *const reasons[] = {TL_LOSS_NOT_SYNC, BAD_PACKET, MISFIT, NO_SIZES};
     tl_soft_state(&f->soft, s, reasons, sizeof reasons / sizeof *reasons);
     tl_item_batch_state(&f->soft.out, s);
     unsigned options = f->walk.options;
@@ -502,6 +523,7 @@ static void state(struct tl_stream_decoder *decoder, struct tl_state *s)
     tl_state_u64(s, &f->time);
     tl_state_u64(s, &f->lost);
     tl_state_bool(s, &f->is_between);
+    tl_etrace_held_state(f, s);
     tl_etrace_support_state(&f->support, s);
     if (f->cache && f->params.cache_size)
         tl_state_bytes(s, f->cache, ((size_t)1 << f->params.cache_size) * sizeof *f->cache);
@@ -516,33 +538,60 @@ static const struct tl_stream_ops ops = {
     .state = state,
 };
 
+/* What is in force when a decode begins; TL_NOMEM. */
+static int init_flow(struct tl_etrace_flow *f, const struct tl_etrace_params *params,
+                     const struct tl_image *image, const struct tl_isa_options *isa)
+{
+    f->params = f->given = *params;
+    f->image = image;
+    f->isa = *isa;
+    f->stopped = true;
+    const int rc = tl_etrace_walk_init(&f->walk, params, image, isa, &f->soft.out);
+    const bool sized = params->unit == TL_ETRACE_2_1;
+    const uint8_t cache = sized ? TL_ETRACE_TABLE_MAX : params->cache_size;
+    if (cache)
+        f->cache = calloc((size_t)1 << cache, sizeof *f->cache);
+    if (rc < 0 || (cache && !f->cache))
+        return TL_NOMEM;
+    tl_etrace_take_options(
+        f, sized && !params->has_ioptions ? 0 : tl_etrace_options(params, params->ioptions));
+    return TL_OK;
+}
+
+struct tl_etrace_flow *tl_etrace_flow_twin(const struct tl_etrace_flow *f,
+                                           const struct tl_stream_sink *sink)
+{
+    struct tl_etrace_flow *const t =
+        tl_soft_new(sizeof *t, &ops, &(struct tl_source){.id = 0}, sink);
+    if (!t)
+        return NULL;
+    t->vmid = f->vmid;
+    if (init_flow(t, &f->given, f->image, &f->isa) == TL_OK)
+        return t;
+    destroy(&t->soft.base);
+    return NULL;
+}
+
 int tl_etrace_flow_new(struct tl_stream_decoder **out, const struct tl_source *source,
                        const struct tl_image *image, const struct tl_stream_sink *sink,
                        struct tl_fail *fail)
 {
     struct tl_etrace_params params;
-    int rc = tl_etrace_params(&params, source, fail);
+    const int rc = tl_etrace_params(&params, source, fail);
     if (rc < 0)
         return rc;
     struct tl_etrace_flow *const f = tl_soft_new(sizeof *f, &ops, source, sink);
     if (!f)
         return tl_fail_set(fail, TL_NOMEM, "out of memory for a decoder");
-    f->params = f->given = params;
     f->vmid = source->vmid;
-    f->stopped = true;
     f->soft.out.paths = sink->paths;
     const struct tl_isa_options isa = tl_riscv_options(source, image);
-    rc = tl_etrace_walk_init(&f->walk, &params, image, &isa, &f->soft.out);
-    const uint8_t cache = params.unit == TL_ETRACE_2_1 ? TL_ETRACE_TABLE_MAX : params.cache_size;
-    if (cache)
-        f->cache = calloc((size_t)1 << cache, sizeof *f->cache);
-    if (rc < 0 || (cache && !f->cache)) {
+    if (init_flow(f, &params, image, &isa) < 0) {
         destroy(&f->soft.base);
         return tl_fail_set(fail, TL_NOMEM, "out of memory for a decoder");
     }
-    const uint32_t ioptions = params.ioptions;
-    tl_etrace_take_options(
-        f, params.unit == TL_ETRACE_2_1 && !ioptions ? 0 : tl_etrace_options(&params, ioptions));
+    f->unsaid = !params.has_ioptions && image &&
+                (params.unit == TL_ETRACE_REFERENCE || params.unit == TL_ETRACE_PULP);
     tl_walker_code(&f->walk.walker, sink->code);
     *out = &f->soft.base;
     return TL_OK;

@@ -26,14 +26,19 @@ struct tl_etrace_flow {
     bool irreport;    /* what that packet said of returns */
     uint32_t irdepth; /* or irets */
     uint8_t privilege;
-    uint64_t address; /* the last one that was reported */
-    uint64_t base;    /* what the next difference counts from */
-    uint64_t time;    /* last timestamp */
-    uint64_t lost;    /* bytes that say nothing without synchronisation */
-    uint32_t vmid;    /* of the images bound to the source; 0: none */
-    uint64_t *cache;  /* owned; targets of jumps; NULL: none */
-    bool is_plain;    /* no option is on, nor asks anybody for packets: see take_plain() */
-    bool is_between;  /* there were payloads that are shortened in part */
+    uint64_t address;             /* the last one that was reported */
+    uint64_t base;                /* what the next difference counts from */
+    uint64_t time;                /* last timestamp */
+    uint64_t lost;                /* bytes that say nothing without synchronisation */
+    uint32_t vmid;                /* of the images bound to the source; 0: none */
+    uint64_t *cache;              /* owned; targets of jumps; NULL: none */
+    const struct tl_image *image; /* borrowed; may be NULL */
+    struct tl_isa_options isa;
+    /* Nothing has told the options yet: packets are held back, see etrace_guess.c */
+    bool unsaid;
+    struct tl_etrace_held *held; /* owned; NULL: none yet */
+    bool is_plain;   /* no option is on, nor asks anybody for packets: see take_plain() */
+    bool is_between; /* there were payloads that are shortened in part */
     struct tl_etrace_support support;
     /* The last packet that was judged, if `judged`: at `judged_at`, read with these options. */
     bool judged;
@@ -70,6 +75,21 @@ void tl_etrace_report_unbelieved(struct tl_etrace_flow *f);
 /* The last address was reached before; the trace has come round to it, behind an uninferable jump.
  * False: it cannot have. */
 bool tl_etrace_go_round(struct tl_etrace_flow *f, uint64_t offset);
+
+/* A new decoder with the same parameters, image and core; NULL: out of memory. */
+struct tl_etrace_flow *tl_etrace_flow_twin(const struct tl_etrace_flow *f,
+                                           const struct tl_stream_sink *sink);
+
+/* ---- etrace_guess.c ------------------------------------------------------------------------ */
+
+/* While the options are not known: hold the packet back, `*is_held`, or process those that were:
+ * tl_etrace_guess(). Returns errors as tl_etrace_flow_packet(). */
+TL_MUST_USE int tl_etrace_hold(struct tl_etrace_flow *f, const struct tl_etrace_frame *frame,
+                               bool *is_held);
+/* Nothing else comes, or what comes tells the options: find those of the packets held, and process
+ * these. */
+TL_MUST_USE int tl_etrace_guess(struct tl_etrace_flow *f);
+void tl_etrace_held_state(struct tl_etrace_flow *f, struct tl_state *s);
 
 /* ---- etrace_sync.c ------------------------------------------------------------------------- */
 

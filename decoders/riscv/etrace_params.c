@@ -184,6 +184,8 @@ int tl_etrace_params(struct tl_etrace_params *out, const struct tl_source *sourc
                                                        "",      "utvec", "vstvec"};
     for (size_t i = 0; i < TL_ETRACE_TVECS; i++)
         out->tvec[i] = *tvecs[i] ? tl_source_reg(source, tvecs[i], 0) : 0;
-    out->ioptions = (uint32_t)tl_source_reg(source, "ioptions", 0);
+    const uint64_t ioptions = tl_source_reg(source, "ioptions", UINT64_MAX);
+    out->has_ioptions = ioptions != UINT64_MAX;
+    out->ioptions = out->has_ioptions ? (uint32_t)ioptions : 0;
     return TL_OK;
 }

@@ -37,6 +37,7 @@ struct tl_etrace_params {
     bool from_sync; /* differences of addresses count from the last one in a packet of format 3 */
     bool sijump;    /* the targets of jumps behind LUI and AUIPC are not reported */
     uint32_t ioptions; /* in force before the first support packet */
+    bool has_ioptions; /* … as the setup says; otherwise they are not known */
     /* Trap vector registers by privilege, as trace with implicit exceptions needs; 0: not known */
     uint64_t tvec[TL_ETRACE_TVECS];
 };

@@ -69,6 +69,13 @@ bool tl_etrace_support_misfits(struct tl_etrace_support *s, unsigned *options)
     return s->size > 0;
 }
 
+void tl_etrace_support_doubt(struct tl_etrace_support *s, unsigned others)
+{
+    s->on_trial = true;
+    s->others = others;
+    s->others_fitted = s->fitted = 0;
+}
+
 /* Members that do not matter are saved as zero. */
 void tl_etrace_support_state(struct tl_etrace_support *s, struct tl_state *state)
 {

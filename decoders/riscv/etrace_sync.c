@@ -233,6 +233,7 @@ void tl_etrace_settle_support(struct tl_etrace_flow *f, const struct tl_bytes *n
     if (verdict.takes_status)
         take_status(f, status, at);
     tl_etrace_take_options(f, options); /* for what follows */
+    f->unsaid &= verdict.is_contradicted;
     if (verdict.is_contradicted)
         tl_etrace_report_unbelieved(f);
 }

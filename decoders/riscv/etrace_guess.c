@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A buffer that wrapped has lost the support packet that tells the options. With others, returns
+ * and addresses are taken for what they are not, and instructions told that were never executed. So
+ * the first packets that can be followed are held back and tried with each set of options that the
+ * encoder may have; what fits the program longest is taken.
+ */
+#include "riscv/etrace_flow_parts.h"
+
+enum {
+    HELD = 128,    /* packets, at most */
+    MUCH = 1 << 20 /* instructions of a trial: damage may claim more than anyone waits for */
+};
+
+struct tl_etrace_held {
+    struct tl_etrace_frame frames[HELD];
+    uint32_t n;
+    uint32_t n_flow; /* of formats 0 to 2 */
+};
+
+/* ---- sets of options ---------------------------------------------------------------------- */
+
+/* Options that an encoder with these parameters may have on. The tables of predictions and targets
+ * are asked by packets of their own only, so that having them on costs nothing. */
+static unsigned possible(const struct tl_etrace_params *p, unsigned *always)
+{
+    const bool both = p->bpred_size && p->cache_size && !p->f0s_width;
+    const unsigned tables =
+        (p->bpred_size ? TL_ETRACE_PREDICTION : 0) | (p->cache_size ? TL_ETRACE_TARGET_CACHE : 0);
+    bool has_tvec = false;
+    for (unsigned i = 0; i < TL_ETRACE_TVECS; i++)
+        has_tvec |= p->tvec[i] != 0;
+    *always = (both ? 0 : tables) | (p->sijump ? TL_ETRACE_SEQUENTIAL : 0);
+    return TL_ETRACE_FULL_ADDRESS | (both ? tables : 0) |
+           (has_tvec ? TL_ETRACE_IMPLICIT_EXCEPTION : 0) |
+           (p->unit == TL_ETRACE_PULP ? TL_ETRACE_SEQUENTIAL : 0) |
+           (p->return_stack_size || p->call_counter_size ? TL_ETRACE_IMPLICIT_RETURN : 0);
+}
+
+/* ---- trials -------------------------------------------------------------------------------- */
+
+static int count_insns(void *context, const struct tl_item *items, size_t n)
+{
+    uint64_t *const insns = context;
+    for (size_t i = 0; i < n; i++)
+        *insns += items[i].kind == TL_ITEM_PATH    ? items[i].value
+                  : items[i].kind == TL_ITEM_BLOCK ? items[i].n
+                                                   : 0;
+    return *insns > MUCH ? TL_CANCELLED : TL_OK;
+}
+
+static int ignore_loss(void *context, const char *reason, uint64_t offset, uint64_t bytes)
+{
+    (void)context;
+    (void)reason;
+    (void)offset;
+    (void)bytes;
+    return TL_OK;
+}
+
+/* How many of the packets held fit the program with these options; TL_NOMEM. */
+static int try_options(const struct tl_etrace_flow *f, unsigned options)
+{
+    uint64_t insns = 0;
+    const struct tl_stream_sink sink = {
+        .context = &insns, .items = count_insns, .loss = ignore_loss};
+    struct tl_etrace_flow *const t = tl_etrace_flow_twin(f, &sink);
+    if (!t)
+        return TL_NOMEM;
+    tl_etrace_take_options(t, options);
+    int rc = TL_OK;
+    for (uint32_t i = 0; rc >= 0 && i < f->held->n; i++)
+        rc = tl_etrace_flow_packet(t, &f->held->frames[i]);
+    const int fitted = t->support.fitted;
+    t->soft.base.ops->destroy(&t->soft.base);
+    return rc == TL_NOMEM ? rc : fitted;
+}
+
+/* The set of options that most packets fit. Of equal ones that with implicit returns, which an
+ * encoder with their table hardly lacks, and without full addresses. */
+static int find_options(struct tl_etrace_flow *f, unsigned *options)
+{
+    unsigned always, second = 0;
+    const unsigned may = possible(&f->given, &always);
+    int most = -1, others = -1;
+    *options = always;
+    for (unsigned off = 0; off <= may; off++) {
+        if (off & ~may)
+            continue;
+        const unsigned set = always | ((may & ~off) ^ (may & TL_ETRACE_FULL_ADDRESS));
+        const int fitted = try_options(f, set);
+        if (fitted < 0)
+            return fitted;
+        const bool better = fitted > most;
+        if (!better && fitted <= others)
+            continue;
+        others = better ? most : fitted;
+        second = better ? *options : set;
+        most = better ? fitted : most;
+        *options = better ? set : *options;
+    }
+    if (others >= 0)
+        tl_etrace_support_doubt(&f->support, second);
+    return TL_OK;
+}
+
+/* ---- packets held back ---------------------------------------------------------------------- */
+
+int tl_etrace_guess(struct tl_etrace_flow *f)
+{
+    struct tl_etrace_held *const held = f->held;
+    const bool unsaid = f->unsaid;
+    unsigned options;
+    if (!held)
+        return TL_OK;
+    int rc = find_options(f, &options);
+    f->held = NULL;
+    f->unsaid = false;
+    if (rc >= 0)
+        tl_etrace_take_options(f, options);
+    for (uint32_t i = 0; rc >= 0 && i < held->n; i++)
+        rc = tl_etrace_flow_packet(f, &held->frames[i]);
+    f->unsaid = unsaid && held->n_flow < TL_ETRACE_CONFIRMED; /* others may tell more */
+    free(held);
+    return rc;
+}
+
+static void keep(struct tl_etrace_held *held, const struct tl_etrace_frame *frame)
+{
+    struct tl_etrace_frame *const copy = &held->frames[held->n++];
+    *copy = *frame;
+    memcpy(copy->bytes, frame->payload.p, frame->payload.n);
+    copy->payload.p = copy->bytes;
+    held->n_flow += (frame->payload.p[0] & 3) != 3;
+}
+
+int tl_etrace_hold(struct tl_etrace_flow *f, const struct tl_etrace_frame *frame, bool *is_held)
+{
+    const uint8_t first = frame->payload.p[0];
+    *is_held = false;
+    if ((first & 15) == 15) /* a support packet, which may tell them */
+        return tl_etrace_guess(f);
+    if (!f->held && (first & 11) != 3) /* neither 3.0 nor 3.1: it says nothing yet */
+        return TL_OK;
+    if (!f->held && !(f->held = calloc(1, sizeof *f->held)))
+        return TL_NOMEM;
+    keep(f->held, frame);
+    *is_held = true;
+    return f->held->n == HELD || f->held->n_flow == TL_ETRACE_CONFIRMED ? tl_etrace_guess(f)
+                                                                        : TL_OK;
+}
+
+void tl_etrace_held_state(struct tl_etrace_flow *f, struct tl_state *s)
+{
+    uint32_t n = f->held ? f->held->n : 0;
+    tl_state_bool(s, &f->unsaid);
+    tl_state_u32(s, &n);
+    tl_state_check(s, n < HELD);
+    if (!tl_state_loads(s)) {
+        for (uint32_t i = 0; i < n; i++)
+            tl_etrace_frame_state(&f->held->frames[i], s);
+        return;
+    }
+    free(f->held);
+    f->held = NULL;
+    if (s->rc < 0 || n == 0)
+        return;
+    if (!(f->held = calloc(1, sizeof *f->held))) {
+        tl_state_fail(s, TL_NOMEM);
+        return;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        struct tl_etrace_frame frame = {.offset = 0};
+        tl_etrace_frame_state(&frame, s);
+        if (s->rc >= 0)
+            keep(f->held, &frame);
+    }
+}
