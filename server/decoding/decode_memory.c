@@ -6,6 +6,7 @@
  */
 #include "decoding/decode_memory.h"
 
+#include "decoding/decode_job.h"
 #include "lake/lakeint.h"
 
 #include <stdio.h>
@@ -41,12 +42,12 @@ uint64_t tl_decode_memory_default(void)
     return (own < all ? own : all) / 2;
 }
 
-static size_t measure(struct tl_gen *gen)
+static size_t measure(struct tl_decode_job *job)
 {
-    const size_t pending = gen->role == TL_GEN_OUTLINE ? OUTLINE_BYTES : PENDING_BYTES;
-    size_t n = gen->decode ? tl_decode_bytes(gen->decode) : 0;
-    for (size_t i = 0; i < gen->n_by_stream; i++) {
-        struct tl_lane *const lane = gen->by_stream[i];
+    const size_t pending = job->role == TL_DECODE_OUTLINE ? OUTLINE_BYTES : PENDING_BYTES;
+    size_t n = job->decode ? tl_decode_bytes(job->decode) : 0;
+    for (size_t i = 0; i < job->n_by_stream; i++) {
+        struct tl_lane *const lane = job->by_stream[i];
         pthread_mutex_lock(&lane->lock);
         n += lane->n_pending * pending + (lane->build ? tl_build_bytes(lane->build) : 0);
         pthread_mutex_unlock(&lane->lock);
@@ -55,11 +56,11 @@ static size_t measure(struct tl_gen *gen)
 }
 
 /* Returns what all of them use. */
-static uint64_t note(struct tl_gen *gen, size_t now)
+static uint64_t note(struct tl_decode_job *job, size_t now)
 {
-    struct tl_lake *const lake = gen->lake;
-    const size_t before = gen->memory;
-    gen->memory = now;
+    struct tl_lake *const lake = job->gen->lake;
+    const size_t before = job->memory;
+    job->memory = now;
     if (before == 0 && now > 0)
         atomic_fetch_add(&lake->decodes, 1);
     if (before > 0 && now == 0)
@@ -76,13 +77,14 @@ static uint64_t measure_images(struct tl_gen *gen)
     return n;
 }
 
-int tl_decode_memory_check(struct tl_gen *gen, struct tl_fail *fail)
+int tl_decode_memory_check(struct tl_decode_job *job, struct tl_fail *fail)
 {
+    struct tl_gen *const gen = job->gen;
     struct tl_lake *const lake = gen->lake;
     const uint64_t limit = lake->decode_limit;
-    const size_t without = measure(gen);
+    const size_t without = measure(job);
     const uint64_t own = without + measure_images(gen);
-    const uint64_t all = note(gen, without) + tl_programs_bytes(lake);
+    const uint64_t all = note(job, without) + tl_programs_bytes(lake);
     const uint64_t n = atomic_load(&lake->decodes);
     const bool too_large = own > limit / 2;
     if (!too_large && (all <= limit || n == 0 || own <= limit / n))
@@ -94,7 +96,7 @@ int tl_decode_memory_check(struct tl_gen *gen, struct tl_fail *fail)
                        (unsigned long long)(limit >> 20));
 }
 
-void tl_decode_memory_release(struct tl_gen *gen)
+void tl_decode_memory_release(struct tl_decode_job *job)
 {
-    (void)note(gen, 0);
+    (void)note(job, 0);
 }

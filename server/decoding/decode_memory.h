@@ -12,15 +12,15 @@
 
 #include <stdint.h>
 
-struct tl_gen;
+struct tl_decode_job;
 
 /* The limit unless it is set: half of the memory that this process may use, in bytes. */
 uint64_t tl_decode_memory_default(void);
 
 /* Measure the generation's memory; for its decode job. TL_LIMIT, and the reason in `fail`: it is
  * too much. */
-TL_MUST_USE int tl_decode_memory_check(struct tl_gen *gen, struct tl_fail *fail);
+TL_MUST_USE int tl_decode_memory_check(struct tl_decode_job *job, struct tl_fail *fail);
 /* It uses none any more. */
-void tl_decode_memory_release(struct tl_gen *gen);
+void tl_decode_memory_release(struct tl_decode_job *job);
 
 #endif

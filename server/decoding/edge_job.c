@@ -30,10 +30,13 @@ static struct tl_gen *begin_edge(struct tl_trace *trace)
     pthread_mutex_unlock(&trace->lock);
     int r = setup ? tl_gen_new(&gen, trace->lake, trace->id, number, setup, NULL) : TL_NOTFOUND;
     free(setup);
-    if (r >= 0) {
-        gen->role = TL_GEN_EDGE;
+    if (r >= 0)
         r = tl_gen_load(gen, NULL);
-    }
+    struct tl_decode_job *const job = r >= 0 ? tl_decode_job_of(gen) : NULL;
+    if (r >= 0 && !job)
+        r = TL_NOMEM;
+    if (job)
+        job->role = TL_DECODE_EDGE;
     if (r < 0) {
         tl_gen_put(gen);
         return NULL;
@@ -126,7 +129,7 @@ int64_t tl_edge_run(struct tl_trace *trace)
         return -1;
     struct tl_fail fail = {0};
     int64_t again = -1;
-    int r = tl_gen_decode(gen, trace, end, false, &fail);
+    int r = tl_decode_job_run(gen->job, trace, end, false, &fail);
     if (r == TL_EOF) {
         serve(trace, gen);
         r = let_go_of_stored(gen);

@@ -6,6 +6,7 @@
 #include "decoding/marks.h"
 
 #include "base/cancel.h"
+#include "decoding/decode_job.h"
 #include "decoding/resume.h"
 #include "lake/lakeint.h"
 
@@ -37,8 +38,9 @@ char *tl_mark_identity_key(char out[static 192], const struct tl_gen *gen)
 
 /* The object has the identity and, on lines of their own, the images that were there ("-": one that
  * was missing). */
-void tl_mark_begin(struct tl_gen *gen)
+void tl_mark_begin(struct tl_decode_job *job)
 {
+    struct tl_gen *const gen = job->gen;
     struct tl_buf all = {0};
     char key[192];
     int r = tl_resume_identity(gen);
@@ -80,48 +82,50 @@ static int save_lane(struct tl_lane *lane, struct tl_checkpoint *c)
     return state.rc;
 }
 
-static int add_late(struct tl_gen *gen, struct tl_mark *mark)
+static int add_late(struct tl_decode_job *job, struct tl_mark *mark)
 {
+    struct tl_gen *const gen = job->gen;
     pthread_mutex_lock(&gen->lock);
-    if (!gen->late_marks)
-        gen->late_marks = calloc(TOGETHER, sizeof(*gen->late_marks));
-    const bool there = gen->late_marks;
+    if (!job->late_marks)
+        job->late_marks = calloc(TOGETHER, sizeof(*job->late_marks));
+    const bool there = job->late_marks;
     if (there) {
-        gen->late_marks[gen->n_late_marks++] = *mark;
+        job->late_marks[job->n_late_marks++] = *mark;
         mark->bytes = (struct tl_buf){0};
     }
     pthread_mutex_unlock(&gen->lock);
     return there ? TL_OK : TL_NOMEM;
 }
 
-static int make_mark(struct tl_gen *gen)
+static int make_mark(struct tl_decode_job *job)
 {
+    struct tl_gen *const gen = job->gen;
     struct tl_checkpoint c = {.offset = atomic_load(&gen->decoded)};
     struct tl_mark mark = {.offset = c.offset};
     int r = tl_resume_identity(gen);
     if (r >= 0)
-        r = tl_decode_save(gen->decode, &c.decode);
-    for (size_t i = 0; r >= 0 && i < gen->n_by_stream; i++)
-        if (gen->by_stream[i])
-            r = save_lane(gen->by_stream[i], &c);
+        r = tl_decode_save(job->decode, &c.decode);
+    for (size_t i = 0; r >= 0 && i < job->n_by_stream; i++)
+        if (job->by_stream[i])
+            r = save_lane(job->by_stream[i], &c);
     if (r >= 0)
         r = tl_checkpoint_encode(&c, gen->whose, &mark.bytes);
     if (r >= 0) {
-        gen->mark_size = mark.bytes.n;
-        r = add_late(gen, &mark);
+        job->mark_size = mark.bytes.n;
+        r = add_late(job, &mark);
     }
     tl_checkpoint_fini(&c);
     tl_buf_fini(&mark.bytes);
-    if (gen->n_late_marks == TOGETHER)
-        tl_mark_flush(gen);
+    if (job->n_late_marks == TOGETHER)
+        tl_mark_flush(job);
     return r;
 }
 
-static uint64_t positions(const struct tl_gen *gen)
+static uint64_t positions(const struct tl_decode_job *job)
 {
     uint64_t n = 0;
-    for (size_t i = 0; i < gen->n_by_stream; i++) {
-        struct tl_lane *const lane = gen->by_stream[i];
+    for (size_t i = 0; i < job->n_by_stream; i++) {
+        struct tl_lane *const lane = job->by_stream[i];
         if (!lane)
             continue;
         pthread_mutex_lock(&lane->lock);
@@ -131,46 +135,48 @@ static uint64_t positions(const struct tl_gen *gen)
     return n;
 }
 
-void tl_mark(struct tl_gen *gen)
+void tl_mark(struct tl_decode_job *job)
 {
+    struct tl_gen *const gen = job->gen;
     const struct tl_lake_options *const o = &gen->lake->options;
-    const uint64_t insns = positions(gen), offset = atomic_load(&gen->decoded);
-    if (insns - gen->mark_insns < o->shard_insns / 8 &&
-        offset - gen->mark_offset < SPARSE * o->mark_bytes)
+    const uint64_t insns = positions(job), offset = atomic_load(&gen->decoded);
+    if (insns - job->mark_insns < o->shard_insns / 8 &&
+        offset - job->mark_offset < SPARSE * o->mark_bytes)
         return;
-    if (gen->mark_size > MARK_SMALL && offset - gen->mark_offset < gen->mark_size)
+    if (job->mark_size > MARK_SMALL && offset - job->mark_offset < job->mark_size)
         return;
-    if (make_mark(gen) == TL_AGAIN)
+    if (make_mark(job) == TL_AGAIN)
         return; /* try a little later */
-    gen->mark_insns = insns;
-    gen->mark_offset = offset;
+    job->mark_insns = insns;
+    job->mark_offset = offset;
 }
 
-static void drop_late_locked(struct tl_gen *gen)
+static void drop_late_locked(struct tl_decode_job *job)
 {
-    for (size_t i = 0; i < gen->n_late_marks; i++)
-        tl_buf_fini(&gen->late_marks[i].bytes);
-    free(gen->late_marks);
-    gen->late_marks = NULL;
-    gen->n_late_marks = 0;
+    for (size_t i = 0; i < job->n_late_marks; i++)
+        tl_buf_fini(&job->late_marks[i].bytes);
+    free(job->late_marks);
+    job->late_marks = NULL;
+    job->n_late_marks = 0;
 }
 
-void tl_mark_drop(struct tl_gen *gen)
+void tl_mark_drop(struct tl_decode_job *job)
 {
+    struct tl_gen *const gen = job->gen;
     pthread_mutex_lock(&gen->lock);
-    drop_late_locked(gen);
+    drop_late_locked(job);
     pthread_mutex_unlock(&gen->lock);
 }
 
-static int pack_list(const struct tl_gen *gen, struct tl_buf *out)
+static int pack_list(const struct tl_decode_job *job, struct tl_buf *out)
 {
     struct tl_packer *packer;
     struct tl_buf plain = {0};
-    int r = tl_packer_new(&packer); /* gen->packer is in use by the sealing thread */
+    int r = tl_packer_new(&packer); /* job->packer is in use by the sealing thread */
     if (r < 0)
         return r;
-    for (size_t i = 0; r >= 0 && i < gen->n_late_marks; i++) {
-        const struct tl_buf *const bytes = &gen->late_marks[i].bytes;
+    for (size_t i = 0; r >= 0 && i < job->n_late_marks; i++) {
+        const struct tl_buf *const bytes = &job->late_marks[i].bytes;
         const uint32_t n = (uint32_t)bytes->n;
         r = tl_buf_add(&plain, &n, sizeof(n));
         if (r >= 0)
@@ -183,15 +189,16 @@ static int pack_list(const struct tl_gen *gen, struct tl_buf *out)
     return r;
 }
 
-void tl_mark_flush(struct tl_gen *gen)
+void tl_mark_flush(struct tl_decode_job *job)
 {
+    struct tl_gen *const gen = job->gen;
     struct tl_backend *backend = gen->lake->backend;
     struct tl_buf list = {0};
     char key[192];
-    if (gen->n_late_marks == 0)
+    if (job->n_late_marks == 0)
         return;
-    const uint64_t first = gen->late_marks[0].offset;
-    int r = pack_list(gen, &list);
+    const uint64_t first = job->late_marks[0].offset;
+    int r = pack_list(job, &list);
     tl_wait_begins();
     if (r >= 0)
         r = tl_backend_put(backend, tl_mark_key(key, gen, &first),
@@ -201,7 +208,7 @@ void tl_mark_flush(struct tl_gen *gen)
     pthread_mutex_lock(&gen->lock);
     if (r >= 0 && tl_grow(&gen->marks, &gen->cap_marks, gen->n_marks + 1, sizeof(*gen->marks)) >= 0)
         gen->marks[gen->n_marks++] = first; /* otherwise found when they are listed */
-    drop_late_locked(gen);
+    drop_late_locked(job);
     pthread_mutex_unlock(&gen->lock);
 }
 

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 struct tl_decode;
+struct tl_decode_job;
 struct tl_gen;
 
 #define TL_MARKS "marks" /* used in place of a stream name */
@@ -30,13 +31,13 @@ char *tl_mark_identity_key(char out[static 192], const struct tl_gen *gen);
  * first byte. */
 bool tl_can_mark(struct tl_decode *decode);
 /* Begin decoding a generation with virtual shards: record the program version. */
-void tl_mark_begin(struct tl_gen *gen);
+void tl_mark_begin(struct tl_decode_job *job);
 /* Take a mark if it is time for one. Called by the decode job after a flush of the decoder. Failure
  * only costs time later. */
-void tl_mark(struct tl_gen *gen);
+void tl_mark(struct tl_decode_job *job);
 /* Store pending marks; called by the decode job. Bytes decoded after this may be decoded again. */
-void tl_mark_flush(struct tl_gen *gen);
+void tl_mark_flush(struct tl_decode_job *job);
 /* Discard pending marks. */
-void tl_mark_drop(struct tl_gen *gen);
+void tl_mark_drop(struct tl_decode_job *job);
 
 #endif

@@ -31,16 +31,16 @@ static struct tl_gen *begin_outline(struct tl_trace *trace, const struct tl_gen 
     int r =
         setup ? tl_gen_new(&gen, trace->lake, trace->id, making->number, setup, NULL) : TL_NOTFOUND;
     free(setup);
-    if (r >= 0) {
-        gen->role = TL_GEN_OUTLINE;
-        gen->wants_virtual = true;
-        gen->most = PIECE;
+    if (r >= 0)
         r = tl_gen_load(gen, NULL);
-    }
-    if (r < 0) {
+    struct tl_decode_job *const job = r >= 0 ? tl_decode_job_of(gen) : NULL;
+    if (!job) {
         tl_gen_put(gen);
         return NULL;
     }
+    job->role = TL_DECODE_OUTLINE;
+    job->wants_virtual = true;
+    job->most = PIECE;
     pthread_mutex_lock(&trace->lock);
     trace->outline = tl_gen_get(gen);
     trace->behind_ns = tl_monotonic_ns();
@@ -65,8 +65,8 @@ void tl_outline_end(struct tl_trace *trace)
     pthread_mutex_unlock(&trace->lock);
     if (!gen)
         return;
-    tl_gen_stop(gen);
-    tl_mark_drop(gen);
+    tl_decode_job_stop(gen->job);
+    tl_mark_drop(gen->job);
     struct tl_gen *const serving = tl_trace_serving(trace);
     if (serving->number == gen->number &&
         atomic_load(&serving->decoded) >= atomic_load(&gen->decoded))
@@ -80,13 +80,12 @@ void tl_outline_end(struct tl_trace *trace)
 }
 
 /* May it have one? Its first decoding may; while it is decoded anew, another is served. */
-static bool may_have(struct tl_trace *trace, struct tl_gen *making)
+static bool may_have(struct tl_trace *trace, const struct tl_decode_job *index)
 {
     struct tl_gen *const serving = tl_trace_serving(trace);
-    const bool first = serving == making;
+    const bool first = serving == index->gen;
     tl_gen_put(serving);
-    return first && making->broken >= 0 && !making->no_outline &&
-           tl_suspect_check(making, NULL) >= 0;
+    return first && index->broken >= 0 && !index->no_outline && tl_suspect_check(index, NULL) >= 0;
 }
 
 static void report_begun(const struct tl_trace *trace, uint64_t lag)
@@ -134,45 +133,46 @@ static size_t let_go_of_indexed(struct tl_gen *gen, struct tl_gen *making)
 }
 
 /* What it has found streams of is asked by their names and numbers, which will be the same. */
-static int tell_streams(struct tl_gen *gen, struct tl_gen *making)
+static int tell_streams(struct tl_gen *gen, struct tl_decode_job *index)
 {
-    struct tl_lane *lane, *index;
+    struct tl_lane *lane, *added;
     int r = TL_OK;
     for (size_t i = 0; r >= 0 && (lane = tl_gen_lane_at(gen, i)); i++)
-        if (!tl_gen_lane(making, lane->name)) {
-            making->unsaved = true;
-            r = tl_gen_add_lane(making, lane->name, lane->protocol, &index);
+        if (!tl_gen_lane(index->gen, lane->name)) {
+            index->unsaved = true;
+            r = tl_gen_add_lane(index->gen, lane->name, lane->protocol, &added);
         }
     return r;
 }
 
 /* ---- the job -------------------------------------------------------------------------------- */
 
-static bool run(struct tl_trace *trace, struct tl_gen *making, struct tl_gen *gen, uint64_t end,
-                bool last)
+static bool run(struct tl_trace *trace, struct tl_decode_job *index, struct tl_gen *gen,
+                uint64_t end, bool last)
 {
     struct tl_fail fail = {0};
-    if (atomic_load(&making->decoded) == atomic_load(&gen->decoded)) {
+    if (atomic_load(&index->gen->decoded) == atomic_load(&gen->decoded)) {
         pthread_mutex_lock(&trace->lock);
         trace->behind_ns = tl_monotonic_ns();
         pthread_mutex_unlock(&trace->lock);
     }
-    const size_t ahead = let_go_of_indexed(gen, making);
-    if (gen->finished || ahead >= SHARDS_AHEAD || (atomic_load(&gen->decoded) == end && !last))
+    const size_t ahead = let_go_of_indexed(gen, index->gen);
+    if (gen->job->finished || ahead >= SHARDS_AHEAD || (atomic_load(&gen->decoded) == end && !last))
         return false;
-    int r = tl_gen_decode(gen, trace, end, last, &fail);
+    int r = tl_decode_job_run(gen->job, trace, end, last, &fail);
     if (r >= 0 || r == TL_EOF)
-        r = tell_streams(gen, making) < 0 ? TL_NOMEM : r;
+        r = tell_streams(gen, index) < 0 ? TL_NOMEM : r;
     if (r == TL_OK || r == TL_EOF || r == TL_CANCELLED)
         return r == TL_OK;
     /* Whatever it is, the index has it, too, and says so. */
-    making->no_outline = r != TL_IO && r != TL_NOSPACE;
+    index->no_outline = r != TL_IO && r != TL_NOSPACE;
     tl_outline_end(trace);
     return false;
 }
 
-bool tl_outline_run(struct tl_trace *trace, struct tl_gen *making, uint64_t end, bool last)
+bool tl_outline_run(struct tl_trace *trace, struct tl_decode_job *index, uint64_t end, bool last)
 {
+    const struct tl_gen *const making = index->gen;
     struct tl_gen *gen = tl_trace_outline(trace);
     const uint64_t begins = tl_trace_index_lag(trace), indexed = atomic_load(&making->decoded),
                    lag = end - indexed;
@@ -180,15 +180,15 @@ bool tl_outline_run(struct tl_trace *trace, struct tl_gen *making, uint64_t end,
     const bool over =
         gen && (gen->number != making->number || (indexed == atomic_load(&gen->decoded) &&
                                                   begins == trace->lake->options.lag_bytes));
-    if (begins == UINT64_MAX || over || !may_have(trace, making)) {
+    if (begins == UINT64_MAX || over || !may_have(trace, index)) {
         tl_gen_put(gen);
         tl_outline_end(trace);
         return false;
     }
     if (!gen && lag >= begins && (gen = begin_outline(trace, making)))
         report_begun(trace, lag);
-    making->most = gen ? PIECE : 0;
-    const bool more = gen && run(trace, making, gen, end, last);
+    index->most = gen ? PIECE : 0;
+    const bool more = gen && run(trace, index, gen, end, last);
     tl_gen_put(gen);
     return more;
 }

@@ -17,15 +17,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct tl_gen;
+struct tl_decode_job;
 struct tl_trace;
 
 /*
- * As the job of this trace, before `making` is decoded: go on with its outline, towards raw byte
+ * As the job of this trace, before its `index` goes on: go on with its outline, towards raw byte
  * `end`; `last`: the capture ends there. Begins it if the trace wants one. True: there is more to
  * do; false: it is complete so far, or waits for the index, or there is none.
  */
-bool tl_outline_run(struct tl_trace *trace, struct tl_gen *making, uint64_t end, bool last);
+bool tl_outline_run(struct tl_trace *trace, struct tl_decode_job *index, uint64_t end, bool last);
 /* The index has everything, or is made anew: drop the outline, if there is one. */
 void tl_outline_end(struct tl_trace *trace);
 

@@ -11,6 +11,7 @@
 #include "decoding/resume.h"
 
 #include "base/cancel.h"
+#include "decoding/decode_job.h"
 #include "decoding/suspect.h"
 #include "lake/lakeint.h"
 
@@ -74,9 +75,9 @@ static int get(struct tl_gen *gen, const char *key, struct tl_checkpoint *out)
     return r;
 }
 
-static int load_lane(struct tl_gen *gen, const struct tl_checkpoint_lane *saved)
+static int load_lane(struct tl_decode_job *job, const struct tl_checkpoint_lane *saved)
 {
-    struct tl_lane *lane = tl_gen_lane(gen, saved->name);
+    struct tl_lane *lane = tl_gen_lane(job->gen, saved->name);
     struct tl_buf plain = {0};
     if (!lane || !lane->build)
         return TL_BAD; /* the catalog has changed */
@@ -96,11 +97,12 @@ static int load_lane(struct tl_gen *gen, const struct tl_checkpoint_lane *saved)
     return r;
 }
 
-static int load(struct tl_gen *gen, const struct tl_checkpoint *c)
+static int load(struct tl_decode_job *job, const struct tl_checkpoint *c)
 {
-    int r = tl_decode_load(gen->decode, (struct tl_bytes){c->decode.p, c->decode.n});
+    struct tl_gen *const gen = job->gen;
+    int r = tl_decode_load(job->decode, (struct tl_bytes){c->decode.p, c->decode.n});
     for (size_t i = 0; r >= 0 && i < c->n_lanes; i++)
-        r = load_lane(gen, &c->lanes[i]);
+        r = load_lane(job, &c->lanes[i]);
     if (r < 0)
         return r;
     pthread_mutex_lock(&gen->lock);
@@ -109,8 +111,8 @@ static int load(struct tl_gen *gen, const struct tl_checkpoint *c)
         snprintf(gen->message, sizeof(gen->message), "%s", c->message);
     pthread_mutex_unlock(&gen->lock);
     atomic_store(&gen->decoded, c->offset);
-    gen->marked = gen->tried = c->offset;
-    gen->has_mark = gen->resumed = true;
+    job->marked = job->tried = c->offset;
+    job->has_mark = job->resumed = true;
     atomic_fetch_add(&gen->lake->resumes, 1);
     return TL_OK;
 }
@@ -139,21 +141,21 @@ static int find_last(struct tl_gen *gen, struct tl_checkpoint *out)
     return r;
 }
 
-int tl_resume_load(struct tl_gen *gen)
+int tl_resume_load(struct tl_decode_job *job)
 {
     struct tl_checkpoint c = {0};
-    int r = tl_resume_identity(gen);
+    int r = tl_resume_identity(job->gen);
     if (r >= 0)
-        r = find_last(gen, &c);
+        r = find_last(job->gen, &c);
     if (r >= 0)
-        r = load(gen, &c);
+        r = load(job, &c);
     tl_checkpoint_fini(&c);
     return r == TL_NOTFOUND ? TL_OK : r;
 }
 
 /* ---- storing --------------------------------------------------------------------------------- */
 
-static int save_lane(struct tl_gen *gen, struct tl_lane *lane, struct tl_checkpoint *c)
+static int save_lane(struct tl_decode_job *job, struct tl_lane *lane, struct tl_checkpoint *c)
 {
     struct tl_buf plain = {0};
     int r = tl_grow(&c->lanes, &c->cap_lanes, c->n_lanes + 1, sizeof(*c->lanes));
@@ -169,20 +171,21 @@ static int save_lane(struct tl_gen *gen, struct tl_lane *lane, struct tl_checkpo
     saved->lost_bytes = lane->lost_bytes;
     pthread_mutex_unlock(&lane->lock);
     r = state.rc;
-    if (r >= 0 && !gen->packer)
-        r = tl_packer_new(&gen->packer);
+    if (r >= 0 && !job->packer)
+        r = tl_packer_new(&job->packer);
     if (r >= 0)
-        r = tl_packer_bytes(gen->packer, (struct tl_bytes){plain.p, plain.n}, &saved->build);
+        r = tl_packer_bytes(job->packer, (struct tl_bytes){plain.p, plain.n}, &saved->build);
     tl_buf_fini(&plain);
     return r;
 }
 
-static int save(struct tl_gen *gen, struct tl_checkpoint *c)
+static int save(struct tl_decode_job *job, struct tl_checkpoint *c)
 {
+    struct tl_gen *const gen = job->gen;
     c->offset = atomic_load(&gen->decoded);
-    int r = tl_decode_save(gen->decode, &c->decode);
-    for (size_t i = 0; r >= 0 && i < gen->n_by_stream; i++)
-        r = save_lane(gen, gen->by_stream[i], c);
+    int r = tl_decode_save(job->decode, &c->decode);
+    for (size_t i = 0; r >= 0 && i < job->n_by_stream; i++)
+        r = save_lane(job, job->by_stream[i], c);
     pthread_mutex_lock(&gen->lock);
     c->lost_bytes = gen->lost_bytes;
     memcpy(c->message, gen->message, sizeof(c->message));
@@ -191,8 +194,9 @@ static int save(struct tl_gen *gen, struct tl_checkpoint *c)
 }
 
 /* Replace the previous one. */
-static int put(struct tl_gen *gen, struct tl_checkpoint *c)
+static int put(struct tl_decode_job *job, struct tl_checkpoint *c)
 {
+    struct tl_gen *const gen = job->gen;
     char key[192];
     struct tl_buf bytes = {0};
     struct tl_backend *backend = gen->lake->backend;
@@ -205,34 +209,36 @@ static int put(struct tl_gen *gen, struct tl_checkpoint *c)
     tl_buf_fini(&bytes);
     if (r < 0)
         return r;
-    tl_checkpoint_key(key, gen->trace, gen->number, &gen->marked);
-    if (gen->has_mark)
+    tl_checkpoint_key(key, gen->trace, gen->number, &job->marked);
+    if (job->has_mark)
         (void)!backend->ops->remove(backend, key,
                                     NULL); /* else it is ignored, and removed with the rest */
-    gen->has_mark = true;
+    job->has_mark = true;
     return TL_OK;
 }
 
-bool tl_resume_due(const struct tl_gen *gen)
+bool tl_resume_due(const struct tl_decode_job *job)
 {
-    return atomic_load(&gen->decoded) - gen->tried >= gen->lake->options.checkpoint_bytes;
+    struct tl_gen *const gen = job->gen;
+    return atomic_load(&gen->decoded) - job->tried >= gen->lake->options.checkpoint_bytes;
 }
 
-void tl_resume_mark(struct tl_gen *gen)
+void tl_resume_mark(struct tl_decode_job *job)
 {
+    struct tl_gen *const gen = job->gen;
     struct tl_checkpoint c = {0};
     int r = tl_resume_identity(gen);
     if (r >= 0)
-        r = save(gen, &c);
+        r = save(job, &c);
     if (r >= 0)
-        r = put(gen, &c);
+        r = put(job, &c);
     tl_checkpoint_fini(&c);
     if (r == TL_AGAIN)
         return; /* after the next slice */
-    gen->tried = atomic_load(&gen->decoded);
+    job->tried = atomic_load(&gen->decoded);
     if (r < 0)
         return; /* another format, or the medium failed: retry with the next one */
-    gen->marked = gen->tried;
-    tl_suspect_clear(gen);
+    job->marked = job->tried;
+    tl_suspect_clear(job);
     atomic_fetch_add(&gen->lake->checkpoints, 1);
 }

@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 
+struct tl_decode_job;
 struct tl_gen;
 struct tl_lake;
 
@@ -17,11 +18,11 @@ struct tl_lake;
 TL_MUST_USE int tl_resume_identity(struct tl_gen *gen);
 /* Before anything is pushed to the decoder: continue from the last checkpoint, if there is one. On
  * an error decoder and builders are unusable and must be discarded. */
-TL_MUST_USE int tl_resume_load(struct tl_gen *gen);
+TL_MUST_USE int tl_resume_load(struct tl_decode_job *job);
 /* Is it time for a checkpoint? */
-bool tl_resume_due(const struct tl_gen *gen);
+bool tl_resume_due(const struct tl_decode_job *job);
 /* Store a checkpoint. Called between two slices, with all complete shards in the store. */
-void tl_resume_mark(struct tl_gen *gen);
+void tl_resume_mark(struct tl_decode_job *job);
 /*
  * Remove all checkpoints of a generation, once everything is sealed or it is not wanted any more.
  * Any thread.

@@ -22,10 +22,11 @@
  * trace lags behind once the medium takes writes again. */
 #define RETRY_FIRST_NS INT64_C(8000000)
 #define RETRY_DOUBLED  5
+#define NO_MEMORY_NS   INT64_C(250000000)
 
-static int64_t retry_delay(struct tl_gen *gen)
+static int64_t retry_delay(struct tl_decode_job *job)
 {
-    const unsigned n = gen->retries < RETRY_DOUBLED ? gen->retries++ : RETRY_DOUBLED;
+    const unsigned n = job->retries < RETRY_DOUBLED ? job->retries++ : RETRY_DOUBLED;
     return RETRY_FIRST_NS << n;
 }
 
@@ -112,7 +113,7 @@ static int give_up(struct tl_trace *trace, struct tl_gen *gen, const char *why,
     const int r = tl_trace_save(trace, fail);
     if (r < 0)
         return r; /* retried: the state shows what is served in any case */
-    tl_gen_stop(gen);
+    tl_decode_job_stop(gen->job);
     tl_resume_remove(trace->lake, gen->trace, gen->number);
     pthread_mutex_lock(&trace->lock);
     const bool mine = trace->making == gen;
@@ -140,7 +141,7 @@ static int seal_trace(struct tl_trace *trace, struct tl_gen *gen, struct tl_fail
         set_state(trace, TL_TRACE_DECODING, fail->text);
         return r;
     }
-    tl_gen_stop(gen);
+    tl_decode_job_stop(gen->job);
     tl_resume_remove(trace->lake, gen->trace, gen->number);
     pthread_mutex_lock(&trace->lock);
     const bool done = trace->making == gen;
@@ -169,7 +170,7 @@ static bool is_making(struct tl_trace *trace, const struct tl_gen *gen)
 static int64_t start_over(struct tl_trace *trace, struct tl_gen *gen)
 {
     struct tl_fail fail = {0};
-    tl_gen_stop(gen);
+    tl_decode_job_stop(gen->job);
     if (tl_trace_redecode(trace, NULL, NULL, &fail) < 0)
         set_state(trace, TL_TRACE_FAILED, fail.text);
     return 0;
@@ -237,7 +238,7 @@ static int64_t after_job(struct tl_trace *trace, struct tl_gen *gen, int r, bool
                         r != TL_IO && !(r == TL_DENIED && trace->lake->shared);
     if ((failed || (r == TL_EOF && last)) && is_worse(trace, gen, r))
         return give_up(trace, gen, failed ? fail->text : "told nothing", fail) < 0
-                   ? retry_delay(gen)
+                   ? retry_delay(gen->job)
                    : -1;
     if (r == TL_EOF && is_worse(trace, gen, r))
         return -1; /* of a live trace that has yielded more: more bytes may come */
@@ -248,26 +249,26 @@ static int64_t after_job(struct tl_trace *trace, struct tl_gen *gen, int r, bool
     if (r == TL_EOF && last)
         r = seal_trace(trace, gen, fail) < 0 ? TL_IO : TL_EOF;
     if (r == TL_OK || r == TL_CANCELLED || r == TL_EOF) {
-        gen->retries = 0;
+        gen->job->retries = 0;
         return r == TL_EOF ? -1 : 0;
     }
     if (!failed) {
         tl_gen_wait(gen, fail->text);
-        return retry_delay(gen);
+        return retry_delay(gen->job);
     }
-    if (r == TL_BAD && gen->broken == TL_BAD && gen->resumed)
+    if (r == TL_BAD && gen->job->broken == TL_BAD && gen->job->resumed)
         return start_over(trace, gen);
     report_failed(trace, fail->text);
     set_state(trace, TL_TRACE_FAILED, fail->text);
-    return tl_trace_save(trace, fail) < 0 ? retry_delay(gen) : -1;
+    return tl_trace_save(trace, fail) < 0 ? retry_delay(gen->job) : -1;
 }
 
-static int decode(struct tl_trace *trace, struct tl_gen *gen, uint64_t end, bool last,
+static int decode(struct tl_trace *trace, struct tl_decode_job *job, uint64_t end, bool last,
                   struct tl_fail *fail)
 {
-    if (!gen->decode)
-        gen->wants_virtual = tl_trace_is_virtual(trace);
-    return tl_gen_decode(gen, trace, end, last, fail);
+    if (!job->decode)
+        job->wants_virtual = tl_trace_is_virtual(trace);
+    return tl_decode_job_run(job, trace, end, last, fail);
 }
 
 int64_t tl_trace_run_job(struct tl_trace *trace)
@@ -286,7 +287,12 @@ int64_t tl_trace_run_job(struct tl_trace *trace)
         tl_gen_put(gen);
         return -1;
     }
-    if (tl_outline_run(trace, gen, end, last)) {
+    struct tl_decode_job *const job = tl_decode_job_of(gen);
+    if (!job) {
+        tl_gen_put(gen);
+        return NO_MEMORY_NS;
+    }
+    if (tl_outline_run(trace, job, end, last)) {
         tl_gen_put(gen);
         tl_trace_changed(trace);
         return 0;
@@ -301,7 +307,7 @@ int64_t tl_trace_run_job(struct tl_trace *trace)
         atomic_fetch_add(&lake->decode_waits, 1);
     const int r = full ? tl_fail_set(&fail, TL_NOSPACE, "only %llu MiB are free",
                                      (unsigned long long)(left >> 20))
-                       : decode(trace, gen, upto, last && upto == end, &fail);
+                       : decode(trace, job, upto, last && upto == end, &fail);
     tl_jobs_leave(lake, trace); /* what is left to do is the medium's */
     const int64_t delay = after_job(trace, gen, r, last && upto == end, &fail);
     if (!is_making(trace, gen))
@@ -341,11 +347,14 @@ int tl_trace_revive(struct tl_trace *trace, struct tl_fail *fail)
             r = tl_gen_load(gen, fail);
         free(setup);
     }
+    struct tl_decode_job *const job = r >= 0 ? tl_decode_job_of(gen) : NULL;
+    if (r >= 0 && !job)
+        r = tl_fail_set(fail, TL_NOMEM, "no memory");
     if (r < 0) {
         tl_gen_put(gen);
         return r;
     }
-    tl_suspect_revive(gen);
+    tl_suspect_revive(job);
     pthread_mutex_lock(&trace->lock);
     trace->making = gen;
     pthread_mutex_unlock(&trace->lock);

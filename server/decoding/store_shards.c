@@ -8,6 +8,7 @@
 
 #include "base/cancel.h"
 #include "base/now.h"
+#include "decoding/decode_job.h"
 #include "lake/lakeint.h"
 
 #include <stdio.h>
@@ -23,9 +24,9 @@
  * ones are small, and produced quickly. */
 #define TOGETHER_VIRTUAL 24
 
-static size_t together(const struct tl_gen *gen)
+static size_t together(const struct tl_decode_job *job)
 {
-    return gen->is_virtual ? TOGETHER_VIRTUAL : TOGETHER;
+    return job->gen->is_virtual ? TOGETHER_VIRTUAL : TOGETHER;
 }
 
 /* A complete shard to be stored. */
@@ -38,12 +39,12 @@ struct sealing {
 };
 
 /* Collect the oldest complete shards of the first `n_lanes` lanes, at most together(). */
-static size_t gather(struct tl_gen *gen, size_t n_lanes, struct sealing *out)
+static size_t gather(struct tl_decode_job *job, size_t n_lanes, struct sealing *out)
 {
-    const size_t most = together(gen);
+    const size_t most = together(job);
     size_t n = 0;
     for (size_t i = 0; i < n_lanes && n < most; i++) {
-        struct tl_lane *lane = tl_gen_lane_at(gen, i);
+        struct tl_lane *lane = tl_gen_lane_at(job->gen, i);
         pthread_mutex_lock(&lane->lock);
         for (size_t k = 0; k < lane->n_pending && n < most; k++)
             out[n++] = (struct sealing){.lane = lane, .view = tl_view_get(lane->pending[k])};
@@ -63,29 +64,30 @@ static void drop(struct sealing *shards, size_t n)
     }
 }
 
-static int encode(struct tl_gen *gen, struct sealing *shard, struct tl_fail *fail)
+static int encode(struct tl_decode_job *job, struct sealing *shard, struct tl_fail *fail)
 {
+    struct tl_gen *const gen = job->gen;
     const struct tl_view *view = shard->view;
     shard->row = view->index.row;
-    int r = gen->packer ? TL_OK : tl_packer_new(&gen->packer);
+    int r = job->packer ? TL_OK : tl_packer_new(&job->packer);
     if (r >= 0 && gen->is_virtual) {
         tl_virtual_key(shard->key, gen->trace, gen->number, shard->lane->name, shard->row.number);
-        r = tl_view_encode_index(view, gen->packer, &shard->file, fail);
+        r = tl_view_encode_index(view, job->packer, &shard->file, fail);
     } else if (r >= 0) {
         tl_shard_key(shard->key, gen->trace, gen->number, shard->lane->name, shard->row.number);
-        r = tl_view_encode(view, TL_CHUNK_MARKERS, gen->packer, &shard->file, fail);
+        r = tl_view_encode(view, TL_CHUNK_MARKERS, job->packer, &shard->file, fail);
     }
     shard->row.size = shard->file.n;
     const bool kept = r >= 0 && tl_gen_keeps_counts(gen, gen->is_virtual, &shard->row);
     if (kept && view->counts) {
         tl_shard_object_key(shard->counts_key, gen->trace, gen->number, shard->lane->name,
                             shard->row.number, TL_CODECOUNT_KIND);
-        r = tl_codecount_encode(view->counts, gen->packer, &shard->counts);
+        r = tl_codecount_encode(view->counts, job->packer, &shard->counts);
     }
     if (kept && r >= 0 && view->calls) {
         tl_shard_object_key(shard->calls_key, gen->trace, gen->number, shard->lane->name,
                             shard->row.number, TL_CALLTREE_KIND);
-        r = tl_shard_calls_encode(view->calls, gen->packer, &shard->calls);
+        r = tl_shard_calls_encode(view->calls, job->packer, &shard->calls);
         if (shard->calls.n > TL_KEPT_MAX)
             tl_buf_reset(&shard->calls);
     }
@@ -93,8 +95,10 @@ static int encode(struct tl_gen *gen, struct sealing *shard, struct tl_fail *fai
 }
 
 /* Write shards to the store, then to the catalog. */
-static int store_shards(struct tl_gen *gen, struct sealing *shards, size_t n, struct tl_fail *fail)
+static int store_shards(struct tl_decode_job *job, struct sealing *shards, size_t n,
+                        struct tl_fail *fail)
 {
+    struct tl_gen *const gen = job->gen;
     struct tl_backend *backend = gen->lake->backend;
     struct tl_object objects[3 * TOGETHER_VIRTUAL];
     struct tl_catalog_shard rows[TOGETHER_VIRTUAL];
@@ -103,7 +107,7 @@ static int store_shards(struct tl_gen *gen, struct sealing *shards, size_t n, st
     int r = TL_OK;
     for (size_t i = 0; r >= 0 && i < n; i++) {
         struct sealing *const s = &shards[i];
-        r = encode(gen, s, fail);
+        r = encode(job, s, fail);
         objects[n_objects++] = (struct tl_object){s->key, {s->file.p, s->file.n}};
         if (s->counts.n > 0)
             objects[n_objects++] = (struct tl_object){s->counts_key, {s->counts.p, s->counts.n}};
@@ -142,11 +146,12 @@ static int move_on(struct tl_lane *lane, const struct tl_shard_row *row)
 }
 
 /* Write the streams' names and numbers. */
-int tl_store_streams(struct tl_gen *gen, struct tl_fail *fail)
+int tl_store_streams(struct tl_decode_job *job, struct tl_fail *fail)
 {
+    struct tl_gen *const gen = job->gen;
     int r = TL_OK;
     struct tl_lane *lane;
-    if (gen->role != TL_GEN_STORED)
+    if (job->role != TL_DECODE_STORED)
         return TL_OK;
     tl_wait_begins();
     for (size_t i = 0; r >= 0 && (lane = tl_gen_lane_at(gen, i)); i++) {
@@ -162,24 +167,25 @@ int tl_store_streams(struct tl_gen *gen, struct tl_fail *fail)
     }
     tl_wait_ends();
     if (r >= 0)
-        gen->unsaved = false;
+        job->unsaved = false;
     return r;
 }
 
 /* Store complete shards of the first `n_lanes` lanes, each lane's in order, as long as there are at
  * least `min` of them. */
-static int store_lanes(struct tl_gen *gen, size_t n_lanes, size_t min, struct tl_fail *fail)
+static int store_lanes(struct tl_decode_job *job, size_t n_lanes, size_t min, struct tl_fail *fail)
 {
+    struct tl_gen *const gen = job->gen;
     struct sealing shards[TOGETHER_VIRTUAL];
     bool enough = true;
     int r = TL_OK;
     while (r >= 0 && enough) {
         if (tl_gen_abandoned(gen))
             return TL_CANCELLED;
-        const size_t n = gather(gen, n_lanes, shards);
+        const size_t n = gather(job, n_lanes, shards);
         enough = n >= min;
         if (enough)
-            r = store_shards(gen, shards, n, fail);
+            r = store_shards(job, shards, n, fail);
         for (size_t i = 0; r >= 0 && enough && i < n; i++)
             r = move_on(shards[i].lane, &shards[i].row);
         drop(shards, n);
@@ -197,23 +203,23 @@ size_t tl_gen_lane_count(struct tl_gen *gen)
     return n;
 }
 
-int tl_store_shards_all(struct tl_gen *gen, struct tl_fail *fail)
+int tl_store_shards_all(struct tl_decode_job *job, struct tl_fail *fail)
 {
-    if (gen->role != TL_GEN_STORED)
+    if (job->role != TL_DECODE_STORED)
         return TL_OK;
     /* The catalog needs a shard's stream first. */
-    const int r = gen->unsaved ? tl_store_streams(gen, fail) : TL_OK;
-    return r < 0 ? r : store_lanes(gen, tl_gen_lane_count(gen), 1, fail);
+    const int r = job->unsaved ? tl_store_streams(job, fail) : TL_OK;
+    return r < 0 ? r : store_lanes(job, tl_gen_lane_count(job->gen), 1, fail);
 }
 
 /* ---- the sealing thread --------------------------------------------------------------------- */
 
 /* Number of complete shards that are not in the store. */
-static size_t backlog(struct tl_gen *gen)
+static size_t backlog(struct tl_decode_job *job)
 {
     size_t n = 0;
     struct tl_lane *lane;
-    for (size_t i = 0; (lane = tl_gen_lane_at(gen, i)); i++) {
+    for (size_t i = 0; (lane = tl_gen_lane_at(job->gen, i)); i++) {
         pthread_mutex_lock(&lane->lock);
         n += lane->n_pending;
         pthread_mutex_unlock(&lane->lock);
@@ -223,46 +229,47 @@ static size_t backlog(struct tl_gen *gen)
 
 static void *run_sealer(void *context)
 {
-    struct tl_gen *gen = context;
-    gen->seal_result = store_lanes(gen, gen->seal_lanes, together(gen), &gen->seal_fail);
-    atomic_store(&gen->seal_over, true);
+    struct tl_decode_job *job = context;
+    job->seal_result = store_lanes(job, job->seal_lanes, together(job), &job->seal_fail);
+    atomic_store(&job->seal_over, true);
     return NULL;
 }
 
 /* Wait until the sealing thread is idle; returns its result. */
-int tl_store_shards_wait(struct tl_gen *gen, struct tl_fail *fail)
+int tl_store_shards_wait(struct tl_decode_job *job, struct tl_fail *fail)
 {
-    if (!gen->sealing)
+    if (!job->sealing)
         return TL_OK;
     tl_wait_begins();
-    pthread_join(gen->sealer, NULL);
+    pthread_join(job->sealer, NULL);
     tl_wait_ends();
-    gen->sealing = false;
-    if (gen->seal_result < 0 && fail)
-        *fail = gen->seal_fail;
-    return gen->seal_result;
+    job->sealing = false;
+    if (job->seal_result < 0 && fail)
+        *fail = job->seal_fail;
+    return job->seal_result;
 }
 
 /* Start storing complete shards in parallel with decoding, if there are enough; wait if there are
  * too many. */
-int tl_store_shards_beside(struct tl_gen *gen, struct tl_fail *fail)
+int tl_store_shards_beside(struct tl_decode_job *job, struct tl_fail *fail)
 {
-    const size_t waiting = gen->role != TL_GEN_STORED ? 0 : backlog(gen);
+    struct tl_gen *const gen = job->gen;
+    const size_t waiting = job->role != TL_DECODE_STORED ? 0 : backlog(job);
     int r = TL_OK;
     /* With this many pending, decoding waits for the store. */
-    if (gen->sealing && (waiting >= 2 * together(gen) || atomic_load(&gen->seal_over)))
-        r = tl_store_shards_wait(gen, fail);
-    if (r < 0 || gen->sealing || waiting < together(gen))
+    if (job->sealing && (waiting >= 2 * together(job) || atomic_load(&job->seal_over)))
+        r = tl_store_shards_wait(job, fail);
+    if (r < 0 || job->sealing || waiting < together(job))
         return r;
     /* Only this thread writes streams to the catalog; later ones wait. */
-    r = gen->unsaved ? tl_store_streams(gen, fail) : TL_OK;
+    r = job->unsaved ? tl_store_streams(job, fail) : TL_OK;
     if (r < 0)
         return r;
-    gen->seal_lanes = tl_gen_lane_count(gen);
-    gen->seal_fail = (struct tl_fail){0};
-    atomic_store(&gen->seal_over, false);
-    gen->sealing = pthread_create(&gen->sealer, NULL, run_sealer, gen) == 0;
-    return gen->sealing ? TL_OK : tl_store_shards_all(gen, fail);
+    job->seal_lanes = tl_gen_lane_count(gen);
+    job->seal_fail = (struct tl_fail){0};
+    atomic_store(&job->seal_over, false);
+    job->sealing = pthread_create(&job->sealer, NULL, run_sealer, job) == 0;
+    return job->sealing ? TL_OK : tl_store_shards_all(job, fail);
 }
 
 /* Why shards cannot be stored now, if that is for lack of space. */
@@ -276,7 +283,7 @@ static int check_space(struct tl_lake *lake, struct tl_fail *fail)
 }
 
 /* Pause in the middle of a push. TL_CANCELLED: it is not wanted any more. */
-static int wait_midway(struct tl_gen *gen)
+static int wait_midway(struct tl_decode_job *job)
 {
     const int64_t until = tl_monotonic_ns() + AGAIN_NS;
     int r = tl_give_way();
@@ -291,24 +298,25 @@ static int wait_midway(struct tl_gen *gen)
 
 /* A shard was completed, somewhere within a push, which cannot be left: wait until it can be
  * stored, or until enough others have been. */
-int tl_store_shards_within(struct tl_gen *gen)
+int tl_store_shards_within(struct tl_decode_job *job)
 {
+    struct tl_gen *const gen = job->gen;
     struct tl_fail fail = {0};
     bool waited = false;
     int r;
-    if (gen->role == TL_GEN_OUTLINE) /* its memory is limited between pieces */
+    if (job->role == TL_DECODE_OUTLINE) /* its memory is limited between pieces */
         return TL_OK;
-    if (gen->role != TL_GEN_STORED)
-        return backlog(gen) > EDGE_SHARDS ? TL_LIMIT : TL_OK;
+    if (job->role != TL_DECODE_STORED)
+        return backlog(job) > EDGE_SHARDS ? TL_LIMIT : TL_OK;
     do {
         r = check_space(gen->lake, &fail);
         if (r >= 0)
-            r = tl_store_shards_beside(gen, &fail);
+            r = tl_store_shards_beside(job, &fail);
         if (r != TL_NOSPACE && r != TL_IO)
             break;
         tl_gen_wait(gen, fail.text);
         waited = true;
-        r = wait_midway(gen);
+        r = wait_midway(job);
     } while (r >= 0);
     if (waited && r >= 0)
         tl_gen_wait(gen, NULL);

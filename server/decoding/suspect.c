@@ -7,6 +7,7 @@
 #include "decoding/suspect.h"
 
 #include "base/now.h"
+#include "decoding/decode_job.h"
 #include "lake/jobs.h"
 #include "lake/lakeint.h"
 
@@ -227,26 +228,27 @@ void tl_suspects_settle(struct tl_lake *lake)
             free_record_locked(s, &s->all[i]);
 }
 
-void tl_suspect_revive(struct tl_gen *gen)
+void tl_suspect_revive(struct tl_decode_job *job)
 {
+    struct tl_gen *const gen = job->gen;
     struct tl_suspects *const s = gen->lake->suspects;
-    for (size_t i = 0; s && i < RECORDS && !gen->suspect; i++) {
+    for (size_t i = 0; s && i < RECORDS && !job->suspect; i++) {
         struct tl_suspect *const record = &s->all[i];
         if (strcmp(record->trace, gen->trace) == 0 && record->generation == gen->number) {
-            gen->suspect = record;
+            job->suspect = record;
             record->owned = true;
         }
     }
 }
 
-int tl_suspect_check(struct tl_gen *gen, struct tl_fail *fail)
+int tl_suspect_check(const struct tl_decode_job *job, struct tl_fail *fail)
 {
-    if (!gen->suspect || gen->suspect->ends < TL_SUSPECT_ENDS)
+    if (!job->suspect || job->suspect->ends < TL_SUSPECT_ENDS)
         return TL_OK;
     return tl_fail_set(fail, TL_LIMIT,
                        "the server ended %d times while this trace was being decoded: it is not "
                        "begun again by itself, but by 'tracelake redecode %.60s'",
-                       TL_SUSPECT_ENDS, gen->trace);
+                       TL_SUSPECT_ENDS, job->gen->trace);
 }
 
 static int64_t cpu_ns(void)
@@ -258,12 +260,13 @@ static int64_t cpu_ns(void)
 }
 
 /* The generation's own record, or a free one; NULL: all are in use. */
-static struct tl_suspect *take_record_locked(struct tl_suspects *s, struct tl_gen *gen)
+static struct tl_suspect *take_record_locked(struct tl_suspects *s, struct tl_decode_job *job)
 {
-    for (size_t i = 0; i < RECORDS && !gen->suspect; i++)
+    const struct tl_gen *const gen = job->gen;
+    for (size_t i = 0; i < RECORDS && !job->suspect; i++)
         if (!s->all[i].trace[0])
-            gen->suspect = &s->all[i];
-    struct tl_suspect *const record = gen->suspect;
+            job->suspect = &s->all[i];
+    struct tl_suspect *const record = job->suspect;
     if (!record)
         return NULL;
     snprintf(record->trace, sizeof record->trace, "%s", gen->trace);
@@ -300,61 +303,62 @@ static bool wait_for_others_locked(struct tl_suspects *s, const struct tl_turns_
 }
 
 /* The slots are for others meanwhile. */
-static void wait_for_others(struct tl_suspects *s, struct tl_gen *gen)
+static void wait_for_others(struct tl_suspects *s, struct tl_decode_job *job)
 {
-    tl_jobs_leave(gen->lake, gen->turns.trace);
+    struct tl_lake *const lake = job->gen->lake;
+    tl_jobs_leave(lake, job->turns.trace);
     pthread_mutex_lock(&s->lock);
-    gen->alone = wait_for_others_locked(s, &gen->turns);
+    job->alone = wait_for_others_locked(s, &job->turns);
     pthread_mutex_unlock(&s->lock);
-    tl_jobs_return(gen->lake, &gen->turns);
+    tl_jobs_return(lake, &job->turns);
 }
 
-void tl_suspect_enter(struct tl_gen *gen)
+void tl_suspect_enter(struct tl_decode_job *job)
 {
-    struct tl_suspects *const s = gen->lake->suspects;
+    struct tl_suspects *const s = job->gen->lake->suspects;
     if (!s)
         return;
     pthread_mutex_lock(&s->lock);
-    struct tl_suspect *const record = take_record_locked(s, gen);
+    struct tl_suspect *const record = take_record_locked(s, job);
     const bool suspect = record && record->ends > 0;
-    gen->alone = suspect && take_turn_locked(s, NULL);
+    job->alone = suspect && take_turn_locked(s, NULL);
     pthread_mutex_unlock(&s->lock);
-    if (suspect && !gen->alone)
-        wait_for_others(s, gen);
-    gen->turn_cpu_ns = cpu_ns();
+    if (suspect && !job->alone)
+        wait_for_others(s, job);
+    job->turn_cpu_ns = cpu_ns();
     if (!record)
         return;
     record->state = TURN;
-    record->ms = (unsigned long)(gen->cpu_ns / 1000000);
+    record->ms = (unsigned long)(job->cpu_ns / 1000000);
     write_record(s, record);
     own_line = (off_t)(line_of(s, record) * LINE);
 }
 
 /* If it is no suspect, others can have its record. */
-static void end_turn(struct tl_suspects *s, struct tl_gen *gen)
+static void end_turn(struct tl_suspects *s, struct tl_decode_job *job)
 {
-    struct tl_suspect *const record = gen->suspect;
+    struct tl_suspect *const record = job->suspect;
     own_line = 0;
     record->state = IDLE;
     if (record->ends > 0) {
         write_record(s, record);
         return;
     }
-    gen->suspect = NULL;
+    job->suspect = NULL;
     pthread_mutex_lock(&s->lock);
     free_record_locked(s, record);
     pthread_mutex_unlock(&s->lock);
 }
 
-void tl_suspect_leave(struct tl_gen *gen)
+void tl_suspect_leave(struct tl_decode_job *job)
 {
-    struct tl_suspects *const s = gen->lake->suspects;
+    struct tl_suspects *const s = job->gen->lake->suspects;
     if (!s)
         return;
-    gen->cpu_ns += cpu_ns() - gen->turn_cpu_ns;
-    if (gen->suspect)
-        end_turn(s, gen);
-    if (!gen->alone)
+    job->cpu_ns += cpu_ns() - job->turn_cpu_ns;
+    if (job->suspect)
+        end_turn(s, job);
+    if (!job->alone)
         return;
     pthread_mutex_lock(&s->lock);
     s->taken = false;
@@ -362,22 +366,22 @@ void tl_suspect_leave(struct tl_gen *gen)
     pthread_mutex_unlock(&s->lock);
 }
 
-void tl_suspect_clear(struct tl_gen *gen)
+void tl_suspect_clear(struct tl_decode_job *job)
 {
-    gen->cpu_ns = 0;
-    gen->turn_cpu_ns = cpu_ns();
-    if (gen->suspect && gen->suspect->ends > 0) {
-        gen->suspect->ends = 0;
-        write_record(gen->lake->suspects, gen->suspect);
+    job->cpu_ns = 0;
+    job->turn_cpu_ns = cpu_ns();
+    if (job->suspect && job->suspect->ends > 0) {
+        job->suspect->ends = 0;
+        write_record(job->gen->lake->suspects, job->suspect);
     }
 }
 
-void tl_suspect_forget(struct tl_gen *gen)
+void tl_suspect_forget(struct tl_decode_job *job)
 {
-    struct tl_suspects *const s = gen->lake->suspects;
-    if (!s || !gen->suspect)
+    struct tl_suspects *const s = job->gen->lake->suspects;
+    if (!s || !job->suspect)
         return;
     pthread_mutex_lock(&s->lock);
-    free_record_locked(s, gen->suspect);
+    free_record_locked(s, job->suspect);
     pthread_mutex_unlock(&s->lock);
 }

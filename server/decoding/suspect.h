@@ -16,7 +16,7 @@
  *
  * Records cost two small writes per turn, which are not synced; if they fail, an end is not
  * noticed. tl_lake_watch_crashes() tells whose turn it was. In a store shared by servers there are
- * none. The functions about a generation are for its decode job, without any lock held, unless
+ * none. The functions about a decode job are for its thread, without any lock held, unless
  * stated otherwise.
  */
 #ifndef TL_DECODING_SUSPECT_H
@@ -27,7 +27,7 @@
 #define TL_SUSPECT_ENDS   2 /* of the server: then it is not begun again */
 #define TL_SUSPECT_CPU_NS INT64_C(100000000)
 
-struct tl_gen;
+struct tl_decode_job;
 struct tl_lake;
 
 /* Read what an earlier process left, before traces are revived, and begin records. Best effort. */
@@ -36,17 +36,17 @@ void tl_suspects_open(struct tl_lake *lake);
 void tl_suspects_settle(struct tl_lake *lake);
 /* No job runs any more: the records stay as they are. */
 void tl_suspects_close(struct tl_lake *lake);
-/* The generation was unfinished when the server started; before its first job. */
-void tl_suspect_revive(struct tl_gen *gen);
+/* Its generation was unfinished when the server started; before its first turn. */
+void tl_suspect_revive(struct tl_decode_job *job);
 /* TL_LIMIT: it must not be begun; `fail` says what to do. */
-TL_MUST_USE int tl_suspect_check(struct tl_gen *gen, struct tl_fail *fail);
+TL_MUST_USE int tl_suspect_check(const struct tl_decode_job *job, struct tl_fail *fail);
 /* Its turn begins, which a suspect's may have to wait for, without the job's slot; it ends, on the
- * same thread. Both by the decode job, once gen->turns is set. */
-void tl_suspect_enter(struct tl_gen *gen);
-void tl_suspect_leave(struct tl_gen *gen);
+ * same thread. Both by the decode job, once job->turns is set. */
+void tl_suspect_enter(struct tl_decode_job *job);
+void tl_suspect_leave(struct tl_decode_job *job);
 /* It has progressed; within a turn. */
-void tl_suspect_clear(struct tl_gen *gen);
+void tl_suspect_clear(struct tl_decode_job *job);
 /* It is being freed. */
-void tl_suspect_forget(struct tl_gen *gen);
+void tl_suspect_forget(struct tl_decode_job *job);
 
 #endif

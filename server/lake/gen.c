@@ -192,7 +192,8 @@ void tl_gen_put(struct tl_gen *gen)
     forget_views(gen);
     if (atomic_load(&gen->obsolete))
         remove_shards(gen);
-    gen->lake->rooms->end_decode(gen);
+    if (gen->job)
+        gen->free_job(gen->job);
     for (size_t i = 0; i < gen->n_lanes; i++)
         lane_free(gen->lanes[i]);
     free(gen->lanes);
@@ -287,8 +288,6 @@ int tl_gen_load(struct tl_gen *gen, struct tl_fail *fail)
     for (size_t i = 0; r >= 0 && i < gen->n_lanes; i++)
         r = catalog->ops->shards(catalog, gen->trace, gen->number, i, load_shard, gen->lanes[i],
                                  fail);
-    for (size_t i = 0; i < gen->n_lanes; i++)
-        gen->resumed = gen->resumed || gen->lanes[i]->rows.n > 0;
     return r;
 }
 

@@ -2,7 +2,7 @@
 /*
  * Generations, and their lanes.
  *
- *   tl_gen    one decoding of a trace: setup, image, streams, and the decoder while it runs
+ *   tl_gen    one decoding of a trace: setup, image, streams, and what decodes it
  *   tl_lane   one stream of a generation: sealed shards, shards not yet stored, the builder
  *
  * Generations are reference-counted: _get takes a reference, _put releases it. Locks and their
@@ -27,9 +27,8 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+struct tl_decode_job;
 struct tl_gen;
-struct tl_mark;
-struct tl_suspect;
 
 /* ---- lanes --------------------------------------------------------------------------------- */
 
@@ -96,23 +95,7 @@ void tl_lane_note_incomplete(struct tl_lane *lane, uint64_t shard);
 /* Number of positions in the sealed shards. */
 uint64_t tl_lane_sealed_locked(const struct tl_lane *lane);
 
-/* What a job must be asked, and told, for its turns (lake/jobs.h). */
-struct tl_turns_of {
-    struct tl_trace *trace; /* whose job it is */
-    bool (*unwanted)(void *context);
-    /* Called without any lock held when the turn ends, and when the next one begins. */
-    void (*changes)(void *context, bool begins);
-    void *context;
-};
-
 /* ---- generations --------------------------------------------------------------------------- */
-
-/* What becomes of what is decoded. */
-enum tl_gen_role {
-    TL_GEN_STORED,  /* shards in the store, and rows in the catalog */
-    TL_GEN_EDGE,    /* nothing is stored of it: another server does that (lake/edge.c) */
-    TL_GEN_OUTLINE, /* only marks are: another job does the rest, later (decoding/outline_job.h) */
-};
 
 struct tl_gen {
     atomic_uint refs;
@@ -137,63 +120,17 @@ struct tl_gen {
     char message[256];          /* the last problem, for users */
     char waits[256];            /* why decoding waits, told instead; "": it does not */
     char whose[TL_HASH_TEXT]; /* hash of everything that checkpoints depend on, "": not computed yet
-                                 / */
-    /* Marks (virtual/remake.h): raw offset of the first mark of each stored list, and the marks
-     * that are not in a stored list yet. */
-    uint64_t *marks;
+                               */
+    uint64_t *marks; /* virtual/remake.h: raw offset of the first one of each stored list */
     size_t n_marks, cap_marks;
-    struct tl_mark *late_marks;
-    size_t n_late_marks;
     pthread_mutex_t marks_lock; /* held while they are listed */
     bool marks_known;           /* guarded by marks_lock */
-    /* For the generation's decode job; at most one runs at a time: */
-    struct tl_decode *decode;
-    struct tl_spool_reader *reader;
-    uint64_t arrival_ns; /* arrival time of the bytes pushed last; 0: not known */
-    uint64_t timed_ns;   /* arrival time that timestamps were last related to */
-    uint64_t first_ns;   /* first arrival time */
-    size_t waiting;      /* bytes pushed into the decoder since its last flush */
-    size_t together;     /* number of bytes after which it is flushed */
-    size_t slice;        /* number of bytes per push */
-    struct tl_turns_of turns;
-    size_t memory;            /* bytes, as last measured: decoding/decode_memory.h */
-    int64_t measured_ns;      /* when that was: monotonic */
-    size_t completed;         /* number of shards completed */
-    struct tl_packer *packer; /* compresses what the crew has not, when a shard is stored */
-    /* The sealing thread stores shards while the job decodes; it ends with the job. */
-    pthread_t sealer;
-    bool sealing;
-    atomic_bool seal_over;
-    enum tl_gen_role role;
-    bool no_outline;    /* there can be none */
-    size_t most;        /* number of raw bytes that a job may decode; 0: the default */
-    bool wants_virtual; /* the trace had the label for it when decoding began */
-    bool is_virtual;    /* only the index of shards is stored, and marks (virtual/remake.h) */
-    size_t seal_lanes;  /* number of lanes whose shards it stores */
-    int seal_result;
-    struct tl_fail seal_fail;
-    uint64_t mark_insns, mark_offset; /* positions of all lanes, and raw offset, at the last mark */
-    size_t mark_size;                 /* size of the last mark in bytes */
-    uint64_t marked;                  /* raw offset of the stored checkpoint, if has_mark */
-    uint64_t tried;                   /* raw offset of the last attempt to store one */
-    bool has_mark;
-    struct tl_lane **by_stream; /* lane of each tl_decode_stream.index */
-    size_t n_by_stream, cap_by_stream;
-    /* decoding/suspect.h: its record, NULL: none; is it the only suspect that has a turn; processor
-     * time taken since it was begun or has progressed, and that of the thread when its turn began.
-     */
-    struct tl_suspect *suspect;
-    bool alone;
-    int64_t cpu_ns, turn_cpu_ns;
-    bool resumed;     /* an earlier run of the server left shards or a checkpoint */
-    unsigned retries; /* failed writes since the last successful one */
-    bool cut;         /* aborted during a flush: the decoder must be created again */
-    bool stuck;       /* a read failed although the spool found no damage afterwards */
-    bool unsaved;     /* the catalog does not have all lanes yet */
-    bool finished;    /* tl_decode_finish() was called */
-    int broken;       /* the error that ended decoding */
-    struct tl_fail failure;
+    bool is_virtual;      /* only the index of shards is stored, and marks (virtual/remake.h) */
     atomic_ulong decoded; /* raw bytes decoded so far */
+    /* What decodes it (decoding/decode_job.h), and how that is freed; NULL: nothing has yet. Set
+     * once by whoever has the turn, with the lock held. */
+    struct tl_decode_job *job;
+    void (*free_job)(struct tl_decode_job *job);
 };
 
 /* Must its decode job stop? */

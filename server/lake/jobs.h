@@ -13,6 +13,15 @@
 TL_MUST_USE int tl_jobs_start(struct tl_lake *lake, struct tl_fail *fail);
 void tl_jobs_stop(struct tl_lake *lake);
 
+/* What a job must be asked, and told, for its turns. */
+struct tl_turns_of {
+    struct tl_trace *trace; /* whose job it is */
+    bool (*unwanted)(void *context);
+    /* Called without any lock held when the turn ends, and when the next one begins. */
+    void (*changes)(void *context, bool begins);
+    void *context;
+};
+
 /*
  * Called by a job, on its thread, with no lock held: if its turn is over and others wait, let them
  * have theirs, and return when it is this job's turn again. TL_CANCELLED: `unwanted`, which must be

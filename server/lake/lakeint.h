@@ -309,10 +309,8 @@ struct tl_gen *tl_edge_end_locked(struct tl_trace *trace);
 
 /* Set before any of them is used (opening/open.c), and never changed. */
 struct tl_lake_rooms {
-    /* Decoding: run one decode job; the delay in ns until the next one is due, < 0: none is. Free
-     * what decoding has of a generation. */
+    /* Decoding: run one decode job; the delay in ns until the next one is due, < 0: none is. */
     int64_t (*run_job)(struct tl_trace *trace);
-    void (*end_decode)(struct tl_gen *gen);
     /* Virtual shards: regenerate part of one; forget the decoders that could continue, by a prefix
      * of shard keys; the serving generation once its shards can be regenerated. */
     tl_view_make *make;

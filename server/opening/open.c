@@ -7,7 +7,6 @@
 
 #include "base/crew.h"
 #include "base/processors.h"
-#include "decoding/decode_job.h"
 #include "decoding/decode_memory.h"
 #include "decoding/run.h"
 #include "decoding/suspect.h"
@@ -32,7 +31,6 @@
 
 static const struct tl_lake_rooms rooms = {
     .run_job = tl_trace_run_job,
-    .end_decode = tl_gen_end_decode,
     .make = tl_lane_make,
     .forget_makers = tl_remakers_forget,
     .index_early = tl_index_early,

@@ -279,10 +279,10 @@ static void give_back(struct tl_trace *trace, bool lost)
     trace->making = trace->outline = NULL;
     pthread_mutex_unlock(&trace->lock);
     if (outline)
-        tl_gen_stop(outline);
+        tl_decode_job_stop(outline->job);
     tl_gen_put(outline);
     if (making && !lost)
-        tl_gen_leave(making);
+        tl_decode_job_leave(making->job);
     if (!lost)
         (void)!tl_trace_save_quietly(trace, NULL); /* fails if it was lost just now */
     const int r = read_anew(trace, NULL);
@@ -291,7 +291,7 @@ static void give_back(struct tl_trace *trace, bool lost)
     trace->lease = NULL;
     trace->tried_ns = tl_monotonic_ns();
     if (r < 0 && making && making == trace->serving)
-        tl_gen_stop(making); /* it is shown with its progress so far */
+        tl_decode_job_stop(making->job); /* it is shown with its progress so far */
     pthread_mutex_unlock(&trace->lock);
     pthread_mutex_unlock(&trace->opening);
     tl_gen_put(making);

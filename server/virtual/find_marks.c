@@ -7,6 +7,7 @@
 #include "virtual/find_marks.h"
 
 #include "change/change.h"
+#include "decoding/decode_job.h"
 #include "decoding/marks.h"
 #include "decoding/resume.h"
 #include "lake/lakeint.h"
@@ -128,11 +129,12 @@ static bool next_late(struct tl_marks *m, int *r)
     struct tl_gen *const gen = m->gen;
     bool found = false;
     pthread_mutex_lock(&gen->lock);
-    size_t i = gen->n_late_marks;
-    while (i > 0 && gen->late_marks[i - 1].offset > m->offset)
+    const struct tl_decode_job *const job = gen->job;
+    size_t i = job ? job->n_late_marks : 0;
+    while (i > 0 && job->late_marks[i - 1].offset > m->offset)
         i--;
-    if (i > 0 && gen->late_marks[i - 1].offset > 0) {
-        const struct tl_mark *const mark = &gen->late_marks[i - 1];
+    if (i > 0 && job->late_marks[i - 1].offset > 0) {
+        const struct tl_mark *const mark = &job->late_marks[i - 1];
         tl_buf_reset(&m->bytes);
         *r = tl_buf_add(&m->bytes, mark->bytes.p, mark->bytes.n);
         m->offset = mark->offset - 1;

@@ -130,8 +130,9 @@ static bool has(const char *id)
 /* Until it has computed for so long that a kill counts. */
 static void wait_computed(const char *id)
 {
-    const struct tl_gen *const gen = making_of(id);
-    for (int64_t since = 0; gen->cpu_ns < 2 * TL_SUSPECT_CPU_NS;)
+    struct tl_gen *const gen = making_of(id);
+    const struct tl_decode_job *job;
+    for (int64_t since = 0; !(job = job_of(gen)) || job->cpu_ns < 2 * TL_SUSPECT_CPU_NS;)
         keep_waiting(&since, id);
 }
 

@@ -49,7 +49,7 @@ static void others_have_their_turn(void **state)
     assert_int_equal(wait_done(lake, "short"), TL_TRACE_SEALED);
     for (size_t i = 0; i < 3; i++) {
         struct tl_trace *const trace = tl_lake_find_trace(lake, names[i]);
-        for (int64_t since = 0; trace->serving->completed == 0;)
+        for (int64_t since = 0; !has_completed(trace->serving);)
             keep_waiting(&since, "each one progresses");
         tl_trace_put(trace);
         assert_int_equal(state_of(names[i]), TL_TRACE_DECODING);
@@ -127,7 +127,7 @@ static void who_returns_is_live_at_once(void **state)
             assert_int_equal(
                 tl_ingest_append(rig, at, (struct tl_bytes){c.bytes.p + at, c.bytes.n - at}, NULL),
                 TL_OK);
-        for (int64_t since = 0; live->serving->completed == 0;)
+        for (int64_t since = 0; !has_completed(live->serving);)
             keep_waiting(&since, "it has begun");
         tl_ingest_close(rig);
         for (int64_t since = 0; live->live;)
@@ -154,7 +154,7 @@ static void storing_stops_nobody(void **state)
     push_all(lake, "slow-0", &c, 1000); /* waits at its end */
     push_zeros("slow-1", 4000);         /* waits in the middle */
     struct tl_trace *const slow = tl_lake_find_trace(lake, "slow-1");
-    for (int64_t since = 0; slow->serving->completed == 0;)
+    for (int64_t since = 0; !has_completed(slow->serving);)
         keep_waiting(&since, "it has shards to be stored");
     tl_trace_put(slow);
     for (unsigned i = 0; i < 3; i++) {

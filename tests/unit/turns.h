@@ -7,6 +7,7 @@
 #ifndef TL_TESTS_UNIT_TURNS_H
 #define TL_TESTS_UNIT_TURNS_H
 
+#include "decoding/decode_job.h"
 #include "sim_capture.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -22,6 +23,21 @@
 
 static struct tl_backend *backend;
 static struct tl_lake *lake;
+
+/* The generation's decode job; NULL: it has had no turn yet. */
+static inline const struct tl_decode_job *job_of(struct tl_gen *gen)
+{
+    pthread_mutex_lock(&gen->lock);
+    const struct tl_decode_job *const job = gen->job;
+    pthread_mutex_unlock(&gen->lock);
+    return job;
+}
+
+static inline bool has_completed(struct tl_gen *gen)
+{
+    const struct tl_decode_job *const job = job_of(gen);
+    return job && job->completed > 0;
+}
 
 static inline int64_t at_once(void)
 {
