@@ -486,6 +486,37 @@ bool tl_scale_value(const struct tl_scale *s, uint64_t position, uint64_t *out)
     return true;
 }
 
+/* The values between two points, by adding the quotient and what is left of it. */
+static void interpolate(const struct tl_scale_point *a, const struct tl_scale_point *b,
+                        uint64_t first, size_t n, uint64_t *out)
+{
+    const uint64_t width = b->position - a->position, rise = b->value - a->value;
+    const uint64_t whole = rise / width, part = rise % width;
+    uint64_t value = a->value + scaled(first - a->position, rise, width, false);
+    uint64_t left = (uint64_t)((unsigned __int128)(first - a->position) * part % width);
+    for (size_t i = 0; i < n; i++) {
+        out[i] = value;
+        const bool carry = left >= width - part;
+        value += whole + carry;
+        left = carry ? left - (width - part) : left + part;
+    }
+}
+
+void tl_scale_values(const struct tl_scale *s, uint64_t first, size_t n, uint64_t *out)
+{
+    size_t next = point_after(s, first);
+    for (size_t i = 0, some; i < n; i += some) {
+        while (next < s->n && s->points[next].position <= first + i)
+            next++;
+        const uint64_t end = next < s->n ? s->points[next].position - (first + i) : UINT64_MAX;
+        some = n - i < end ? n - i : (size_t)end;
+        if (next > 0 && next < s->n)
+            interpolate(&s->points[next - 1], &s->points[next], first + i, some, out + i);
+        for (size_t k = i; (next == 0 || next == s->n) && k < i + some; k++)
+            out[k] = s->n == 0 ? 0 : s->points[next ? next - 1 : 0].value;
+    }
+}
+
 uint64_t tl_scale_position(const struct tl_scale *s, uint64_t value)
 {
     const size_t low = tl_count_below(TL_KEYS(s->points, value), s->n, value);

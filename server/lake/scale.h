@@ -66,6 +66,9 @@ void tl_scale_close(struct tl_scale *scale);
 
 /* The value at a position; false: the scale has no points. */
 bool tl_scale_value(const struct tl_scale *scale, uint64_t position, uint64_t *out);
+/* The values at `n` positions from `first` on; 0 if the scale has no points. Takes a few
+ * nanoseconds for each. */
+void tl_scale_values(const struct tl_scale *scale, uint64_t first, size_t n, uint64_t *out);
 /* Known values on both sides of the moment before the instruction at a position begins: lower and
  * upper bound, UINT64_MAX after the last point. Where a timestamp is, they differ only where trace
  * is missing as well. false: the scale has no points. */

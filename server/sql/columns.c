@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Instructions in columns. The walk passes each instruction, from where its parts are appended to
- * arrays, without making blocks complete; those that no image has are items between them, and are
- * put into their places afterwards.
+ * Instructions in columns. The walk gives blocks as they are stored, from where the parts of each
+ * instruction are appended to arrays, between those that no image has. Times are interpolated for
+ * many instructions at once, since they come in order.
  */
 #include "base/bytes.h"
 #include "base/cancel.h"
 #include "lake/scale.h"
 #include "lake_sql.h"
+#include "shard/walk.h"
+#include "stf/close.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+#define COUNT(a) (sizeof(a) / sizeof *(a))
 
 #define BATCH 65536 /* rows: a chunk has as many instructions */
 
@@ -44,11 +48,9 @@ struct columns {
     struct tl_cut cut;
     struct tl_scale scale; /* if `timed` */
     bool timed;
-    struct insns read; /* of the chunk, those whose code is known */
-    struct insns rows; /* all, to be sent */
+    struct insns rows; /* to be sent */
     uint64_t first;    /* position of the first row */
     struct tl_buf made[TL_INSN_COLUMNS];
-    int rc; /* of the walk's callback */
     tl_sql_sink *sink;
     void *context;
 };
@@ -77,45 +79,44 @@ static void insns_fini(struct insns *s)
     free(s->size);
 }
 
-static void take(void *context, const struct tl_walk_insn *insn)
+static void add(struct insns *s, uint64_t pc, uint32_t opcode, uint8_t size)
 {
-    struct columns *const c = context;
-    struct insns *const s = &c->read;
-    if (s->n == s->cap && c->rc >= 0)
-        c->rc = make_room(s, s->n + 1);
-    if (c->rc < 0)
-        return;
-    s->pc[s->n] = insn->pc;
-    s->opcode[s->n] = insn->size == 2 || insn->size == 4 ? insn->opcode : 0;
-    s->size[s->n++] = insn->size;
+    s->pc[s->n] = pc;
+    s->opcode[s->n] = opcode;
+    s->size[s->n++] = size;
 }
 
-/* Append `n` of the instructions read, from `at` on. */
-static int move(struct columns *c, size_t at, size_t n)
+/* Append the instructions of a block. Nearly all have no record but the one that closes them. */
+static int add_block(struct columns *c, const struct tl_walk *walk, const struct tl_block *block,
+                     uint32_t n)
 {
-    struct insns *const to = &c->rows, *const from = &c->read;
-    const int r = make_room(to, to->n + n);
-    if (r < 0)
-        return r;
-    if (n > from->n - at)
-        return TL_BAD;
-    memcpy(to->pc + to->n, from->pc + at, n * sizeof *to->pc);
-    memcpy(to->opcode + to->n, from->opcode + at, n * sizeof *to->opcode);
-    memcpy(to->size + to->n, from->size + at, n);
-    to->n += n;
-    return TL_OK;
+    struct tl_walk_step step = {.next = block->pc};
+    size_t at = 0;
+    int r = make_room(&c->rows, c->rows.n + n);
+    for (uint32_t i = 0; i < n && r >= 0; i++) {
+        const uint8_t *const p = block->coded + at;
+        const size_t left = block->coded_size - at;
+        if (left >= TL_STF_CLOSING_BYTES && *p == TL_STF_INST_32) {
+            add(&c->rows, step.next, tl_le32(p + 1), 4);
+            at += TL_STF_CLOSING_BYTES;
+            step.next += 4;
+        } else if (left >= TL_STF_CLOSING_16_BYTES && *p == TL_STF_INST_16) {
+            add(&c->rows, step.next, tl_le16(p + 1), 2);
+            at += TL_STF_CLOSING_16_BYTES;
+            step.next += 2;
+        } else if ((r = tl_walk_insn(walk, block, &at, step.next, &step)) >= 0) {
+            add(&c->rows, step.pc, tl_stf_is_odd(step.size) ? 0 : step.opcode, step.size);
+        }
+    }
+    return r;
 }
 
-static int move_unknown(struct columns *c, uint64_t pc)
+static int add_unknown(struct columns *c, uint64_t pc)
 {
-    struct insns *const to = &c->rows;
-    const int r = make_room(to, to->n + 1);
-    if (r < 0)
-        return r;
-    to->pc[to->n] = pc;
-    to->opcode[to->n] = 0;
-    to->size[to->n++] = 0;
-    return TL_OK;
+    const int r = make_room(&c->rows, c->rows.n + 1);
+    if (r >= 0)
+        add(&c->rows, pc, 0, 0);
+    return r;
 }
 
 /* ---- columns --------------------------------------------------------------------------------- */
@@ -130,11 +131,12 @@ static uint8_t *column_of(struct columns *c, enum tl_insn_column column, size_t 
 
 static void put_times(const struct columns *c, uint8_t *out, size_t n)
 {
-    for (size_t i = 0; i < n; i++) {
-        uint64_t time;
-        if (!tl_scale_value(&c->scale, c->first + i, &time))
-            time = 0;
-        tl_put_le64(out + 8 * i, time);
+    uint64_t times[256];
+    for (size_t i = 0; i < n; i += COUNT(times)) {
+        const size_t some = n - i < COUNT(times) ? n - i : COUNT(times);
+        tl_scale_values(&c->scale, c->first + i, some, times);
+        for (size_t k = 0; k < some; k++)
+            tl_put_le64(out + 8 * (i + k), times[k]);
     }
 }
 
@@ -199,27 +201,12 @@ static int send_all(struct columns *c)
 
 /* ---- order ----------------------------------------------------------------------------------- */
 
-/* Instructions of the chunk: those before `done` are rows, `run` more follow them. */
-struct place {
-    size_t done, run;
-};
-
-static int move_run(struct columns *c, struct place *p)
-{
-    const int r = move(c, p->done, p->run);
-    p->done += p->run;
-    p->run = 0;
-    return r;
-}
-
 /* Rows are of positions without a hole, since a batch tells only the first. */
-static int go_to(struct columns *c, struct place *p, uint64_t position)
+static int go_to(struct columns *c, uint64_t position)
 {
-    if (position == c->first + c->rows.n + p->run)
+    if (position == c->first + c->rows.n)
         return TL_OK;
-    int r = move_run(c, p);
-    if (r >= 0)
-        r = send_all(c);
+    const int r = send_all(c);
     c->first = position;
     return r;
 }
@@ -227,19 +214,17 @@ static int go_to(struct columns *c, struct place *p, uint64_t position)
 /* Make rows of the chunk's instructions. */
 static int take_chunk(struct columns *c, const struct tl_walk *walk)
 {
-    struct place p = {0};
-    int r = c->rc;
+    int r = TL_OK;
     for (size_t i = 0; i < walk->n && r >= 0; i++) {
         const struct tl_item *const item = &walk->items[i];
         if (item->kind != TL_ITEM_BLOCK && item->kind != TL_ITEM_UNKNOWN)
             continue;
-        r = go_to(c, &p, walk->positions[i]);
-        if (item->kind == TL_ITEM_BLOCK)
-            p.run += item->block->n;
-        else if (r >= 0 && (r = move_run(c, &p)) >= 0)
-            r = move_unknown(c, item->pc);
+        r = go_to(c, walk->positions[i]);
+        if (r >= 0)
+            r = item->kind == TL_ITEM_BLOCK ? add_block(c, walk, item->block, item->n)
+                                            : add_unknown(c, item->pc);
     }
-    return r < 0 ? r : move_run(c, &p);
+    return r;
 }
 
 /* ---- the range ------------------------------------------------------------------------------- */
@@ -249,12 +234,10 @@ static int walk(struct columns *c, uint64_t from, uint64_t to, struct tl_fail *f
     struct tl_cut_walk walk;
     int r;
     tl_cut_walk_begin(&walk, &c->cut, from, to);
-    walk.walk.each = take;
-    walk.walk.context = c;
+    walk.walk.detail = TL_WALK_SPANS;
     c->first = from;
     while ((r = tl_cut_walk_next(&walk, fail)) >= 0) {
         r = take_chunk(c, &walk.walk);
-        c->read.n = 0;
         if (r >= 0)
             r = send_all(c);
         if (r >= 0)
@@ -300,7 +283,6 @@ int tl_lake_insn_columns(struct tl_lake *lake, const struct tl_insn_columns_requ
         tl_scale_close(&c.scale);
     for (size_t i = 0; i < TL_INSN_COLUMNS; i++)
         tl_buf_fini(&c.made[i]);
-    insns_fini(&c.read);
     insns_fini(&c.rows);
     tl_cut_close(&c.cut);
     return r;

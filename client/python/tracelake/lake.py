@@ -122,7 +122,9 @@ def _join(old, new):
     if isinstance(old, array.array) and isinstance(new, array.array) and old.typecode == new.typecode:
         old.extend(new)
         return old
-    return list(old) + list(new)
+    old = old if isinstance(old, list) else list(old)
+    old.extend(new)
+    return old
 
 
 def _values(column, rows):
@@ -480,13 +482,14 @@ class Lake:
         are pc, opcode (0: not of 2 or 4 bytes, or not known), size (bytes; 0: not known), position, and
         time (as the stream shows it; 0 if it has none)."""
         numpy = _module('numpy')
-        pieces, kinds = {name: [] for name in columns}, {}
+        # Grown in place: pages that are new cost more than all else.
+        values, kinds = {name: bytearray() for name in columns}, {}
         for reply in self.stream('Ranges', 'InsnColumns', trace=trace, stream=stream, unit=_UNITS[unit],
                                  begin=begin, to=end, columns=list(columns)):
             for column in reply.columns:
-                pieces[column.name].append(column.values)
+                values[column.name] += column.values
                 kinds[column.name] = _DTYPES[column.kind]
-        return {name: numpy.frombuffer(b''.join(some), dtype=kinds[name]) for name, some in pieces.items()}
+        return {name: numpy.frombuffer(some, dtype=kinds[name]) for name, some in values.items()}
 
     # ---- profiles ----
 
