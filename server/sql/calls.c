@@ -7,6 +7,7 @@
 #include "sql/flow.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #define COUNT(a) ((int)(sizeof(a) / sizeof *(a)))
 
@@ -22,7 +23,8 @@ struct call {
 struct calls {
     struct tl_flow_rows flow;
     struct tl_callstack stack;
-    struct call *told; /* of the items so far; rows are taken from `at` on */
+    const char *function; /* that is asked for; NULL: any */
+    struct call *told;    /* of the items so far; rows are taken from `at` on */
     size_t n, cap, at;
     bool finishing; /* the stream has ended */
 };
@@ -51,7 +53,7 @@ static const struct tl_table_column call_columns[] = {
     [CALL_LAST] = {"last_position", "INT", TL_COLUMN_PLAIN},
     [CALL_INSNS] = {"insns", "INT", TL_COLUMN_PLAIN},
     [CALL_DURATION] = {"duration", "INT", TL_COLUMN_PLAIN},
-    [CALL_FUNCTION] = {"function", "TEXT", TL_COLUMN_PLAIN},
+    [CALL_FUNCTION] = {"function", "TEXT", TL_COLUMN_FUNCTION},
     [CALL_CALLER] = {"caller", "TEXT", TL_COLUMN_PLAIN},
     [CALL_DEPTH] = {"depth", "INT", TL_COLUMN_PLAIN},
     [CALL_KIND] = {"kind", "TEXT", TL_COLUMN_PLAIN},
@@ -60,12 +62,18 @@ static const struct tl_table_column call_columns[] = {
     [CALL_ENDED] = {"ended", "INT", TL_COLUMN_PLAIN},
 };
 
+static bool is_wanted(const struct calls *s, uint32_t function)
+{
+    return !s->function ||
+           strcmp(tl_function_name(tl_flow_rows_image(&s->flow), function), s->function) == 0;
+}
+
 static int on_frame(void *context, enum tl_frame_change change, const struct tl_frame *frame,
                     uint32_t depth, uint64_t insn)
 {
     struct calls *const s = context;
     if (change == TL_FRAME_PUSH || !tl_frame_is_call(frame) || frame->insn < s->flow.from ||
-        frame->insn >= s->flow.to)
+        frame->insn >= s->flow.to || !is_wanted(s, frame->function))
         return TL_OK;
     const int r = tl_grow(&s->told, &s->cap, s->n + 1, sizeof *s->told);
     if (r < 0)
@@ -128,6 +136,7 @@ static int first_call(struct tl_cursor *c)
     s->flow.detail = TL_WALK_FLOW;
     s->flow.calls = &s->stack;
     s->flow.walk_to = UINT64_MAX;
+    s->function = c->bounds.function;
     s->stack.sink = on_frame;
     s->stack.context = s;
     const int r = tl_flow_rows_open(c, &s->flow);
@@ -160,12 +169,13 @@ static void call_column(struct tl_cursor *c, sqlite3_context *context, int colum
     struct calls *const s = c->state;
     const struct call *const call = &s->told[s->at];
     const struct tl_image *const image = tl_flow_rows_image(&s->flow);
+    const bool lasts = s->flow.names_last;
     switch (column) {
     case CALL_TRACE:
         tl_column_text(context, c->bounds.trace);
         break;
     case CALL_STREAM:
-        tl_column_text(context, tl_flow_rows_stream(&s->flow));
+        tl_column_name(context, tl_flow_rows_stream(&s->flow), lasts);
         break;
     case CALL_POSITION:
         tl_column_u64(context, call->begin);
@@ -183,16 +193,16 @@ static void call_column(struct tl_cursor *c, sqlite3_context *context, int colum
         tell_duration(c, call, context);
         break;
     case CALL_FUNCTION:
-        tl_column_text(context, tl_function_name(image, call->function));
+        tl_column_name(context, tl_function_name(image, call->function), lasts);
         break;
     case CALL_CALLER:
-        tl_column_text(context, tl_function_name(image, call->caller));
+        tl_column_name(context, tl_function_name(image, call->caller), lasts);
         break;
     case CALL_DEPTH:
         sqlite3_result_int64(context, call->depth);
         break;
     case CALL_KIND:
-        tl_column_text(context, kinds[call->kind]);
+        tl_column_name(context, kinds[call->kind], true);
         break;
     case CALL_NUMBER:
         if (call->kind == TL_FRAME_EXCEPTION && tl_exception_number(call->exception) >= 0)

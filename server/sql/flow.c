@@ -82,6 +82,8 @@ static int open_stream(struct tl_cursor *c, struct tl_flow_rows *f)
     }
     if (!f->open)
         return TL_OK;
+    f->image = tl_gen_image(f->cut.gen);
+    f->names_last = tl_asking_keeps(c->asking, f->cut.gen);
     tl_cut_walk_begin(&f->walk, &f->cut, f->from, f->walk_to ? f->walk_to : f->to);
     f->walk.walk.detail = f->detail;
     f->walking = true;
@@ -99,6 +101,8 @@ static int next_chunk(struct tl_cursor *c, struct tl_flow_rows *f)
     int r = tl_cut_walk_next(&f->walk, c->asking->fail);
     if (r >= 0)
         r = tl_cancel_rest();
+    if (r >= 0)
+        r = c->asking->check(c->asking);
     f->next = 0;
     if (r < 0)
         return r;

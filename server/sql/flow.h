@@ -10,12 +10,14 @@
 #include "sql/table.h"
 
 struct tl_flow_rows {
-    struct tl_trace_list list; /* the trace and its streams */
-    size_t stream;             /* the next one to be opened */
-    struct tl_cut cut;         /* of the stream before it, if `open` */
-    struct tl_cut_walk walk;   /* if `walking` */
-    struct tl_scale time;      /* if `timed` */
+    struct tl_trace_list list;    /* the trace and its streams */
+    size_t stream;                /* the next one to be opened */
+    struct tl_cut cut;            /* of the stream before it, if `open` */
+    struct tl_cut_walk walk;      /* if `walking` */
+    struct tl_scale time;         /* if `timed` */
+    const struct tl_image *image; /* the stream's */
     bool open, walking, timed;
+    bool names_last;            /* to the end of the question */
     uint64_t from, to;          /* positions [from, to) of the stream that are asked for */
     size_t next;                /* item of the chunk that comes next */
     struct tl_flow_now now;     /* state before it */
@@ -40,7 +42,7 @@ static inline const char *tl_flow_rows_stream(const struct tl_flow_rows *f)
 }
 static inline const struct tl_image *tl_flow_rows_image(const struct tl_flow_rows *f)
 {
-    return tl_gen_image(f->cut.gen);
+    return f->image;
 }
 /* The times of the stream's positions. */
 const struct tl_scale *tl_flow_rows_scale(struct tl_cursor *c, struct tl_flow_rows *f);

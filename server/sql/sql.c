@@ -20,7 +20,7 @@
 #define STEPS 10000 /* of SQLite's machine between two looks at the limits */
 
 struct question {
-    struct tl_asking asking;
+    struct tl_asking asking; /* first */
     sqlite3 *db;
     sqlite3_stmt *statement;
     int64_t until_ns;
@@ -79,6 +79,12 @@ static int look_at_limits(void *context)
     else if (tl_cancel_check() < 0)
         q->limit = UNWANTED;
     return q->limit != WITHIN;
+}
+
+static int check(struct tl_asking *asking)
+{
+    struct question *const q = (struct question *)asking;
+    return !look_at_limits(q) ? TL_OK : q->limit == UNWANTED ? TL_CANCELLED : TL_LIMIT;
 }
 
 /* A table is connected when it is first used, which the authorizer would refuse. */
@@ -201,7 +207,7 @@ int tl_lake_sql(struct tl_lake *lake, const struct tl_sql_request *request, tl_s
     const uint64_t rows = request->rows == 0            ? TL_SQL_ROWS
                           : request->rows > TL_SQL_MOST ? TL_SQL_MOST
                                                         : request->rows;
-    struct question q = {.asking = {.lake = lake, .request = request, .fail = fail},
+    struct question q = {.asking = {.lake = lake, .request = request, .fail = fail, .check = check},
                          .until_ns = tl_monotonic_ns() + seconds * TL_NS_PER_S};
     struct tl_sql_gather gather = {0};
     fail->text[0] = 0;
@@ -216,6 +222,7 @@ int tl_lake_sql(struct tl_lake *lake, const struct tl_sql_request *request, tl_s
         r = read_rows(&q, rows, &gather, sink, context, fail);
     sqlite3_finalize(q.statement);
     sqlite3_close(q.db);
+    tl_asking_fini(&q.asking);
     tl_sql_temp_use(NULL);
     tl_sql_gather_fini(&gather);
     return r == TL_NOMEM && !fail->text[0] ? tl_fail_set(fail, r, "no memory") : r;

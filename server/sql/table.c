@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The part of SQLite's interface for virtual tables that all of them share: conditions on trace,
- * stream, position and time become bounds. A plan is a text of two letters for each argument: what
- * is bounded, and how.
+ * stream, function, position and time become bounds. A plan is a text of two letters for each
+ * argument: what is bounded, and how.
  */
 #include "sql/table.h"
+
+#include "lake/gen.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +26,7 @@ struct offer {
     struct tl_asking *asking;
 };
 
-static const char role_letters[TL_COLUMN_ROLES + 1] = "-tspi";
+static const char role_letters[TL_COLUMN_ROLES + 1] = "-tsfpi";
 
 /* ---- plans ----------------------------------------------------------------------------------- */
 
@@ -58,6 +60,34 @@ static double share_of(char role, char op)
     return op != '=' ? 0.1 : role == 'p' || role == 'i' ? 1e-6 : 0.3;
 }
 
+/* Can a table apply a condition alone? Texts are compared by their bytes, and one at a time. */
+static char applied(sqlite3_index_info *info, int i, enum tl_column_role role)
+{
+    const struct sqlite3_index_constraint *const c = &info->aConstraint[i];
+    const char op = c->usable && role != TL_COLUMN_PLAIN ? operator_of(c->op, role) : 0;
+    const bool number = role == TL_COLUMN_POSITION || role == TL_COLUMN_TIME;
+    if (op && !number && strcmp(sqlite3_vtab_collation(info, i), "BINARY") != 0)
+        return 0;
+    return role == TL_COLUMN_FUNCTION && op && sqlite3_vtab_in(info, i, -1) ? 0 : op;
+}
+
+/* How rows may be put together. */
+static uint32_t groups_of(const struct tl_table *table, sqlite3_index_info *info)
+{
+    const int distinct = sqlite3_vtab_distinct(info);
+    uint32_t groups = distinct > 1 ? TL_GROUP_ONCE : 0;
+    if (distinct == 0 || info->nOrderBy < 1 || info->nOrderBy > TL_GROUP_COLUMNS ||
+        info->colUsed & ~(uint64_t)table->grouped)
+        return 0;
+    for (int i = 0; i < info->nOrderBy; i++) {
+        const int column = info->aOrderBy[i].iColumn;
+        if (column < 0 || !(table->sorted >> column & 1))
+            return 0;
+        groups |= ((uint32_t)column + 1 + 16 * info->aOrderBy[i].desc) << 5 * i;
+    }
+    return groups;
+}
+
 /* Do rows come in the order that is wanted? */
 static bool comes_in_order(const struct tl_table *table, const sqlite3_index_info *info,
                            const char *plan)
@@ -70,28 +100,26 @@ static int choose_plan(sqlite3_vtab *base, sqlite3_index_info *info)
 {
     const struct tl_table *const table = ((struct module *)base)->table;
     char plan[2 * PLAN_MAX + 1] = "";
-    double rows = table->rows;
+    double rows = table->rows, read = rows; /* a function's rows are found by reading all */
     int n = 0;
     for (int i = 0; i < info->nConstraint && n < PLAN_MAX; i++) {
-        const struct sqlite3_index_constraint *const c = &info->aConstraint[i];
-        if (!c->usable || c->op == SQLITE_INDEX_CONSTRAINT_LIMIT ||
-            c->op == SQLITE_INDEX_CONSTRAINT_OFFSET)
-            continue;
-        const enum tl_column_role role = role_of(table, c->iColumn);
-        const char op = role == TL_COLUMN_PLAIN ? 0 : operator_of(c->op, role);
+        const enum tl_column_role role = role_of(table, info->aConstraint[i].iColumn);
+        const char op = applied(info, i, role);
         if (!op)
             continue;
         plan[2 * n] = role_letters[role];
         plan[2 * n + 1] = op;
         info->aConstraintUsage[i].argvIndex = ++n;
         rows *= share_of(role_letters[role], op);
+        read *= role == TL_COLUMN_FUNCTION ? 1 : share_of(role_letters[role], op);
     }
     plan[2 * n] = 0;
+    info->idxNum = (int)groups_of(table, info);
     info->idxStr = sqlite3_mprintf("%s", plan);
     info->needToFreeIdxStr = 1;
     info->estimatedRows = rows < 1 ? 1 : (sqlite3_int64)rows;
-    info->estimatedCost = rows + 10;
-    info->orderByConsumed = comes_in_order(table, info, plan);
+    info->estimatedCost = read + 10;
+    info->orderByConsumed = info->idxNum || comes_in_order(table, info, plan);
     return info->idxStr ? SQLITE_OK : SQLITE_NOMEM;
 }
 
@@ -101,6 +129,7 @@ static void free_bounds(struct tl_table_bounds *b)
 {
     free(b->trace);
     free(b->stream);
+    free(b->function);
     *b = (struct tl_table_bounds){.last_position = UINT64_MAX, .last_time = UINT64_MAX};
 }
 
@@ -162,6 +191,9 @@ static int take_bounds(struct tl_table_bounds *b, const char *plan, sqlite3_valu
             break;
         case 's':
             r = bound_text(b, &b->stream, value);
+            break;
+        case 'f':
+            r = bound_text(b, &b->function, value);
             break;
         case 'p':
             bound_number(b, &b->position, &b->last_position, op, value);
@@ -260,9 +292,9 @@ static int filter(sqlite3_vtab_cursor *base, int number, const char *plan, int a
                   sqlite3_value **argv)
 {
     struct tl_cursor *const c = (struct tl_cursor *)base;
-    (void)number;
     (void)argc;
     leave_rows(c);
+    c->groups = (uint32_t)number;
     c->end = false;
     c->row = 0;
     int r = take_bounds(&c->bounds, plan, argv);
@@ -339,8 +371,32 @@ void tl_column_u64(sqlite3_context *context, uint64_t value)
     sqlite3_result_int64(context, (sqlite3_int64)value);
 }
 
-void tl_column_text(sqlite3_context *context, const char *text)
+void tl_column_name(sqlite3_context *context, const char *text, bool lasts)
 {
     if (text && *text)
-        sqlite3_result_text(context, text, -1, SQLITE_TRANSIENT);
+        sqlite3_result_text(context, text, -1, lasts ? SQLITE_STATIC : SQLITE_TRANSIENT);
+}
+
+void tl_column_text(sqlite3_context *context, const char *text)
+{
+    tl_column_name(context, text, false);
+}
+
+/* ---- what a question keeps ------------------------------------------------------------------- */
+
+bool tl_asking_keeps(struct tl_asking *asking, struct tl_gen *gen)
+{
+    for (size_t i = 0; i < TL_ASKING_KEPT; i++) {
+        if (!asking->kept[i])
+            asking->kept[i] = tl_gen_get(gen);
+        if (asking->kept[i] == gen)
+            return true;
+    }
+    return false;
+}
+
+void tl_asking_fini(struct tl_asking *asking)
+{
+    for (size_t i = 0; i < TL_ASKING_KEPT; i++)
+        tl_gen_put(asking->kept[i]);
 }

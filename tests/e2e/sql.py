@@ -101,6 +101,81 @@ def sql_calls(lab):
     check(joined and all(r['position'] == r['p'] for r in joined), 'a join')
 
 
+# Each as it is put together from blocks that are alike, and as SQLite itself sorts and tests: of "+x" it tells nothing.
+GROUPED = (
+    ('function, count(*) AS n, sum(size) AS s', '', 'function'),
+    ('stream, function, count(*) AS n', '', 'stream, function'),
+    ('pc, function, text, opcode, size, count(*) AS n, sum(taken) AS t', '', 'pc'),
+    ('trace, stream, size, taken, count(*) AS n, count(DISTINCT pc) AS p', '', 'taken, size, stream, trace'),
+    ('opcode, min(pc) AS a, max(pc) AS z, count(*) AS n', "WHERE function > 'd'", 'opcode'),
+    ('pc, text, count(*) AS n', "WHERE text LIKE '%r%' AND taken", 'pc'),
+    ('function, count(*) AS n, max(position) AS z', 'WHERE position < 9000', 'function'),
+)
+
+
+def groups_agree(lab, trace):
+    for what, where, by in GROUPED:
+        sql = 'SELECT ' + what + ' FROM insn ' + where + ' GROUP BY '
+        sorted_by = ', '.join('+' + column for column in by.split(', '))
+        wanted = ask(lab, sql + sorted_by, '--limit', '10M', trace=trace)
+        check((wanted or 'function' in where) and ask(lab, sql + by, '--limit', '10M', trace=trace) == wanted, trace, sql + by)
+        check(ask(lab, sql + by + ' ORDER BY ' + by, '--limit', '10M', trace=trace) == wanted, trace, by, 'in order')
+        down = ', '.join(column + ' DESC' for column in by.split(', '))
+        check(ask(lab, sql + by + ' ORDER BY ' + down, '--limit', '10M', trace=trace) ==
+              ask(lab, sql + sorted_by + ' ORDER BY ' + down, '--limit', '10M', trace=trace), trace, down)
+    for columns in ('function', 'stream, size', 'pc, taken'):
+        plain = ', '.join('+%s AS %s' % (c, c) for c in columns.split(', '))
+        told = ask(lab, 'SELECT DISTINCT %s FROM insn' % columns, '--limit', '10M', trace=trace)
+        check(sorted(map(str, told)) == sorted(map(str, ask(lab, 'SELECT DISTINCT %s FROM insn' % plain, '--limit', '10M',
+                                                            trace=trace))), trace, 'distinct', columns)
+
+
+def functions_agree(lab, trace):
+    names = [r['function'] for r in ask(lab, 'SELECT DISTINCT function FROM insn', trace=trace)]
+    check(len(names) > 5, trace, names)
+    for table in ('insn', 'call'):
+        columns = 'stream, position, time, pc, function' + (', opcode, size, taken' if table == 'insn' else ', insns, depth')
+        for name in [n for n in names if n][::9] + ['nothing']:
+            pushed, tested = (ask(lab, "SELECT %s FROM %s WHERE %sfunction = '%s'" % (columns, table, plus, name), '--limit',
+                                  '10M', trace=trace) for plus in ('', '+'))
+            check(pushed == tested, trace, table, name, len(pushed), len(tested))
+        some = "('%s', '%s')" % tuple([n for n in names if n][:2])
+        for condition in ('IN ' + some, "= '%s' COLLATE NOCASE" % max(n for n in names if n).upper(), '= NULL', 'IS NULL'):
+            pushed, tested = (ask(lab, 'SELECT %s FROM %s WHERE %sfunction %s' % (columns, table, plus, condition), '--limit',
+                                  '10M', trace=trace) for plus in ('', '+'))
+            check(pushed == tested, trace, table, condition, len(pushed), len(tested))
+    check(ask(lab, "SELECT count(*) AS n FROM insn WHERE stream = 'CS.10' COLLATE NOCASE", trace=trace) ==
+          ask(lab, "SELECT count(*) AS n FROM insn WHERE +stream = 'CS.10' COLLATE NOCASE", trace=trace), trace, 'streams')
+
+
+@test
+def sql_groups(lab):
+    """Groups of instructions, and those of one function, are what SQLite makes of all of them."""
+    prepare(lab, 20000)
+    groups_agree(lab, 'sim')
+    functions_agree(lab, 'sim')
+
+
+@test
+def sql_groups_pt(lab):
+    """The same where instructions have many lengths, and programs are switched."""
+    simulated(lab, 20000, 'pt')
+    wait_sealed(lab, 'sim')
+    groups_agree(lab, 'sim')
+    functions_agree(lab, 'sim')
+
+
+@test
+def sql_groups_loaded(lab):
+    """The same where an address has one code after another, and of the stream as an imported file."""
+    simulated(lab, 1, 'plugins')
+    lab.run('get', 'sim/cs.10', '--insn', '0:30000', '-o', lab.path('a.zstf'))
+    lab.run('push', '--format', 'stf', '--trace', 'file', lab.path('a.zstf'))
+    for trace in ('sim', 'file'):
+        wait_sealed(lab, trace)
+        groups_agree(lab, trace)
+
+
 @test
 def sql_function_times(lab):
     """The times of functions are those that `tracelake functions` tells, of a stream and of all together."""
