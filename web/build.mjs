@@ -66,27 +66,57 @@ const common = {
   absWorkingDir: out,
   logLevel: "warning",
 };
+const small = { minify: true, legalComments: "none" };
 
 /** The page's style sheet as one text, which its script brings along. */
 function styleSheet() {
   const { outputFiles: [file] } = esbuild.buildSync({
-    ...common, entryPoints: ["src/style/style.css"], minify: true, legalComments: "none", external: ["*.woff2"], write: false,
+    ...common, ...small, entryPoints: ["src/style/style.css"], external: ["*.woff2"], write: false,
   });
   return file.text.trim();
 }
 
-function bundle() {
+/**
+ * app.js, with which the page opens, and later.js, which is loaded when it is first needed and takes what both use from
+ * app.js: opening needs one script, and nothing is sent twice.
+ */
+function bundlePage() {
+  const parts = path.join(out, "parts");
+  fs.rmSync(parts, { recursive: true, force: true });
+  const { metafile } = esbuild.buildSync({
+    ...common,
+    ...small,
+    define: { STYLE_SHEET: JSON.stringify(styleSheet()) },
+    entryPoints: [{ in: "src/main.ts", out: "app" }, { in: "src/panels/later.ts", out: "later" }],
+    outdir: parts,
+    splitting: true,
+    metafile: true,
+    external: ["./later.js"],
+  });
+  const names = Object.keys(metafile.outputs).map((name) => path.basename(name));
+  const [shared, ...more] = names.filter((name) => name.startsWith("chunk-"));
+  if (shared === undefined || more.length > 0) throw new Error(`the page and later.js share: ${names.join(", ")}`);
+  const later = fs.readFileSync(path.join(parts, "later.js"), "utf8");
+  // A page that was opened before its server was replaced must not load another one's part: names differ then.
+  const make = `make${createHash("sha256").update(later).update(shared).digest("hex").slice(0, 12)}`;
   esbuild.buildSync({
     ...common,
-    define: { STYLE_SHEET: JSON.stringify(styleSheet()) },
-    entryPoints: [
-      { in: "src/main.ts", out: "app" }, { in: "src/panels/later.ts", out: "later" },
-      { in: "src/login/login.ts", out: "login" }, { in: "src/login/login.css", out: "login" },
-    ],
+    ...small,
+    stdin: { contents: `import "./app.js"; export * from "./${shared}"; export const ${make} = 0;`, resolveDir: parts },
+    outfile: "dist/app.js",
+    external: ["./later.js"],
+  });
+  fs.writeFileSync(path.join(dist, "later.js"), `import{${make}}from"./app.js";${later.replaceAll(`"./${shared}"`, '"./app.js"')}`);
+}
+
+function bundle() {
+  bundlePage();
+  esbuild.buildSync({
+    ...common,
+    ...small,
+    entryPoints: [{ in: "src/login/login.ts", out: "login" }, { in: "src/login/login.css", out: "login" }],
     outdir: "dist",
-    minify: true,
-    legalComments: "none",
-    external: ["*.woff2", "./later.js"], // later.js has what it needs twice, so that the page opens with one file
+    external: ["*.woff2"],
   });
   const tests = fs.readdirSync(path.join(src, "test")).filter((n) => n.endsWith(".test.ts"));
   fs.rmSync(path.join(out, "test-bundle"), { recursive: true, force: true });

@@ -23,7 +23,7 @@ export function missingTrace(begin = 0n) {
  * The appearance of columns in the middle of the single lane's function band, which fills the
  * window.
  */
-async function columns(page, all) {
+export async function columns(page, all) {
   const { named, seen } = await page.evaluate((xs) => {
     const style = getComputedStyle(document.documentElement);
     const canvas = document.querySelector("canvas.base");
@@ -46,7 +46,7 @@ async function columns(page, all) {
   });
 }
 
-const truth = (t) => TRUTH.find(([from, to]) => t >= from && t < to)?.[2];
+export const truth = (t) => TRUTH.find(([from, to]) => t >= from && t < to)?.[2];
 
 export async function gapChecks(suite, { server, trace, far, full }) {
   const base = server.replace(/\/$/, "");

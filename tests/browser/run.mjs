@@ -14,6 +14,7 @@ import { parseArgs } from "node:util";
 import { launch, Suite } from "./harness.mjs";
 import { callChecks, compareChecks } from "./calls.mjs";
 import { findChecks } from "./find.mjs";
+import { foldChecks } from "./folds.mjs";
 import { frameChecks } from "./frame.mjs";
 import { FAR, gapChecks, missingTrace } from "./gaps.mjs";
 import { fewChecks, laneChecks } from "./lanes.mjs";
@@ -75,10 +76,12 @@ const LAB = {
   async views(lab, on) {
     const recording = await lab.recording("pt-five-tasks");
     await laneChecks(suite, { ...on, osd: await lab.osd(), cortex: await lab.cortex(), bare: recording?.bare });
-    await gapChecks(suite, {
+    const gaps = {
       ...on, trace: await lab.pushed("gaps", missingTrace().write(lab.dir, "gaps", { clock: 1e9 })),
       far: await lab.pushed("far", missingTrace(FAR).write(lab.dir, "far")), full: on.trace,
-    });
+    };
+    await gapChecks(suite, gaps);
+    await foldChecks(suite, gaps);
     await overviewChecks(suite, {
       ...on, dir: lab.dir,
       noimage: await lab.pushed("noimage", missingTrace().write(lab.dir, "gaps", { clock: 1e9, image: false })),

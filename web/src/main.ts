@@ -10,8 +10,7 @@ import { PRIVILEGE, type Theme } from "./view/palette.ts";
 import { CommandBox } from "./panels/commands.ts";
 import { Divider } from "./panels/divider.ts";
 import { Header } from "./panels/header.ts";
-import { helpDialog } from "./panels/help.ts";
-import { laneTable } from "./panels/lanes.ts";
+import { later, Lazy } from "./panels/lazy.ts";
 import { Lengths } from "./panels/lengths.ts";
 import { traceList } from "./panels/list.ts";
 import { ListTools } from "./panels/listtools.ts";
@@ -19,6 +18,7 @@ import { boundedText } from "./panels/reach.ts";
 import { Side, TABS } from "./panels/side.ts";
 import { span } from "./base/scale.ts";
 import type { Session } from "./view/session.ts";
+import { foldedText, seamText } from "./timeline/seams.ts";
 import { Timeline } from "./timeline/timeline.ts";
 
 /** Replaced by style.css at build time: opening the page needs no further request. */
@@ -36,6 +36,14 @@ const side = new Side(app);
 const tools = new ListTools(app);
 const box = new CommandBox(app, command, TABS, () => timeline.save(app.session));
 const lengths = new Lengths(app);
+const table = new Lazy(app, async () => {
+  const { laneTable } = await later();
+  return { view: (s: Session) => laneTable(app, s, timeline) };
+}, nothing);
+const help = new Lazy<[string]>(app, async () => {
+  const { helpDialog } = await later();
+  return { view: (protocol: string) => helpDialog(protocol, () => { app.help = false; app.changed(); }) };
+}, nothing);
 const divider = new Divider(() => app.changed());
 let opened: Session | undefined;
 let listed = false; // the list of traces was shown last
@@ -72,6 +80,7 @@ function status(s: Session): TemplateResult {
   const d = hover && describe(s, hover);
   const wide = span(s.view);
   const units = new Set(s.trace.streams.filter((x) => x.insns > 0).map((x) => unitName(x.protocol)));
+  const folded = foldedText(s, timeline.plotWidth);
   const size = s.view.axis === "insn" ? units.size === 0 ? "" : `${short(wide)} ${units.size === 1 ? [...units][0] : "insns"}`
     : timeIsNs(s.trace) ? duration(wide) : `${short(wide)} ticks`;
   const cell = (name: string, text: string, cls = ""): TemplateResult | typeof nothing =>
@@ -81,7 +90,7 @@ function status(s: Session): TemplateResult {
       ${cell("Mode", d.mode)}${cell("Events", d.events)}${cell("Lost", d.lost, "bad")}` : nothing}
     <span class="grow"></span>
     ${cell("Result of the last step", stepText(s), "num")}
-    ${cell("Width of the view", size && `${size} in view`, "num muted")}
+    ${cell("Width of the view", size && `${size} in view${folded && `, ${folded}`}`, "num muted")}
     <span class="busy ${app.settled && !timeline.late ? "" : "on"}" aria-hidden="true"></span>`;
 }
 
@@ -89,11 +98,12 @@ function status(s: Session): TemplateResult {
 function tip(s: Session): TemplateResult | typeof nothing {
   const hover = timeline.hover;
   if (!hover || timeline.dragging || hover.y < 24) return nothing;
+  const seam = timeline.seamAt(hover.x);
   const hit = timeline.under.sliceAt(hover.x, hover.y);
   const inlined = hit ? undefined : timeline.under.inlinedAt(hover.x, hover.y);
   const d = describe(s, hover);
   const length = hit && hit.whole ? lengths.of(s, hit.lane, hit.slice) : undefined;
-  const [title, detail] = hit
+  const [title, detail] = seam ? [seamText(s, seam), "folded away: a click shows it"] : hit
     ? [hit.slice.name || "unnamed code", length ? boundedText(s, length) : `${hit.whole ? "" : "more than "}${widthText(s, hit.slice.to - hit.slice.from) || "1 insn"}`]
     : inlined ? [inlined.fn, `inlined, ${widthText(s, inlined.to - inlined.from) || "1 insn"}`]
     : [d.what, [d.share, d.mode].filter(Boolean).join(" · ")];
@@ -102,7 +112,7 @@ function tip(s: Session): TemplateResult | typeof nothing {
   const style = `top:${Math.round(hover.y + 16)}px;${right ? `right:${Math.round(timeline.plotWidth - hover.x + 12)}px`
     : `left:${Math.round(hover.x + 12)}px`}`;
   return html`<div class="tip" aria-hidden="true" .style=${style}><b>${title}</b>${detail ? html`<span>${detail}</span>` : nothing}
-    ${hit || inlined ? nothing : [d.lost, d.events].filter(Boolean).map((t) => html`<span class=${t === d.lost ? "bad" : ""}>${t}</span>`)}</div>`;
+    ${hit || inlined || seam ? nothing : [d.lost, d.events].filter(Boolean).map((t) => html`<span class=${t === d.lost ? "bad" : ""}>${t}</span>`)}</div>`;
 }
 
 function tracePage(s: Session): TemplateResult {
@@ -110,7 +120,7 @@ function tracePage(s: Session): TemplateResult {
     ${timeline.element}${app.panel === "none" ? nothing : divider.view()}${side.view(s)}
     <p id="timeline-help" class="hidden">W and S zoom, A and D pan, comma and full stop step through
       the trace, square brackets jump to events, question mark shows all keys.</p>
-    ${app.table ? laneTable(app, s, timeline) : nothing}
+    ${app.table ? table.view(s) : nothing}
     </main><footer id="status"></footer>`;
 }
 
@@ -125,7 +135,7 @@ function paint(pointed: boolean): void {
   render(html`${header.view()}
     ${s ? tracePage(s) : traceList(app, tools)}
     ${box.open ? box.view() : nothing}
-    ${app.help ? helpDialog(s?.stream?.protocol ?? "", () => { app.help = false; app.changed(); }) : nothing}
+    ${app.help ? help.view(s?.stream?.protocol ?? "") : nothing}
     <div class="hidden" role="status" aria-live="polite">${app.announced}</div>`, root);
   keepFocus(s);
   if (!s) return;

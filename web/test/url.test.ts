@@ -26,6 +26,7 @@ test("everything that is in view goes there and back", () => {
       open: random() < 0.5 ? undefined : random() < 0.5 ? [] : ["cs.10", "a,b &?#%"],
       full: random() < 0.5 ? [] : ["cs.10"], show: random() < 0.5 ? [] : ["states", "counters"],
       beside: random() < 0.5 ? [] : [{ trace: "a b/&", offset: random() < 0.5 ? undefined : -5n }, { trace: "c,d", offset: random() < 0.5 ? undefined : 7n }],
+      seams: random() < 0.5 ? [] : [["5", "70"], ["100", "9223372036854775808"]],
       find: random() < 0.5 ? "" : "event:gap & ?#%", panel: random() < 0.5 ? "insns" : random() < 0.5 ? "stats" : "compare",
 arrangement: random() < 0.5 ? AS_THEY_COME : { order: ["b,&", "a"], hidden: ["c"], pinned: ["d=?"], folded: ["/", "/a, b/c"], only: "x & y" },
       kinds: random() < 0.5 ? "" : "gap,note", alone: random() < 0.5 ? "" : "f(&, x)", with: random() < 0.5 ? "" : "run 2/cs.10 &?#%", sql: random() < 0.5 ? "" : "SELECT 'a &?#%'\n-- more", follow: random() < 0.7 ? undefined : random() < 0.5 ? 0 : 10000,
@@ -52,7 +53,7 @@ test("what cannot be read is as if absent", () => {
   for (const hash of ["#/trace/%E0%A4%A", "#/nonsense", "#trace/x", "#/trace/"]) {
     assert.equal(decodePlace(hash).trace, undefined, hash);
   }
-  const place = decodePlace("#/trace/t?from=x&to=3&at=x&select=5-2&panel=zzz&follow=-1&axis=q");
+  const place = decodePlace("#/trace/t?from=x&to=3&at=x&select=5-2&panel=zzz&follow=-1&axis=q&seams=9-2,x,3-");
   assert.deepEqual(place, emptyPlace("t"));
 });
 

@@ -2,6 +2,7 @@
 // The visible range of an axis, and the ruler. Positions are doubles in units of the axis
 // (instructions or time), exact to one unit below 2^53. Times are relative to the trace's epoch
 // (epoch.ts).
+import { between, flat, NO_FOLDS, unflat, type Folds } from "./folds.ts";
 import { grouped, roundTime } from "./format.ts";
 
 export type Axis = "insn" | "time";
@@ -11,6 +12,8 @@ export interface View {
   readonly axis: Axis;
   readonly from: number;
   readonly to: number;
+  /** Stretches that are left out, on the time axis. */
+  readonly folds?: Folds | undefined;
 }
 
 export interface Extent {
@@ -28,8 +31,9 @@ function least(extent: Extent): number {
 /** Maximum empty space that a view may show outside the trace, as a fraction of its span. */
 const MARGIN = 0.5;
 
+/** How much of the axis is seen, without folds. */
 export function span(view: View): number {
-  return view.to - view.from;
+  return view.folds ? flat(view.folds, view.to) - flat(view.folds, view.from) : view.to - view.from;
 }
 
 /** Units per pixel. */
@@ -38,16 +42,43 @@ export function unitsPerPixel(view: View, width: number): number {
 }
 
 export function toPixel(view: View, width: number, at: number): number {
-  return ((at - view.from) / span(view)) * width;
+  const { folds = NO_FOLDS } = view;
+  return ((flat(folds, at) - flat(folds, view.from)) / span(view)) * width;
 }
 
 export function toUnit(view: View, width: number, pixel: number): number {
-  return view.from + (pixel / Math.max(1, width)) * span(view);
+  const { folds = NO_FOLDS } = view;
+  return unflat(folds, flat(folds, view.from) + (pixel / Math.max(1, width)) * span(view));
 }
 
-/** Clamp the span, and keep at least part of the trace visible. */
-export function clamp(view: View, extent: Extent): View {
-  const narrowest = least(extent);
+/** A part of a view without folds, as a view of its own. */
+export interface Window {
+  readonly view: View;
+  readonly x: number; // its left edge in pixels
+  readonly width: number;
+  readonly index: number;
+}
+
+/** The windows between a view's folds, from left to right; they begin and end at whole pixels. */
+export function windows(view: View, width: number): Window[] {
+  if (!view.folds) return [{ view, x: 0, width, index: 0 }];
+  const { axis } = view;
+  return between(view.folds, view.from, view.to).flatMap(({ from, to }, index) => {
+    const [x, end] = [from, to].map((at) => Math.round(toPixel(view, width, at))) as [number, number];
+    return end > x ? [{ view: { axis, from, to }, x, width: end - x, index }] : [];
+  });
+}
+
+/** Computes on the flat axis, and returns to that of the view. */
+function onFlat(view: View, extent: Extent, move: (view: View, extent: Extent, narrowest: number) => View): View {
+  const { axis, folds } = view;
+  if (!folds || folds.length === 0) return move({ axis, from: view.from, to: view.to }, extent, least(extent));
+  const there = move({ axis, from: flat(folds, view.from), to: flat(folds, view.to) },
+    { first: flat(folds, extent.first), last: flat(folds, extent.last) }, least(extent));
+  return { axis, from: unflat(folds, there.from), to: unflat(folds, there.to), folds };
+}
+
+function clamped(view: View, extent: Extent, narrowest: number): View {
   const whole = Math.max(extent.last - extent.first, narrowest);
   const wide = Math.min(Math.max(span(view), narrowest), whole * (1 + MARGIN));
   const margin = wide * MARGIN;
@@ -59,32 +90,48 @@ export function clamp(view: View, extent: Extent): View {
   return { axis: view.axis, from, to: from + wide };
 }
 
+/** Clamp the span, and keep at least part of the trace visible. */
+export function clamp(view: View, extent: Extent): View {
+  return onFlat(view, extent, clamped);
+}
+
 /** Everything, with some space at the right. */
-export function whole(axis: Axis, extent: Extent): View {
-  const wide = Math.max(extent.last - extent.first, least(extent));
-  return { axis, from: extent.first, to: extent.first + wide * 1.01 };
+export function whole(axis: Axis, extent: Extent, folds?: Folds): View {
+  return onFlat({ axis, from: extent.first, to: extent.last, folds }, extent, (_, { first, last }, narrowest) => (
+    { axis, from: first, to: first + Math.max(last - first, narrowest) * 1.01 }));
 }
 
 /** `factor` < 1 zooms in; `anchor` (in units) stays in place. */
 export function zoom(view: View, factor: number, anchor: number, extent: Extent): View {
-  const narrowest = least(extent);
-  const most = Math.max(extent.last - extent.first, narrowest) * (1 + MARGIN);
-  const wide = Math.min(Math.max(span(view) * factor, narrowest), most);
-  const ratio = wide / span(view);
-  const from = anchor - (anchor - view.from) * ratio;
-  return clamp({ axis: view.axis, from, to: from + wide }, extent);
+  const fixed = flat(view.folds ?? NO_FOLDS, anchor);
+  return onFlat(view, extent, (v, e, narrowest) => {
+    const most = Math.max(e.last - e.first, narrowest) * (1 + MARGIN);
+    const wide = Math.min(Math.max(span(v) * factor, narrowest), most);
+    const from = fixed - (fixed - v.from) * (wide / span(v));
+    return clamped({ axis: v.axis, from, to: from + wide }, e, narrowest);
+  });
 }
 
 /** By `share` of the view's width; > 0 moves right. */
 export function pan(view: View, share: number, extent: Extent): View {
-  const by = span(view) * share;
-  return clamp({ axis: view.axis, from: view.from + by, to: view.to + by }, extent);
+  return onFlat(view, extent, (v, e, narrowest) => {
+    const by = span(v) * share;
+    return clamped({ axis: v.axis, from: v.from + by, to: v.to + by }, e, narrowest);
+  });
+}
+
+/** The same span with `at` at `share` of its width. */
+export function place(view: View, at: number, share: number, extent: Extent): View {
+  const fixed = flat(view.folds ?? NO_FOLDS, at);
+  return onFlat(view, extent, (v, e, narrowest) => {
+    const from = fixed - span(v) * share;
+    return clamped({ axis: v.axis, from, to: from + span(v) }, e, narrowest);
+  });
 }
 
 /** The same span centred at `at`. */
 export function centre(view: View, at: number, extent: Extent): View {
-  const half = span(view) / 2;
-  return clamp({ axis: view.axis, from: at - half, to: at + half }, extent);
+  return place(view, at, 0.5, extent);
 }
 
 export interface Tick {

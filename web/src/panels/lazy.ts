@@ -1,37 +1,45 @@
 // SPDX-License-Identifier: MIT
-// A panel whose code is loaded when it is first opened.
+// Panels and dialogs whose code is loaded when they are first opened.
 import { html, nothing, type TemplateResult } from "lit-html";
 import type { App } from "../view/app.ts";
 import type { Session } from "../view/session.ts";
 
-export interface Loaded {
-  view(s: Session): TemplateResult;
+export interface Loaded<Of extends unknown[] = [Session]> {
+  view(...of: Of): TemplateResult;
   /** Content below the timeline. */
-  below?(s: Session): TemplateResult | typeof nothing;
+  below?(...of: Of): TemplateResult | typeof nothing;
 }
 
-export class Lazy {
-  private made: Loaded | undefined;
+/** The file with all of them. */
+export const later = () => import("./later.js"); // its type is that of later.ts
+
+const LOADING = html`<p class="muted hint">Loading…</p>`;
+
+export class Lazy<Of extends unknown[] = [Session]> {
+  private made: Loaded<Of> | undefined;
   private loading = false;
   private trouble = "";
 
-  constructor(private readonly app: App, private readonly load: () => Promise<Loaded>) {}
+  /** `meanwhile` is shown until it is there. */
+  constructor(
+    private readonly app: App, private readonly load: () => Promise<Loaded<Of>>, private readonly meanwhile: TemplateResult | typeof nothing = LOADING,
+  ) {}
 
-  below(s: Session): TemplateResult | typeof nothing {
-    return this.made?.below?.(s) ?? nothing;
+  below(...of: Of): TemplateResult | typeof nothing {
+    return this.made?.below?.(...of) ?? nothing;
   }
 
-  view(s: Session): TemplateResult {
-    if (this.made) return this.made.view(s);
+  view(...of: Of): TemplateResult | typeof nothing {
+    if (this.made) return this.made.view(...of);
     if (!this.loading) {
       this.loading = true;
       this.trouble = "";
       this.load().then((made) => { this.made = made; }, (error: unknown) => {
         this.loading = false;
-        this.trouble = (error as Error).message;
+        // The server may have been replaced by one with another page.
+        this.trouble = `${(error as Error).message}: reload the page.`;
       }).finally(() => this.app.changed());
     }
-    return this.trouble !== "" ? html`<p class="trouble" role="alert">${this.trouble}</p>`
-      : html`<p class="muted hint">Loading…</p>`;
+    return this.trouble !== "" ? html`<p class="trouble" role="alert">${this.trouble}</p>` : this.meanwhile;
   }
 }

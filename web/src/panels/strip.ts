@@ -5,7 +5,7 @@ import { ref } from "lit-html/directives/ref.js";
 import type { App } from "../view/app.ts";
 import { short } from "../base/format.ts";
 import { extentOf, hasRings, isSoftware, streamExtent, unitName, type Trace } from "../data/model.ts";
-import { toPixel, type View } from "../base/scale.ts";
+import { toPixel, windows, type View } from "../base/scale.ts";
 import { Session } from "../view/session.ts";
 import { Colours } from "../timeline/colours.ts";
 import { drawRuns, runs, type Run } from "../timeline/labels.ts";
@@ -13,6 +13,7 @@ import { layoutLanes, type LaneBox } from "../timeline/layout.ts";
 import { drawUnknown, drawUntraced, Pictures } from "../timeline/pictures.ts";
 import { drawRuler, RULER_HEIGHT } from "../timeline/ruler.ts";
 import { needed, pieces, stripesOf } from "../timeline/scene.ts";
+import { drawSeams } from "../timeline/seams.ts";
 import { tileWidth } from "../data/tile.ts";
 
 const LANES = 8;
@@ -30,7 +31,8 @@ export class Strip {
   /** `shift`: added to a position of the open trace to get one of `trace`, in units of the axis. */
   view(s: Session, trace: Trace, shift: number): TemplateResult {
     const other = this.open(s, trace);
-    other.view = { axis: s.view.axis, from: s.view.from + shift, to: s.view.to + shift };
+    const { axis, from, to, folds } = s.view;
+    other.view = { axis, from: from + shift, to: to + shift, folds: folds?.map((f) => ({ from: f.from + shift, to: f.to + shift })) };
     const streams = trace.streams.slice(0, LANES);
     const { boxes, height } = layoutLanes(streams.map((_, lane) => ({ lane, open: false, full: false, depth: 0 })));
     const cursor = s.cursor === undefined ? undefined : s.cursor + shift;
@@ -87,28 +89,27 @@ export class Strip {
     ctx.setTransform(dpr, 0, 0, dpr, 0, 0);
     ctx.fillStyle = colours.named.ground.css;
     ctx.fillRect(0, 0, width, tall);
-    drawRuler(ctx, s, width, tall, colours);
-    this.lanes(ctx, s, boxes, width, colours);
+    this.pictures.begin();
+    for (const part of windows(s.view, width)) {
+      ctx.save();
+      ctx.beginPath();
+      ctx.rect(part.x, 0, part.width, tall);
+      ctx.clip();
+      ctx.translate(part.x, 0);
+      drawRuler(ctx, s, part.view, part.width, tall, colours);
+      for (const box of boxes) this.lane(ctx, s, box, part.width, colours, part.view);
+      ctx.restore();
+    }
+    if (this.pictures.late) this.app.changed();
+    s.tiles.want(needed(s.view, width, extentOf(s.trace, s.view.axis), s.trace.tileBase[s.view.axis], stripesOf(0, boxes.length - 1)).tiles);
+    drawSeams(ctx, s, width, tall, new Map(), colours);
     if (cursor === undefined) return;
     ctx.fillStyle = colours.named.accent.css;
     ctx.fillRect(Math.round(toPixel(s.view, width, cursor)), 0, 1, tall);
   }
 
-  private lanes(
-    ctx: CanvasRenderingContext2D, s: Session, boxes: readonly LaneBox[], width: number, colours: Colours,
-  ): void {
-    const { view, trace } = s;
-    const base = trace.tileBase[view.axis];
-    const extent = extentOf(trace, view.axis);
-    const need = needed(view, width, extent, base, stripesOf(0, boxes.length - 1));
-    s.tiles.want(need.tiles);
-    this.pictures.begin();
-    for (const box of boxes) this.lane(ctx, s, box, width, colours, need.tiles, view);
-    if (this.pictures.late) this.app.changed();
-  }
-
   private lane(
-    ctx: CanvasRenderingContext2D, s: Session, box: LaneBox, width: number, colours: Colours, tiles: ReturnType<typeof needed>["tiles"], view: View,
+    ctx: CanvasRenderingContext2D, s: Session, box: LaneBox, width: number, colours: Colours, view: View,
   ): void {
     const top = RULER_HEIGHT + box.y;
     const stream = s.trace.streams[box.lane]!;
@@ -118,7 +119,7 @@ export class Strip {
       Math.max(0, Math.round(toPixel(view, width, from))), Math.min(width, Math.round(toPixel(view, width, to)))];
     const all: Run[] = [];
     if (view.axis === "time" && !stream.hasTime) return;
-    for (const id of tiles) {
+    for (const id of needed(view, width, extentOf(s.trace, view.axis), base, stripesOf(box.lane, box.lane)).tiles) {
       const known = pieces(s.tiles, id, base);
       for (const piece of known) {
         const columns = piece.stripe.lanes.get(box.lane);

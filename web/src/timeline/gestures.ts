@@ -2,7 +2,7 @@
 // Wheel, drag, click and keys on the timeline.
 import type { App } from "../view/app.ts";
 import { match, type Command } from "../view/keys.ts";
-import { centre, span, toUnit } from "../base/scale.ts";
+import { centre, pan, place, span, toUnit, type View } from "../base/scale.ts";
 import { overview } from "./minimap.ts";
 import { RULER_HEIGHT } from "./ruler.ts";
 import type { Timeline } from "./timeline.ts";
@@ -26,7 +26,8 @@ interface Pinch {
 interface Drag {
   readonly kind: "pan" | "select" | "window";
   readonly x: number;
-  readonly from: number; // of the view, or the anchor of the selection
+  readonly view: View; // in which it began
+  readonly from: number; // the anchor of the selection
   readonly pointer: number;
   moved: boolean;
 }
@@ -101,8 +102,8 @@ export class Gestures {
     }
     const select = e.shiftKey || e.offsetY < RULER_HEIGHT;
     this.drag = {
-      kind: select ? "select" : "pan", x: e.offsetX, pointer: e.pointerId, moved: false,
-      from: select ? this.measured(e) : s.view.from,
+      kind: select ? "select" : "pan", x: e.offsetX, pointer: e.pointerId, moved: false, view: s.view,
+      from: select ? this.measured(e) : 0,
     };
   }
 
@@ -124,8 +125,8 @@ export class Gestures {
     if (!d.moved && Math.abs(e.offsetX - d.x) < CLICK_PX) return;
     d.moved = true;
     if (d.kind === "pan") {
-      const from = d.from - ((e.offsetX - d.x) / this.timeline.plotWidth) * span(s.view);
-      this.app.setView({ axis: s.view.axis, from, to: from + span(s.view) });
+      // Following or a key may have changed the zoom meanwhile.
+      this.app.setView(pan(place(s.view, d.view.from, 0, s.extent), (d.x - e.offsetX) / this.timeline.plotWidth, s.extent));
       this.plot.classList.add("dragging");
     } else if (d.kind === "select") {
       const at = this.measured(e);
@@ -178,6 +179,11 @@ export class Gestures {
       if (d.kind === "select") this.app.measure();
       return;
     }
+    const seam = this.timeline.seamAt(e.offsetX);
+    if (seam) {
+      this.app.setFolds((s.view.folds ?? []).filter((f) => f !== seam.fold));
+      return;
+    }
     const lane = this.timeline.under.laneAtY(e.offsetY);
     if (lane !== undefined && lane !== s.lane) this.app.selectLane(lane);
     if (e.offsetY >= RULER_HEIGHT && !e.shiftKey) this.app.select(undefined);
@@ -215,8 +221,7 @@ export class Gestures {
       this.app.setView(centre(s.view, at, s.extent));
     }
     this.drag = {
-      kind: "window", x: e.offsetX, from: this.app.session!.view.from, pointer: e.pointerId,
-      moved: false,
+      kind: "window", x: e.offsetX, view: s.view, from: 0, pointer: e.pointerId, moved: false,
     };
   }
 
@@ -224,10 +229,8 @@ export class Gestures {
     const s = this.app.session;
     const d = this.drag;
     if (!s || !d || d.kind !== "window" || d.pointer !== e.pointerId) return;
-    const all = overview(s);
-    const by = ((e.offsetX - d.x) / this.timeline.plotWidth) * span(all);
-    const from = d.from + by;
-    this.app.setView({ axis: s.view.axis, from, to: from + span(s.view) });
+    const by = ((e.offsetX - d.x) / this.timeline.plotWidth) * span(overview(s));
+    this.app.setView(place(s.view, d.view.from + by, 0, s.extent));
   }
 
   // ---- keys --------------------------------------------------------------------------------
@@ -282,6 +285,8 @@ export class Gestures {
       case "end": this.app.goEnd(); return true;
       case "whole": this.app.showWhole(); return true;
       case "frame": void this.app.frame(); return true;
+      case "foldTime": this.timeline.fold(); return true;
+      case "unfoldTime": this.app.setFolds([]); return true;
       case "laneUp": this.lane(-1); return true;
       case "laneDown": this.lane(1); return true;
       case "toggleLane": this.app.tree.toggleLane(s.lane); return true;
@@ -298,7 +303,7 @@ export class Gestures {
   /** Move by one instruction, or if those cannot be distinguished by one bucket. */
   private step(by: 1 | -1, extend: boolean): void {
     const s = this.app.session!;
-    const at = s.cursor ?? Math.floor((s.view.from + s.view.to) / 2);
+    const at = s.cursor ?? Math.floor(toUnit(s.view, 2, 1));
     const here = this.timeline.under.inspect(s, s.lane, at);
     const to = by > 0 ? here.from + here.width : here.from - here.width;
     this.toCursor(to);

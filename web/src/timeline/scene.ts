@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Selects the tiles a picture needs, and substitutes for those not yet loaded: the nearest
 // ancestor, covered by any descendants that are in the cache.
-import type { Extent, View } from "../base/scale.ts";
+import { toUnit, unitsPerPixel, windows, type Extent, type View } from "../base/scale.ts";
 import {
   children, levelFor, MAX_LEVEL, parent, STRIPE_LANES, tileRange, tileWidth, type Stripe,
   type TileId,
@@ -20,13 +20,15 @@ export interface Need {
 export function needed(
   view: View, width: number, extent: Extent, base: number, stripes: readonly number[],
 ): Need {
-  const level = levelFor((view.to - view.from) / Math.max(1, width), base);
-  const [first, last] = tileRange(view, extent, base, level);
+  const level = levelFor(unitsPerPixel(view, width), base);
   const tiles: TileId[] = [];
-  const middle = (view.from + view.to) / 2 / tileWidth(base, level);
-  const indices: number[] = [];
-  for (let i = first; i <= last; i++) indices.push(i);
-  indices.sort((a, b) => Math.abs(a + 0.5 - middle) - Math.abs(b + 0.5 - middle));
+  const middle = toUnit(view, 2, 1) / tileWidth(base, level);
+  const touched = new Set<number>();
+  for (const part of windows(view, width)) {
+    const [first, last] = tileRange(part.view, extent, base, level);
+    for (let i = first; i <= last; i++) touched.add(i);
+  }
+  const indices = [...touched].sort((a, b) => Math.abs(a + 0.5 - middle) - Math.abs(b + 0.5 - middle));
   for (const index of indices) {
     for (const stripe of stripes) tiles.push({ axis: view.axis, level, index, stripe });
   }

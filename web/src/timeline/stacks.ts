@@ -3,7 +3,7 @@
 // then stretched over its rows. A view has tens of thousands of slices, and one rectangle for each
 // would take most of a frame.
 import type { Slice } from "../data/model.ts";
-import type { View } from "../base/scale.ts";
+import type { Window } from "../base/scale.ts";
 import type { Colours } from "./colours.ts";
 import { fittedName, LEAST_LABEL, SANS, setFont, uncut, type Cuts } from "./labels.ts";
 import { STACK_ROW, type LaneBox } from "./layout.ts";
@@ -65,23 +65,27 @@ interface Strip {
   readonly wide: readonly Wide[];
 }
 
+/** More than a view has windows. */
+const WINDOWS = 64;
+
 export class Stacks {
-  private readonly strips = new Map<number, Strip>(); // by lane
+  private readonly strips = new Map<number, Strip>(); // by lane and window
 
   /** Drop those of lanes that are no longer visible. */
   keep(lanes: ReadonlySet<number>): void {
-    for (const lane of this.strips.keys()) if (!lanes.has(lane)) this.strips.delete(lane);
+    for (const key of this.strips.keys()) if (!lanes.has(Math.floor(key / WINDOWS))) this.strips.delete(key);
   }
 
   /** Outermost on top. */
   draw(
-    ctx: CanvasRenderingContext2D, slices: readonly Slice[], view: View, top: number, box: LaneBox, colours: Colours, width: number, cuts: Cuts,
+    ctx: CanvasRenderingContext2D, slices: readonly Slice[], { view, width, index }: Window, top: number, box: LaneBox, colours: Colours, cuts: Cuts,
   ): void {
     const rows = Math.floor(box.stack.h / STACK_ROW);
     if (rows === 0) return;
     const scale = width / (view.to - view.from);
     const key = [slices, rows, colours, width];
-    let strip = this.strips.get(box.lane);
+    const at = box.lane * WINDOWS + index;
+    let strip = this.strips.get(at);
     // By whole pixels: then it is the same picture at another position.
     const moved = strip && key.every((x, i) => x === strip!.key[i]) && Math.abs(strip.scale / scale - 1) < 1e-9
       ? (view.from - strip.from) * scale : NaN;
@@ -90,7 +94,7 @@ export class Stacks {
     if (!strip || !whole || left < 0 || left + width > strip.canvas.width) {
       left = whole ? Math.floor(width / 2) : 0;
       strip = paint(key, slices, view.from - left / scale, scale, width + 2 * left, rows, colours, strip?.canvas);
-      this.strips.set(box.lane, strip);
+      this.strips.set(at, strip);
     }
     const y = top + box.stack.y;
     ctx.imageSmoothingEnabled = false;

@@ -2,6 +2,7 @@
 // The kinds of sub-lanes, the data they need, and drawing them.
 import { html, type TemplateResult } from "lit-html";
 import type { App } from "../view/app.ts";
+import type { View } from "../base/scale.ts";
 import { isSoftware, streamExtent } from "../data/model.ts";
 import type { Session } from "../view/session.ts";
 import { TILE_BUCKETS, type Columns, type Stripe } from "../data/tile.ts";
@@ -49,29 +50,29 @@ export class SubLanes {
 
   /** Draws everything except the titles of the curves that it returns. */
   draw(
-    ctx: CanvasRenderingContext2D, s: Session, box: LaneBox, top: number, colours: Colours, width: number, cuts: Cuts, visit: Visit,
+    ctx: CanvasRenderingContext2D, s: Session, box: LaneBox, top: number, colours: Colours, width: number, cuts: Cuts, view: View, visit: Visit,
   ): readonly Curve[] {
     const stream = s.trace.streams[box.lane]!;
     if (isSoftware(stream.protocol)) {
       const log = s.log.get(stream.name, s.view);
-      if (log && box.fn.h >= 12 && log.entries.length <= 3 * ENTRIES) drawLog(ctx, log, s.view, top, box, colours, width, cuts);
+      if (log && box.fn.h >= 12 && log.entries.length <= 3 * ENTRIES) drawLog(ctx, log, view, top, box, colours, width, cuts);
       return [];
     }
     const states = box.states.h > 0 ? s.states.get(stream.name, s.view) : undefined;
-    if (states) drawStates(ctx, states, s.view, top, box, colours, width, cuts);
+    if (states) drawStates(ctx, states, view, top, box, colours, width, cuts);
     if (box.counters.h === 0) return [];
     const curves: Curve[] = [];
     const counters = s.counters.get(stream.name, s.view);
     const sampled = counters?.sampled === true;
     if (stream.hasTime) {
-      const points = counters ? columnPoints(counters, counters.rate, s.view, width) : [];
+      const points = counters ? columnPoints(counters, counters.rate, view, width) : [];
       curves.push({ title: "instructions", points, most: scaleOf(points), unit: (v) => rateText(v, stream.timeIsNs), sampled: false });
     }
     if (counters && counters.cpi.length > 0) {
-      const points = columnPoints(counters, counters.cpi, s.view, width);
+      const points = columnPoints(counters, counters.cpi, view, width);
       curves.push({ title: "cycles per instruction", points, most: scaleOf(points), unit: (v) => String(Number(v.toPrecision(3))), sampled });
     }
-    curves.push({ title: "branches", points: branchPoints(s, box.lane, visit, width), most: 1, unit: () => "100 %", sampled: false });
+    curves.push({ title: "branches", points: branchPoints(s, box.lane, view, visit, width), most: 1, unit: () => "100 %", sampled: false });
     drawCurves(ctx, curves, box.counters, top, colours, width);
     return curves;
   }
@@ -87,17 +88,17 @@ export class SubLanes {
 }
 
 /** Taken branches as a share of instructions, from tiles. */
-function branchPoints(s: Session, lane: number, visit: Visit, width: number): { x0: number; x1: number; value: number }[] {
-  const scale = width / (s.view.to - s.view.from);
+function branchPoints(s: Session, lane: number, view: View, visit: Visit, width: number): { x0: number; x1: number; value: number }[] {
+  const scale = width / (view.to - view.from);
   const points: { x0: number; x1: number; value: number }[] = [];
-  const end = streamExtent(s.trace.streams[lane]!, s.view.axis).last;
+  const end = streamExtent(s.trace.streams[lane]!, view.axis).last;
   visit((stripe, columns, from, to) => {
-    const first = Math.max(0, Math.floor((Math.max(from, s.view.from) - stripe.first) / stripe.bucket));
-    const last = Math.min(TILE_BUCKETS, Math.ceil((Math.min(to, s.view.to) - stripe.first) / stripe.bucket));
+    const first = Math.max(0, Math.floor((Math.max(from, view.from) - stripe.first) / stripe.bucket));
+    const last = Math.min(TILE_BUCKETS, Math.ceil((Math.min(to, view.to) - stripe.first) / stripe.bucket));
     for (let b = first; b < last; b++) {
-      if (columns.insns[b]! === 0 && s.view.axis === "time") continue;
+      if (columns.insns[b]! === 0 && view.axis === "time") continue;
       if (stripe.first + b * stripe.bucket >= end) break;
-      const x0 = (stripe.first + b * stripe.bucket - s.view.from) * scale;
+      const x0 = (stripe.first + b * stripe.bucket - view.from) * scale;
       points.push({ x0, x1: x0 + stripe.bucket * scale, value: columns.branches[b]! / 255 });
     }
   });

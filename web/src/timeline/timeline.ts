@@ -6,7 +6,7 @@ import type { Node } from "../view/arrange.ts";
 import type { Session } from "../view/session.ts";
 import { allSoftware, describe, nothingRan, spoken } from "./describe.ts";
 import { hasRings, isSoftware, streamExtent } from "../data/model.ts";
-import { toPixel, type View } from "../base/scale.ts";
+import { toPixel, unitsPerPixel, windows, type View, type Window } from "../base/scale.ts";
 import { bucketWidth, TILE_BUCKETS, tileWidth, type Break, type Columns, type Stripe, type TileId } from "../data/tile.ts";
 import { Colours } from "./colours.ts";
 import { Gestures } from "./gestures.ts";
@@ -24,6 +24,7 @@ import type { Target } from "./paint.ts";
 import { drawUnknown, drawUntraced, Pictures, type Shown } from "./pictures.ts";
 import { drawRuler, RULER_HEIGHT } from "./ruler.ts";
 import { needed, pieces, standIns, stripesOf, type Piece } from "./scene.ts";
+import { drawSeams, foldsOf, seamAt, seamEdges, type Seam } from "./seams.ts";
 import { levels, Stacks } from "./stacks.ts";
 import { drawTitles } from "./sublanes.ts";
 import { SubLanes } from "./subs.ts";
@@ -52,6 +53,7 @@ export class Timeline implements Drawn {
   private mapped: unknown[] = []; // contents of mapImage
   private width = 0;
   private height = 0;
+  private part: Window = { view: { axis: "insn", from: 0, to: 1 }, x: 0, width: 0, index: 0 }; // that is being painted
   private colours: Colours | undefined;
   private coloursKey: unknown;
   private boxes: LaneBox[] = [];
@@ -74,7 +76,7 @@ export class Timeline implements Drawn {
     this.subs = new SubLanes(app);
     this.wants = new Wants(app, this, this.subs);
     this.under = new Under(app, this);
-    this.bar = new ViewBar(app, () => this.focus());
+    this.bar = new ViewBar(app, () => this.focus(), () => this.fold());
     this.heads = new Heads(app, (box) => this.reach(box));
     this.element.className = "timeline";
     this.above.className = "viewbar";
@@ -227,12 +229,17 @@ export class Timeline implements Drawn {
     this.visitTiles(s, stripesOf(lane, lane)[0]!, (stripe) => stripe.lanes.get(lane), each);
   }
 
+  /** The same of the window that is being painted. */
+  private visitPart(s: Session, lane: number, each: Each): void {
+    this.visitTiles(s, stripesOf(lane, lane)[0]!, (stripe) => stripe.lanes.get(lane), each, this.part);
+  }
+
   visitGroup(s: Session, group: Node, each: Each): void {
     this.visitTiles(s, stripesOf(group.lanes[0]!, group.lanes[0]!)[0]!, (stripe) => this.mergedOf(s, group, stripe), each);
   }
 
-  private visitTiles(s: Session, at: number, columnsOf: (stripe: Stripe) => Columns | undefined, each: Each): void {
-    for (const id of this.tilesOf(s, at)) {
+  private visitTiles(s: Session, at: number, columnsOf: (stripe: Stripe) => Columns | undefined, each: Each, part: { readonly view: View; readonly width: number } = { view: s.view, width: this.width }): void {
+    for (const id of this.tilesOf(s, at, part)) {
       for (const { stripe, from, to, exact } of pieces(s.tiles, id, s.trace.tileBase[s.view.axis])) {
         const columns = columnsOf(stripe);
         if (columns) each(stripe, columns, from, to, exact);
@@ -261,24 +268,42 @@ export class Timeline implements Drawn {
         ctx.fillRect(0, RULER_HEIGHT + y, this.width, Math.max(0, box.y + box.h - y));
       }
     }
-    drawRuler(ctx, s, this.width, this.height, colours);
-    for (const [from, to, part] of [[pinned, height, false], [0, pinned, true]] as const) {
-      ctx.save();
-      ctx.beginPath();
-      ctx.rect(0, RULER_HEIGHT + from, this.width, to - from);
-      ctx.clip();
-      for (const box of visible) {
-        if (box.pinned !== part) continue;
-        if (box.lane !== NO_LANE) {
-          this.paintLane(s, box, colours);
-          this.letterLane(s, box, colours);
-        } else if (box.node?.folded) {
-          this.paintGroup(s, box, box.node, colours);
-        }
+    const edges = seamEdges(ctx, s, this.width);
+    for (this.part of windows(s.view, this.width)) {
+      const { x, width, view } = this.part;
+      this.within([x, 0, width, this.height], () => {
+        drawRuler(ctx, s, view, width, this.height, colours, [edges.get(x) ?? 0, edges.get(x + width) ?? 0]);
+      });
+      for (const [from, to, first] of [[pinned, height, false], [0, pinned, true]] as const) {
+        this.within([x, RULER_HEIGHT + from, width, to - from], () => {
+          for (const box of visible) if (box.pinned === first) this.paintBox(s, box, colours);
+        });
       }
-      ctx.restore();
     }
+    drawSeams(ctx, s, this.width, this.height, edges, colours);
+    for (const box of visible) this.noteLane(s, box, colours);
     if (this.pictures.late) this.app.draw();
+  }
+
+  /** Draw within a part of the canvas, with x from its left edge. */
+  private within([x, y, width, height]: readonly [number, number, number, number], draw: () => void): void {
+    const { ctx } = this.base;
+    ctx.save();
+    ctx.beginPath();
+    ctx.rect(x, y, width, height);
+    ctx.clip();
+    ctx.translate(x, 0);
+    draw();
+    ctx.restore();
+  }
+
+  private paintBox(s: Session, box: LaneBox, colours: Colours): void {
+    if (box.lane !== NO_LANE) {
+      this.paintLane(s, box, colours);
+      this.letterLane(s, box, colours);
+    } else if (box.node?.folded) {
+      this.paintGroup(s, box, box.node, colours);
+    }
   }
 
   /** The lanes of a folded group as one: the most frequent function, with a height by the number of
@@ -298,9 +323,9 @@ export class Timeline implements Drawn {
     const base = s.trace.tileBase[s.view.axis];
     const draw = ({ stripe, from, to, exact }: Piece, must: boolean): boolean => {
       const columns = columnsOf(stripe);
-      return columns === undefined || this.pictures.draw(ctx, { ...how, view: s.view, width: this.width, top, stripe, columns, from, to, exact }, colours, must);
+      return columns === undefined || this.pictures.draw(ctx, { ...how, view: this.part.view, width: this.part.width, top, stripe, columns, from, to, exact }, colours, must);
     };
-    for (const id of this.tilesOf(s, at)) {
+    for (const id of this.tilesOf(s, at, this.part)) {
       const [first] = pieces(s.tiles, id, base);
       if (first?.exact && draw(first, false)) continue;
       const instead = standIns(s.tiles, id, base);
@@ -308,18 +333,19 @@ export class Timeline implements Drawn {
       if (first?.exact && !any) draw(first, true);
       if (first) continue;
       const wide = tileWidth(base, id.level);
-      drawUnknown(ctx, box, top, this.pixel(s, Math.max(id.index * wide, extent.first)), this.pixel(s, Math.min((id.index + 1) * wide, extent.last)), colours);
+      drawUnknown(ctx, box, top, this.pixel(Math.max(id.index * wide, extent.first)), this.pixel(Math.min((id.index + 1) * wide, extent.last)), colours);
     }
   }
 
   /** Tiles of a stripe of visible lanes, from left to right. */
-  private tilesOf(s: Session, at: number): TileId[] {
-    const { tiles } = needed(s.view, this.width, s.extent, s.trace.tileBase[s.view.axis], [at]);
+  private tilesOf(s: Session, at: number, { view, width }: { readonly view: View; readonly width: number }): TileId[] {
+    const { tiles } = needed(view, width, s.extent, s.trace.tileBase[s.view.axis], [at]);
     return [...tiles].sort((a, b) => a.index - b.index);
   }
 
-  private pixel(s: Session, at: number): number {
-    return Math.min(this.width, Math.max(0, Math.round(toPixel(s.view, this.width, at))));
+  private pixel(at: number): number {
+    const { view, width } = this.part;
+    return Math.min(width, Math.max(0, Math.round(toPixel(view, width, at))));
   }
 
   /** The merged columns of a group's lanes. */
@@ -351,7 +377,7 @@ export class Timeline implements Drawn {
     if (s.view.axis !== "time" || !stream.hasTime || moments) return;
     // The other lanes begin before it, or continue.
     for (const [from, to] of [[s.extent.first, extent.first], [extent.last, s.extent.last]] as const) {
-      if (to > from) drawUntraced(this.base.ctx, box, RULER_HEIGHT + box.y, this.pixel(s, from), this.pixel(s, to), colours);
+      if (to > from) drawUntraced(this.base.ctx, box, RULER_HEIGHT + box.y, this.pixel(from), this.pixel(to), colours);
     }
   }
 
@@ -370,65 +396,73 @@ export class Timeline implements Drawn {
 
   private letterLane(s: Session, box: LaneBox, colours: Colours): void {
     const { ctx } = this.base;
+    const { view, width } = this.part;
     const stream = s.trace.streams[box.lane]!;
     const top = RULER_HEIGHT + box.y;
-    const end = toPixel(s.view, this.width, streamExtent(stream, s.view.axis).last);
+    const end = toPixel(view, width, streamExtent(stream, view.axis).last);
     const all: Run[] = [];
     const most: Run[] = [];
     const breaks: Break[] = [];
     const empty: Span[] = [];
     const behind: Span[] = [];
-    this.visit(s, box.lane, (stripe, columns, _from, _to, exact) => {
+    this.visitPart(s, box.lane, (stripe, columns, _from, _to, exact) => {
       if (!exact) return;
       behind.push(...behindOf(stripe, columns));
-      if (s.view.axis === "time") empty.push(...untold(stripe, columns));
-      all.push(...runs(stripe, columns, s.view, this.width, end));
-      most.push(...mains(stripe, columns, s.view, this.width, end));
+      if (view.axis === "time") empty.push(...untold(stripe, columns));
+      all.push(...runs(stripe, columns, view, width, end));
+      most.push(...mains(stripe, columns, view, width, end));
       addBreaks(breaks, columns.breaks);
     });
-    const cuts = s.view.axis === "insn" || stream.hasTime ? cutsOf(breaks, s.view, this.width) : [];
-    const perUnit = this.width / (s.view.to - s.view.from);
-    const cells = s.view.axis === "insn" && perUnit >= CELL;
+    const cuts = view.axis === "insn" || stream.hasTime ? cutsOf(breaks, view, width) : [];
+    const perUnit = 1 / unitsPerPixel(view, width);
+    const cells = view.axis === "insn" && perUnit >= CELL;
     const texts = cells && perUnit >= TEXT_CELL && box.density.h < 10;
-    if (!texts) drawRuns(ctx, all, top, box, colours, s.nameOf, this.width, perUnit >= 0.05 && !cells, cuts, cells ? [] : most);
+    if (!texts) drawRuns(ctx, all, top, box, colours, s.nameOf, width, perUnit >= 0.05 && !cells, cuts, cells ? [] : most);
     if (cells) {
       const cache = s.insns(box.lane);
       if (cache && perUnit >= 8) {
-        if (perUnit >= TEXT_CELL) cache.want(Math.max(0, s.view.from), s.view.to, stream.insns);
-        drawInsns(ctx, cache, s.view, top, box, colours, this.width, stream.insns);
+        if (perUnit >= TEXT_CELL) cache.want(Math.max(0, view.from), view.to, stream.insns);
+        drawInsns(ctx, cache, view, top, box, colours, width, stream.insns);
       }
     }
-    const curves = this.subs.draw(ctx, s, box, top, colours, this.width, cuts, (each) => this.visit(s, box.lane, each));
+    const curves = this.subs.draw(ctx, s, box, top, colours, width, cuts, view, (each) => this.visitPart(s, box.lane, each));
     const slices = box.stack.h > 0 ? s.slices.get(stream.name, s.view) : undefined;
     if (slices) {
-      this.stacks.draw(ctx, slices.slices, s.view, top, box, colours, this.width, cuts);
+      this.stacks.draw(ctx, slices.slices, this.part, top, box, colours, cuts);
       this.deepen(box.lane, levels(slices.slices)); // tiles limit the depth to TOLD_DEPTH
     }
     if (slices && cells && perUnit >= 8) {
       const cache = s.insns(box.lane);
-      const [from, to] = [Math.max(0, Math.floor(s.view.from)), Math.min(stream.insns, Math.ceil(s.view.to))];
+      const [from, to] = [Math.max(0, Math.floor(view.from)), Math.min(stream.insns, Math.ceil(view.to))];
       cache?.want(from, to, stream.insns);
       const inlined = cache ? inlinedRuns(cache, slices.slices, from, to) : [];
       this.inlined.set(box.lane, inlined);
-      this.deepen(box.lane, drawInlined(ctx, inlined, s.view, top, box, colours, this.width));
+      this.deepen(box.lane, drawInlined(ctx, inlined, view, top, box, colours, width));
     }
-    const ground = (box.lane === s.lane && this.boxes.length > 1 ? colours.named.stripe
-      : colours.named.ground).css;
-    if (s.view.axis === "time" && stream.hasTime) {
+    const ground = this.groundOf(s, box, colours);
+    if (view.axis === "time" && stream.hasTime) {
       if (!isSoftware(stream.protocol)) {
-        drawUntold(ctx, joinedSpans(empty, streamExtent(stream, "time")), breaks, s.view, top, box, colours, this.width, stream.timeIsNs, ground);
+        drawUntold(ctx, joinedSpans(empty, streamExtent(stream, "time")), breaks, view, top, box, colours, width, stream.timeIsNs, ground);
       }
-      drawTimeBreaks(ctx, breaks, s.view, top, box, colours, this.width, stream.timeIsNs, ground);
-    } else if (s.view.axis === "time") {
-      drawNote(ctx, "No timestamps: switch to the instruction axis", top, box, colours, this.width);
-    } else {
-      drawInsnBreaks(ctx, breaks, s.view, top, box, colours, this.width, ground);
+      drawTimeBreaks(ctx, breaks, view, top, box, colours, width, stream.timeIsNs, ground);
+    } else if (view.axis === "insn") {
+      drawInsnBreaks(ctx, breaks, view, top, box, colours, width, ground);
     }
-    if (behind.length > 0) drawBehind(ctx, behind, streamExtent(stream, s.view.axis).last, s.view, top, box, colours, this.width, ground);
-    drawTitles(ctx, curves, box.counters, top, colours); // also over gaps
-    if (stream.insns > 0 || isSoftware(stream.protocol)) return;
-    const why = nothingRan(s, stream);
-    if (why !== "") drawNote(ctx, why, top, box, colours, this.width, ground);
+    if (behind.length > 0) drawBehind(ctx, behind, streamExtent(stream, view.axis).last, view, top, box, colours, width, ground);
+    if (this.part.index === 0) drawTitles(ctx, curves, box.counters, top, colours); // also over gaps
+  }
+
+  /** Why a lane is empty. */
+  private noteLane(s: Session, box: LaneBox, colours: Colours): void {
+    const stream = s.trace.streams[box.lane];
+    if (!stream) return;
+    const why = s.view.axis === "time" && !stream.hasTime ? "No timestamps: switch to the instruction axis"
+      : stream.insns > 0 || isSoftware(stream.protocol) ? "" : nothingRan(s, stream);
+    if (why !== "") drawNote(this.base.ctx, why, RULER_HEIGHT + box.y, box, colours, this.width, this.groundOf(s, box, colours));
+  }
+
+  private groundOf(s: Session, box: LaneBox, { named }: Colours): string {
+    return (box.lane === s.lane && this.boxes.length > 1 ? named.stripe : named.ground).css;
   }
 
   private drawMap(s: Session, colours: Colours): void {
@@ -521,6 +555,19 @@ export class Timeline implements Drawn {
     if (!s) return;
     this.hover = x === undefined ? undefined : this.under.look(s, x, y);
     this.app.hovered();
+  }
+
+  // ---- empty time --------------------------------------------------------------------------
+
+  /** Fold the empty time in view away. */
+  fold(): void {
+    const s = this.app.session;
+    if (s && s.view.axis === "time") this.app.setFolds(foldsOf(s, this.width));
+  }
+
+  seamAt(x: number): Seam | undefined {
+    const s = this.app.session;
+    return s && seamAt(s.view, this.width, x);
   }
 
   private refreshHover(s: Session): void {

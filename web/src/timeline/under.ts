@@ -3,7 +3,7 @@
 import type { App } from "../view/app.ts";
 import type { Node } from "../view/arrange.ts";
 import { streamExtent, type Slice } from "../data/model.ts";
-import { toUnit } from "../base/scale.ts";
+import { toUnit, unitsPerPixel } from "../base/scale.ts";
 import type { Session } from "../view/session.ts";
 import type { Columns, Stripe } from "../data/tile.ts";
 import type { InlinedRun } from "./inlined.ts";
@@ -64,7 +64,7 @@ export class Under {
     const lane = this.laneAtY(y) ?? s?.lane;
     const stream = lane === undefined ? undefined : s?.trace.streams[lane];
     if (!s || !stream) return at;
-    const unit = (s.view.to - s.view.from) / this.drawn.plotWidth;
+    const unit = unitsPerPixel(s.view, this.drawn.plotWidth);
     let best = at;
     let far = SNAP * unit;
     const consider = (edge: number): void => {
@@ -105,7 +105,7 @@ export class Under {
     const row = this.rowAt(x, y);
     if (!s || !row) return undefined;
     const { lane, depth, at } = row;
-    const slack = (s.view.to - s.view.from) / this.drawn.plotWidth;
+    const slack = unitsPerPixel(s.view, this.drawn.plotWidth);
     const known = s.slices.get(s.trace.streams[lane]!.name, s.view);
     const slice = known && sliceIn(known.slices, depth, at, slack);
     return slice && { lane, slice, whole: slice.to < known.to };

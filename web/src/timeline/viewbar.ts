@@ -11,12 +11,12 @@ import type { Session } from "../view/session.ts";
 export class ViewBar {
   readonly field: ViewField;
 
-  constructor(private readonly app: App, leave: () => void) {
+  constructor(private readonly app: App, leave: () => void, private readonly fold: () => void) {
     this.field = new ViewField(app, leave);
   }
 
   view(s: Session): TemplateResult {
-    return html`${this.axes(s)}${s.view.axis === "time" ? this.clock() : nothing}${this.field.view(s)}${this.zooms()}`;
+    return html`${this.axes(s)}${s.view.axis === "time" ? this.clock() : nothing}${this.field.view(s)}${this.zooms(s)}`;
   }
 
   private axes(s: Session): TemplateResult {
@@ -27,14 +27,16 @@ export class ViewBar {
       ${axis("time", "Time", "Time, where the trace has timestamps (T)")}${axis("insn", "Instructions", "Instruction number (T)")}</div>`;
   }
 
-  private zooms(): TemplateResult {
+  private zooms(s: Session): TemplateResult {
     const { app } = this;
     const button = (text: string, title: string, act: () => void): TemplateResult => html`<button class="action" title=${title} @click=${act}>${text}</button>`;
     return html`<div class="zooms" role="group" aria-label="Zoom">
       ${button("Zoom in", "At the cursor, or the middle (+, or W at the pointer; Ctrl wheel; pinch)", () => app.zoomBy(0.5))}
       ${button("Zoom out", "(−, or S at the pointer)", () => app.zoomBy(2))}
       ${button("Fit", "The selection, or the call at the cursor; again: its caller, at last the lane (Z)", () => void app.frame())}
-      ${button("Whole", "The whole trace (0)", () => app.showWhole())}</div>`;
+      ${button("Whole", "The whole trace (0)", () => app.showWhole())}
+      ${s.view.axis === "insn" ? nothing : s.view.folds ? button("Unfold", "Show folded time again (Shift X); more is folded by X, one seam is opened by a click", () => app.setFolds([]))
+    : button("Fold", "Fold empty time in view away (X)", this.fold)}</div>`;
   }
 
   private clock(): TemplateResult {

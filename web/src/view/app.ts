@@ -13,7 +13,8 @@ import { Live, type Connection } from "../data/live.ts";
 import { extentOf, hasTime, type Trace } from "../data/model.ts";
 import type { Colour, Theme } from "./palette.ts";
 import { observe } from "../base/pace.ts";
-import { centre, clamp, pan, span, whole, zoom, type Axis, type View } from "../base/scale.ts";
+import { joined, NO_FOLDS, type Folds } from "../base/folds.ts";
+import { centre, clamp, pan, place as placed, span, toUnit, whole, zoom, type Axis, type View } from "../base/scale.ts";
 import { Naming } from "./naming.ts";
 import { Noting } from "./noting.ts";
 import { Finder } from "./find.ts";
@@ -128,7 +129,7 @@ export class App {
   private place(): Place {
     const s = this.session;
     if (!s) return emptyPlace();
-    const all = whole(s.view.axis, s.extent);
+    const all = whole(s.view.axis, s.extent, s.view.folds);
     const full = Math.abs(s.view.from - all.from) + Math.abs(s.view.to - all.to) < span(all) / 1000;
     const bare = full || (this.following ?? 0) > 0;
     // Positions have the precision that a pixel needs.
@@ -143,6 +144,7 @@ export class App {
       arrangement: s.arrangement, kinds: this.kinds, alone: this.swatches.highlight, with: this.comparedWith, sql: this.sql,
       open: s.folds, full: s.trace.streams.filter((_, i) => s.full.has(i)).map((x) => x.name),
       show: [...this.tree.subs], beside: this.beside,
+      seams: (s.view.folds ?? []).map((f) => [text(f.from), text(f.to)] as const),
       follow: this.following,
     };
   }
@@ -188,8 +190,10 @@ export class App {
     const extent = extentOf(s.trace, axis);
     const epoch = epochOn(s.trace, axis);
     const [from, to] = [near(epoch, place.from ?? ""), near(epoch, place.to ?? "")];
+    const folds = axis === "time" && place.seams.length > 0
+      ? joined(NO_FOLDS, place.seams.map(([a, b]) => ({ from: near(epoch, a), to: near(epoch, b) })), 0) : undefined;
     s.view = place.from !== undefined && to > from
-      ? clamp({ axis, from, to }, extent) : whole(axis, extent);
+      ? clamp({ axis, from, to, folds }, extent) : whole(axis, extent, folds);
     this.panel = place.panel;
     this.kinds = place.kinds;
     if (place.alone !== this.swatches.highlight) this.swatches.setHighlight(place.alone);
@@ -321,9 +325,25 @@ export class App {
     if (byHand && this.following !== undefined && Math.abs(view.to - s.view.to) > 0) {
       this.following = undefined;
     }
-    s.view = clamp(view, s.extent);
+    s.view = clamp({ ...view, folds: s.view.folds }, s.extent);
     this.toUrl();
     this.changed();
+  }
+
+  /** Leave stretches of time out of the view, which shows as much as before, or the whole trace. */
+  setFolds(folds: Folds): void {
+    const s = this.session;
+    if (!s) return;
+    const before = s.view.folds?.length ?? 0;
+    const all = whole(s.view.axis, s.extent, s.view.folds);
+    const full = span(s.view) >= span(all) * 0.999;
+    this.jumps();
+    this.following = undefined;
+    const now = folds.length > 0 ? folds : undefined;
+    s.view = full ? whole(s.view.axis, s.extent, now) : clamp({ ...s.view, folds: now }, s.extent);
+    const n = folds.length - before;
+    this.say(now === undefined ? "No time is folded away." : n > 0 ? `${n} more folded away.` : n < 0 ? `${-n} opened again.` : "No more empty time in view.");
+    this.toUrl();
   }
 
   zoomBy(factor: number, anchor?: number): void {
@@ -354,7 +374,7 @@ export class App {
 
   private anchor(s: Session): number {
     const c = s.cursor;
-    return c !== undefined && c >= s.view.from && c <= s.view.to ? c : (s.view.from + s.view.to) / 2;
+    return c !== undefined && c >= s.view.from && c <= s.view.to ? c : toUnit(s.view, 2, 1);
   }
 
   panBy(share: number): void {
@@ -366,23 +386,21 @@ export class App {
     const s = this.session;
     if (!s) return;
     this.jumps();
-    this.setView(whole(s.view.axis, s.extent));
+    this.setView(whole(s.view.axis, s.extent, s.view.folds));
   }
 
   goHome(): void {
     const s = this.session;
     if (!s) return;
-    const wide = span(s.view);
     this.jumps();
-    this.setView({ axis: s.view.axis, from: s.extent.first, to: s.extent.first + wide });
+    this.setView(placed(s.view, s.extent.first, 0, s.extent));
   }
 
   goEnd(): void {
     const s = this.session;
     if (!s) return;
-    const to = s.extent.last + span(s.view) * 0.02;
     this.jumps();
-    this.setView({ axis: s.view.axis, from: to - span(s.view), to });
+    this.setView(placed(s.view, s.extent.last, 0.98, s.extent));
   }
 
   /** Fit a range into the view. */
@@ -412,6 +430,7 @@ export class App {
     const s = this.session;
     if (!s) return;
     this.following = newest;
+    if (newest !== undefined) s.view = { ...s.view, folds: undefined };
     this.chase.begin(s);
     this.say(newest === undefined ? "No longer following." : "Following the live edge.");
     this.toUrl();

@@ -3,7 +3,7 @@
 // that ran has times. A lane without them would be empty there.
 import * as api from "../data/api.ts";
 import { extentOf, hasTime, type Trace } from "../data/model.ts";
-import { clamp, span, whole, type Axis, type View } from "../base/scale.ts";
+import { clamp, whole, type Axis, type View } from "../base/scale.ts";
 import type { Session } from "./session.ts";
 
 const KEY = "tracelake.axes";
@@ -53,7 +53,7 @@ export async function onAxis(s: Session, axis: Axis): Promise<Place> {
   const { view, cursor, selection } = s;
   const name = s.stream?.name;
   const extent = extentOf(s.trace, axis);
-  const everything = span(view) >= (s.extent.last - s.extent.first) * 0.999;
+  const everything = view.to - view.from >= (s.extent.last - s.extent.first) * 0.999;
   const all: Place = { view: whole(axis, extent), cursor: undefined, selection: undefined };
   if (name === undefined || (everything && cursor === undefined && !selection)) return all;
   const last = s.extent.last - 1;

@@ -4,7 +4,7 @@
 // matched by `key`.
 
 export type Command =
-  | "zoomIn" | "zoomOut" | "panLeft" | "panRight" | "home" | "end" | "whole" | "frame"
+  | "zoomIn" | "zoomOut" | "panLeft" | "panRight" | "home" | "end" | "whole" | "frame" | "foldTime" | "unfoldTime"
   | "laneUp" | "laneDown" | "toggleLane" | "laneHigher" | "laneLower" | "pinLane" | "aloneLane" | "hideLane" | "allLanes" | "everyLane" | "stepBack" | "stepForward" | "eventBack" | "eventForward"
   | "gapBack" | "gapForward" | "callBack" | "callForward" | "hitBack" | "hitForward" | "states" | "counters" | "note" | "bookmark" | "noteForward" | "noteBack" | "search" | "follow" | "axis" | "panel" | "table" | "theme" | "commands" | "help"
   | "range" | "escape";
@@ -41,6 +41,8 @@ export const BINDINGS: readonly Binding[] = [
   { command: "whole", code: "Digit0", shown: "0" },
   { command: "frame", code: "KeyZ", shown: "Z" },
   { command: "range", code: "KeyR", shown: "R" },
+  { command: "foldTime", code: "KeyX", shift: false, ctrl: false, shown: "X" },
+  { command: "unfoldTime", code: "KeyX", shift: true, ctrl: false, shown: "Shift X" },
   { command: "laneUp", code: "ArrowUp", shift: false, shown: "↑" },
   { command: "laneDown", code: "ArrowDown", shift: false, shown: "↓" },
   { command: "laneHigher", code: "ArrowUp", shift: true, shown: "Shift ↑" },
@@ -92,6 +94,8 @@ export const GROUPS: readonly Group[] = [
       { command: "whole", text: "The whole trace" },
       { command: "frame", text: "Fit the selection, the call at the cursor, its caller, the lane" },
       { command: "range", text: "Type from where to where" },
+      { command: "foldTime", text: "Fold empty time in view away" },
+      { command: "unfoldTime", text: "Show folded time again" },
       { command: "follow", text: "Follow the live edge" },
     ],
   },

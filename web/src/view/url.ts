@@ -40,6 +40,7 @@ export interface Place {
   full: readonly string[]; // lanes shown with all levels
   show: readonly Sub[]; // sub-lanes
   beside: readonly Beside[];
+  seams: readonly (readonly [string, string])[]; // where time is folded away, from and to
   /** undefined: not following; 0: keep the zoom; else the newest N units. */
   follow: number | undefined;
 }
@@ -48,7 +49,7 @@ export function emptyPlace(trace?: string): Place {
   return {
     trace, axis: undefined, usual: false, from: undefined, to: undefined, lane: undefined, at: undefined,
     select: undefined, find: "", panel: "overview", arrangement: AS_THEY_COME, kinds: "", alone: "", with: "", sql: "", open: undefined, full: [],
-    show: [], beside: [], follow: undefined,
+    show: [], beside: [], seams: [], follow: undefined,
   };
 }
 
@@ -83,6 +84,7 @@ export function encodePlace(place: Place): string {
   if (place.full.length > 0) query.push(`full=${place.full.map(encodeURIComponent).join(",")}`);
   if (place.beside.length > 0) query.push(`beside=${place.beside.map((b) => encodeURIComponent(b.trace)).join(",")}`);
   if (place.beside.some((b) => b.offset !== undefined)) query.push(`offset=${place.beside.map((b) => b.offset ?? "").join(",")}`);
+  if (place.seams.length > 0) query.push(`seams=${place.seams.map((f) => f.join("-")).join(",")}`);
   if (place.show.length > 0) query.push(`show=${place.show.join(",")}`);
   return `#/trace/${encodeURIComponent(place.trace)}${query.length > 0 ? `?${query.join("&")}` : ""}`;
 }
@@ -135,6 +137,8 @@ export function decodePlace(hash: string): Place {
   const panel = query.get("panel");
   place.panel = panel !== null && PANELS.includes(panel) ? panel as Panel : usual(place);
   place.kinds = query.get("kinds") ?? "";
+  place.seams = [...(query.get("seams") ?? "").matchAll(/(?:^|,)(\d{1,20})-(\d{1,20})(?=,|$)/g)]
+    .flatMap(([, a, b]) => (BigInt(b!) > BigInt(a!) ? [[a!, b!] as const] : []));
   place.alone = query.get("alone") ?? "";
   place.arrangement = {
     order: names(matched[2], "lanes") ?? [], hidden: names(matched[2], "hide") ?? [], pinned: names(matched[2], "pin") ?? [],
