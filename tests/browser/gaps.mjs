@@ -19,6 +19,11 @@ export function missingTrace(begin = 0n) {
     .time(at(5000)).run(400).time(at(6000)).on().time(at(9000)).run(400).time(at(10000));
 }
 
+/** It waits from 2000 to 5000, at instruction 399. */
+export function waitingTrace() {
+  return new Etm().on().time(1000n).run(400).time(2000n).time(5000n).run(400).time(6000n);
+}
+
 /**
  * The appearance of columns in the middle of the single lane's function band, which fills the
  * window.
@@ -48,8 +53,21 @@ export async function columns(page, all) {
 
 export const truth = (t) => TRUTH.find(([from, to]) => t >= from && t < to)?.[2];
 
-export async function gapChecks(suite, { server, trace, far, full }) {
+export async function gapChecks(suite, { server, trace, far, full, waits }) {
   const base = server.replace(/\/$/, "");
+  await suite.check("gaps: a click in a wait shows what waits, and for how long", {}, async (page) => {
+    await open(page, base, `#/trace/${waits}?axis=time&from=1000&to=6000&panel=insns`);
+    const plot = await page.locator("#timeline").boundingBox();
+    for (const [part, insn] of [[0.15, /(29|30)\d/], [0.3, /399/], [0.7, /399/], [0.9, /(59|60)\d/]]) {
+      await page.mouse.click(plot.x + plot.width * part, plot.y + 50);
+      await page.waitForFunction((wanted) => new RegExp(wanted).test(document.querySelector(".insn.here")?.textContent ?? ""), insn.source);
+      await settle(page);
+      const details = await page.textContent(".details");
+      if (insn.source === "399") assert.match(details, /Thenwaits for 3\.0\d* µs, until 4\.000 µs/);
+      else assert.doesNotMatch(details, /Then/);
+    }
+  });
+
   const at = (id, begin) => async (page, from, to) => {
     const text = (t) => String(BigInt(t) + begin);
     await open(page, base, `#/trace/${id}?axis=time&from=${text(from)}&to=${text(to)}&panel=none`);
@@ -85,8 +103,10 @@ export async function gapChecks(suite, { server, trace, far, full }) {
       assert.match(text, /trace lost/);
       assert.match(text, begin === 0n ? /2\.000 µs.*≤ 3\.00 µs, overflow/s : /2,000 ticks.*≤ 3\.00 k ticks, overflow/s);
       await page.waitForSelector(".insn.here");
-      assert.match(await page.textContent(".insn.here"), /440/);
-      assert.match(await page.textContent(".details"), begin === 0n ? /4\.000 µs/ : /4,000 ticks/);
+      // Executed last before it, and what comes after the gap.
+      assert.match(await page.textContent(".insn.here"), /439/);
+      await page.waitForFunction((text) => new RegExp(text).test(document.querySelector(".details").textContent),
+        begin === 0n ? "Then.*overflow.*after 3\\.00 µs, until 4\\.000 µs" : "Then.*overflow.*after 3,000 ticks, until 4,000 ticks");
       await page.click(".clock");
       const own = begin === 0n ? /5\.000 µs/ : /9,223,372,036,854,780,808 ticks/;
       await page.waitForFunction((time) => new RegExp(time).test(document.querySelector(".details").textContent), own.source);

@@ -16,7 +16,7 @@ import { callChecks, compareChecks } from "./calls.mjs";
 import { findChecks } from "./find.mjs";
 import { foldChecks } from "./folds.mjs";
 import { frameChecks } from "./frame.mjs";
-import { FAR, gapChecks, missingTrace } from "./gaps.mjs";
+import { FAR, gapChecks, missingTrace, waitingTrace } from "./gaps.mjs";
 import { fewChecks, laneChecks } from "./lanes.mjs";
 import { Lab } from "./lab.mjs";
 import { loginChecks } from "./login.mjs";
@@ -79,6 +79,7 @@ const LAB = {
     const gaps = {
       ...on, trace: await lab.pushed("gaps", missingTrace().write(lab.dir, "gaps", { clock: 1e9 })),
       far: await lab.pushed("far", missingTrace(FAR).write(lab.dir, "far")), full: on.trace,
+      waits: await lab.pushed("waits", waitingTrace().write(lab.dir, "waits", { clock: 1e9 })),
     };
     await gapChecks(suite, gaps);
     await foldChecks(suite, gaps);

@@ -101,6 +101,12 @@ export async function locate(
     await json(`${streamPath(trace.id, stream)}/locate?${where}`, signal), trace.epoch);
 }
 
+/** What a stream of `insns` instructions executed last at a time: while it waits, the instruction that waits. */
+export async function executed(trace: Ref, stream: string, insns: number, time: number, signal?: AbortSignal): Promise<Position> {
+  const next = await locate(trace, stream, "time", time, signal);
+  return next.insn > 0 && (next.insn >= insns || (next.time ?? 0) > time) ? locate(trace, stream, "insn", next.insn - 1, signal) : next;
+}
+
 /** A query: text as entered, a kind of event, or a called function. */
 export interface Query {
   readonly q?: string;

@@ -7,9 +7,11 @@ import { timeText } from "../timeline/describe.ts";
 import { grouped } from "../base/format.ts";
 import { isSoftware } from "../data/model.ts";
 import type { Panel } from "../view/url.ts";
+import { span } from "../base/scale.ts";
 import { InsnList } from "./insnlist.ts";
 import { later, Lazy } from "./lazy.ts";
 import { OverviewPanel } from "./overview.ts";
+import { lengthText } from "./reach.ts";
 import { sourceLink } from "./sourcelink.ts";
 import { Strip } from "./strip.ts";
 
@@ -45,6 +47,9 @@ const ICONS: Readonly<Partial<Record<Panel, string>>> = {
   notes: "M3 2.5h10v11H3zM5.5 6h5M5.5 9h5",
   compare: "M2.5 3h4v10h-4zM9.5 3h4v10h-4z",
 };
+
+/** A wait is told from this part of the view on. */
+const SEEN = 0.004;
 
 export class Side {
   private readonly list: InsnList;
@@ -101,6 +106,16 @@ export class Side {
     return html`${this.details(s)}${this.list.view(s)}`;
   }
 
+  /** What lies between an instruction and the next one, if that is seen and the cursor is in it. */
+  private wait(s: Session, at: number, time: number): string {
+    const next = s.insns(s.lane)?.get(at + 1);
+    if (s.view.axis !== "time" || !next || next.time === undefined || s.cursor! <= time || s.cursor! >= next.time) return "";
+    const long = next.time - time;
+    if (long < span(s.view) * SEEN) return "";
+    const what = next.events.length > 0 ? `${next.events.join(", ")}, after` : "waits for";
+    return `${what} ${lengthText(s, long, true)}, until ${timeText(s, next.time, s.stream?.timeIsNs ?? true)}`;
+  }
+
   private details(s: Session): TemplateResult {
     const at = s.cursorInsn;
     if (at === undefined) return html``;
@@ -123,6 +138,8 @@ export class Side {
       ["Trace byte", s.position ? grouped(s.position.byte) : "…"],
     ];
     if (row && row.events.length > 0) fields.push(["Preceded by", row.events.join(", ")]);
+    const wait = time === undefined ? "" : this.wait(s, at, time);
+    if (wait !== "") fields.push(["Then", wait]);
     return html`<dl class="details">${fields.map(([k, v]) => html`<div><dt>${k}</dt><dd>${v}</dd></div>`)}</dl>`;
   }
 }

@@ -10,7 +10,7 @@ import { fitting, Framing, type Range } from "./framing.ts";
 import { Frames } from "../base/frames.ts";
 import { Later } from "../base/later.ts";
 import { Live, type Connection } from "../data/live.ts";
-import { extentOf, hasTime, type Trace } from "../data/model.ts";
+import { extentOf, hasTime, isSoftware, type Trace } from "../data/model.ts";
 import type { Colour, Theme } from "./palette.ts";
 import { observe } from "../base/pace.ts";
 import { joined, NO_FOLDS, type Folds } from "../base/folds.ts";
@@ -520,7 +520,10 @@ export class App {
       // Quick steps cause a single request, at the end.
       await new Promise((resolve) => setTimeout(resolve, 60));
       if (controller.signal.aborted) return;
-      const position = await api.locate(s.trace, stream.name, s.view.axis, at, controller.signal);
+      // Of records the one that follows is meant: that is where it is drawn.
+      const position = await (s.view.axis === "time" && !isSoftware(stream.protocol)
+        ? api.executed(s.trace, stream.name, stream.insns, at, controller.signal)
+        : api.locate(s.trace, stream.name, s.view.axis, at, controller.signal));
       if (controller.signal.aborted) return;
       s.position = position;
       this.changed();
