@@ -54,6 +54,36 @@ export async function sourceChecks(suite, { server, trace, bare }) {
     assert.deepEqual([again.file, again.line], [row.file, row.line]);
   });
 
+  await suite.check("source: folders as they are on this machine, and a link for the editor, kept in the browser", {}, async (page) => {
+    const [stream] = (await json(page, base, `traces/${trace}`)).streams;
+    const rows = await json(page, base, `traces/${trace}/streams/${stream.name}/insns?from=20000&count=200`);
+    const { insn: at, file, line } = rows.find((r) => r.file && !r.inlined);
+    const folder = file.slice(0, file.lastIndexOf("/"));
+    const go = () => open(page, base, `#/trace/${trace}?at=${at}&lane=${stream.name}&from=${at - 20}&to=${at + 40}&panel=source`);
+    await go();
+    await page.waitForSelector(".source .path");
+    assert.equal(await page.textContent(".source .path"), file);
+    await page.getByRole("button", { name: "Paths" }).click();
+    await page.getByLabel(/Folders/).fill(`${folder}=/home/me/fw\nnonsense`);
+    await page.keyboard.press("Tab");
+    await page.getByLabel(/Editor/).fill("vscode://file{path}:{line}");
+    await page.keyboard.press("Tab");
+    const name = file.slice(folder.length);
+    await page.waitForFunction((text) => document.querySelector(".source .path").textContent === text, `/home/me/fw${name}`);
+    assert.equal(await page.getAttribute(".source .path a", "href"), `vscode://file/home/me/fw${name}:${line}`);
+    await inBothThemes(page, "source-paths");
+    await page.goto(`${base}/#/`);
+    await page.reload();
+    await go();
+    await page.waitForSelector(".source .path a");
+    assert.equal(await page.textContent(".source .path"), `/home/me/fw${name}`);
+    await page.getByRole("button", { name: "Paths" }).click();
+    assert.equal(await page.getByLabel(/Folders/).inputValue(), `${folder}=/home/me/fw`, "what is no map is not kept");
+    await page.getByLabel(/Editor/).fill("javascript:alert(1)");
+    await page.keyboard.press("Tab");
+    await page.waitForSelector(".source .path a", { state: "detached" });
+  });
+
   await suite.check("source: counts and times of lines and instructions, arrows of branches, and the caller", {}, async (page) => {
     const [from, to] = [4686000, 4690000];
     const { rows: [[at]] } = await json(page, base, `traces/${trace}/sql?q=${encodeURIComponent(`SELECT position FROM call WHERE stream = 'cs.10' AND function = 'checksum' AND position > ${from} AND last_position < ${to} LIMIT 1`)}`);

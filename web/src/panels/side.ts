@@ -112,7 +112,8 @@ export class Side {
     if (s.view.axis !== "time" || !next || next.time === undefined || s.cursor! <= time || s.cursor! >= next.time) return "";
     const long = next.time - time;
     if (long < span(s.view) * SEEN) return "";
-    const what = next.events.length > 0 ? `${next.events.join(", ")}, after` : "waits for";
+    const events = next.events.filter((e) => !e.startsWith("timestamp"));
+    const what = events.length > 0 ? `${events.join(", ")}, after` : "waits for";
     return `${what} ${lengthText(s, long, true)}, until ${timeText(s, next.time, s.stream?.timeIsNs ?? true)}`;
   }
 

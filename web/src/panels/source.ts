@@ -12,10 +12,12 @@ import { grouped, short } from "../base/format.ts";
 import { Lru } from "../base/lru.ts";
 import type { InsnRow } from "../data/model.ts";
 import type { Session } from "../view/session.ts";
+import { editorAddress, mapped, sources } from "../view/sources.ts";
 import { Counted } from "./counted.ts";
 import { InsnList } from "./insnlist.ts";
 import { lengthText } from "./reach.ts";
 import { shortPlace } from "./sourcelink.ts";
+import { SourceSetting } from "./sourcesetting.ts";
 
 interface SourceFile {
   readonly file: string;
@@ -59,10 +61,12 @@ export class SourcePanel {
 
   private readonly counted: Counted;
   private counting = false;
+  private readonly setting: SourceSetting;
 
   constructor(private readonly app: App) {
     this.list = new InsnList(app);
     this.counted = new Counted(app);
+    this.setting = new SourceSetting(app);
   }
 
   view(s: Session): TemplateResult {
@@ -95,8 +99,9 @@ export class SourcePanel {
         <button class="action" title="Go to the next line" @click=${() => void this.step(s, 1)}>Next line</button>
         <button class="action" title="Go to the call that led here" @click=${() => void this.toCaller(s, at)}>Caller</button>
         <button class="action" aria-pressed=${this.counting} title="How often and how long lines and instructions of this function ran in the selection or the view"
-          @click=${() => { this.counting = !this.counting; this.counted.again(); this.app.changed(); }}>Counts</button></span></div>
-      ${this.text(s, frame, got, row.fn)}`;
+          @click=${() => { this.counting = !this.counting; this.counted.again(); this.app.changed(); }}>Counts</button>
+        ${this.setting.button()}</span></div>
+      ${this.setting.view(frame.file)}${this.text(s, frame, got, row.fn)}`;
   }
 
   /** Go to the instruction that called the function at the cursor. */
@@ -122,7 +127,7 @@ export class SourcePanel {
   private text(s: Session, frame: Frame, got: SourceFile | undefined, fn: string): TemplateResult {
     if (!got) return html`<p class="muted hint">Loading…</p>`;
     if (!got.lines) {
-      return html`<p class="hint">${frame.file ? html`<code>${frame.file}${frame.line > 0 ? `:${frame.line}` : ""}</code>` : nothing}</p>
+      return html`<p class="hint">${frame.file ? this.here(frame, true) : nothing}</p>
         <p class="muted hint">${got.why || "No source line is known for this instruction."}</p>`;
     }
     const first = Math.max(1, frame.line - AROUND);
@@ -146,7 +151,7 @@ export class SourcePanel {
       return html`<span class="cost" title=${line ? `${grouped(line.count)} times` : ""}>${line ? `${short(line.count)}×` : ""}</span>
         ${s.stream!.hasTime ? html`<span class="cost">${line ? lengthText(s, line.time, true) : ""}</span>` : nothing}`;
     };
-    return html`<p class="path muted" title=${frame.file}>${frame.file}</p>
+    return html`<p class="path muted" title=${frame.file}>${this.here(frame, false)}</p>
       <ol class="code" tabindex="0" aria-label=${`Source ${frame.file}`} start=${first}>
       ${got.lines.slice(first - 1, last).map((line, i) => {
     const n = first + i;
@@ -155,6 +160,14 @@ export class SourcePanel {
         ${n === frame.line ? ref(scroll) : nothing}><span class="n">${to === undefined ? n : html`<button class="plain" tabindex="-1"
           title="Go to the nearest instruction of this line" @click=${() => void this.app.goTo(to)}>${n}</button>`}</span>${cost(n)}<code>${line || " "}</code></li>`;
   })}</ol>`;
+  }
+
+  /** The file as it is on this machine, with a link that opens it in the editor. */
+  private here({ file, line }: Frame, told: boolean): TemplateResult {
+    const path = mapped(file, sources().maps);
+    const address = editorAddress(sources().editor, path, line);
+    const text = told && line > 0 ? `${path}:${line}` : path;
+    return address === "" ? html`<code>${text}</code>` : html`<a href=${address} title="Open it in the editor"><code>${text}</code></a>`;
   }
 
   /** Lines of the file for instructions around the cursor, and the nearest instruction of each. */
