@@ -28,6 +28,7 @@ import { osdChecks } from "./osd.mjs";
 import { overviewChecks } from "./overview.mjs";
 import { perfChecks } from "./perf.mjs";
 import { budgetChecks, pageChecks } from "./page.mjs";
+import { questionChecks } from "./questions.mjs";
 import { serverChecks } from "./server.mjs";
 import { slowChecks } from "./slow.mjs";
 import { sourceChecks } from "./source.mjs";
@@ -60,6 +61,7 @@ const LAB = {
   async panels(lab, on) {
     await findChecks(suite, on);
     await callChecks(suite, on);
+    await questionChecks(suite, on);
     await compareChecks(suite, { ...on, same: await lab.samePath() });
     const cortex = await lab.cortex();
     const gaps = await lab.pushed("gaps", missingTrace().write(lab.dir, "gaps", { clock: 1e9 }));
