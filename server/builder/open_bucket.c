@@ -111,6 +111,8 @@ void tl_open_bucket_state(struct tl_open_bucket *open, struct tl_state *s)
         tl_state_u64(s, &open->counts[i]);
         tl_state_u64(s, &open->before[i]);
     }
+    for (uint32_t i = 0; i < open->functions.n; i++)
+        tl_state_u64(s, &open->wide[i]);
     tl_state_u64(s, &open->last_page);
     tl_state_u32(s, &open->last_function);
     tl_state_u32(s, &open->last_place);
@@ -227,28 +229,75 @@ static void settle_pages(struct tl_open_bucket *open, struct tl_bucket *b, const
     }
 }
 
-static void settle_insns(struct tl_open_bucket *open, struct tl_bucket *b, bool ends)
+/* Add these functions' counts, as far as there are any. */
+static int add_counts(const struct tl_open_bucket *open, const uint64_t *values,
+                      struct tl_time_pyramid *counts, unsigned level)
+{
+    struct tl_time_share shares[TL_OPEN_PLACES]; /* large: not cleared */
+    size_t n = 0;
+    for (uint32_t f = 0; f < open->functions.n; f++) {
+        const uint64_t id = function_id((uint32_t)open->functions.keys[f]);
+        if (values[f] > 0 && id > 0)
+            shares[n++] = (struct tl_time_share){(uint32_t)id, values[f]};
+    }
+    return n == 0 ? TL_OK
+                  : tl_function_counts_add(counts, level, (open->position - 1) >> 2 * level, shares,
+                                           n);
+}
+
+int tl_open_bucket_flush(struct tl_open_bucket *open, struct tl_time_pyramid *counts)
+{
+    const int r = add_counts(open, open->wide, counts, TL_COUNTS_LEVEL);
+    memset(open->wide, 0, open->functions.n * sizeof *open->wide);
+    return r;
+}
+
+/* Count the functions that are summed up. */
+static int settle_counts(struct tl_open_bucket *open, const struct some *functions,
+                         struct tl_time_pyramid *counts, bool ends)
+{
+    const uint64_t *const sums = open->sums[0];
+    const bool whole = open->n == UINT64_C(1) << 2 * TL_LEVEL_STORED,
+               is_last = open->position % (UINT64_C(1) << 2 * TL_COUNTS_LEVEL) == 0;
+    int r = whole ? TL_OK : add_counts(open, sums, counts, TL_LEVEL_STORED);
+    for (uint32_t i = 0; i < functions->n; i++)
+        open->wide[functions->numbers[i]] += sums[functions->numbers[i]];
+    if (r >= 0 && ends && is_last)
+        r = tl_open_bucket_flush(open, counts);
+    if (r < 0 || ends)
+        return r;
+    r = add_counts(open, open->wide, counts, TL_COUNTS_LEVEL);
+    for (uint32_t i = 0; i < functions->n; i++)
+        open->wide[functions->numbers[i]] -= sums[functions->numbers[i]];
+    return r;
+}
+
+static int settle_insns(struct tl_open_bucket *open, struct tl_bucket *b,
+                        struct tl_time_pyramid *counts, bool ends)
 {
     struct some functions, pages; /* large: not cleared */
     functions.n = pages.n = 0;
     sum_up(open, ends, &functions, &pages);
+    const int r = settle_counts(open, &functions, counts, ends);
     settle_functions(open, b, &functions);
     settle_pages(open, b, &pages);
     tl_bucket_span(b, open->n, UINT_MAX, open->depth_min, open->depth_max);
     for (size_t i = 0; i < 4; i++)
         b->privilege[i] += open->privilege[i];
+    return r;
 }
 
-void tl_open_bucket_settle(struct tl_open_bucket *open, struct tl_bucket *b, bool ends)
+int tl_open_bucket_settle(struct tl_open_bucket *open, struct tl_bucket *b,
+                          struct tl_time_pyramid *counts, bool ends)
 {
-    if (open->n > 0)
-        settle_insns(open, b, ends);
+    const int r = open->n > 0 ? settle_insns(open, b, counts, ends) : TL_OK;
     b->branches += open->taken;
     b->events += open->events;
     b->event_mask |= open->event_mask;
     b->flags |= open->flags;
     if (ends)
         empty(open);
+    return r;
 }
 
 int tl_open_bucket_report(const struct tl_open_bucket *open, struct tl_stats_counter *counter)

@@ -10,7 +10,7 @@
 
 #include "base/numbers.h"
 #include "base/state.h"
-#include "shard/bucket.h"
+#include "shard/function_counts.h"
 #include "shard/shard_stats.h"
 
 #define TL_OPEN_PLACES 1024u /* maximum numbered functions, pages, and places */
@@ -36,6 +36,8 @@ struct tl_open_bucket {
     uint32_t last_function, last_place;
     uint64_t sums[2][TL_OPEN_PLACES]; /* of functions and pages while a bucket is being closed;
                                          otherwise 0 */
+    uint64_t wide[TL_OPEN_PLACES]; /* of functions in the open bucket of TL_COUNTS_LEVEL, up to the
+                                      last completed bucket */
 };
 
 /* Initialise a zeroed bucket. */
@@ -49,7 +51,10 @@ TL_MUST_USE int tl_open_bucket_place(struct tl_open_bucket *open, uint32_t funct
  * TL_NOMEM. */
 TL_MUST_USE int tl_open_bucket_report(const struct tl_open_bucket *open,
                                       struct tl_stats_counter *counter);
-/* Release all numbers of an empty bucket, and clear the counts of earlier ones. */
+/* Add the functions of an empty bucket's open one of TL_COUNTS_LEVEL to `counts`, and begin the next
+ * part of it. TL_NOMEM. */
+TL_MUST_USE int tl_open_bucket_flush(struct tl_open_bucket *open, struct tl_time_pyramid *counts);
+/* Release all numbers of an empty bucket that is flushed, and clear the counts of earlier ones. */
 void tl_open_bucket_forget(struct tl_open_bucket *open);
 
 /* Instructions until the bucket's end; 0: it is full, and must be settled before anything is
@@ -94,7 +99,9 @@ static inline uint64_t tl_open_bucket_position(const struct tl_open_bucket *open
 /* Save to bytes, or load into a new object. */
 void tl_open_bucket_state(struct tl_open_bucket *open, struct tl_state *state);
 
-/* Add the counts to `bucket`; `ends`: also begin the next one. */
-void tl_open_bucket_settle(struct tl_open_bucket *open, struct tl_bucket *bucket, bool ends);
+/* Add the counts to `bucket`, and those of functions to `counts`; `ends`: also begin the next one.
+ * TL_NOMEM. */
+TL_MUST_USE int tl_open_bucket_settle(struct tl_open_bucket *open, struct tl_bucket *bucket,
+                                      struct tl_time_pyramid *counts, bool ends);
 
 #endif

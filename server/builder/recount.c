@@ -151,6 +151,9 @@ static void take_over(struct tl_shard_index *to, struct tl_shard_index *from)
     const struct tl_buckets buckets = to->buckets;
     to->buckets = from->buckets;
     from->buckets = buckets;
+    const struct tl_time_pyramid functions = to->functions;
+    to->functions = from->functions;
+    from->functions = functions;
 }
 
 int tl_view_recount(struct tl_view *view, enum tl_protocol protocol, const struct tl_image *image,
@@ -168,6 +171,8 @@ int tl_view_recount(struct tl_view *view, enum tl_protocol protocol, const struc
         c->index.shard->by_insn = true;
         r = count_insns(view, &all, image, &c->index.shard->view->index.stats, fail);
     }
+    if (r >= 0)
+        r = tl_open_bucket_flush(&c->index.shard->bucket, &c->index.shard->view->index.functions);
     if (r >= 0) {
         tl_shard_builder_report(c->index.shard);
         take_over(index, &c->index.shard->view->index);

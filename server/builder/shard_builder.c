@@ -95,6 +95,7 @@ struct tl_shard_builder *tl_shard_builder_new(uint64_t number, uint64_t position
     index->row.at = *now;
     index->row.byte_first = index->row.byte_last = now->offset;
     index->buckets.level = TL_LEVEL_STORED;
+    tl_function_counts_begin(&index->functions);
     tl_open_bucket_init(&shard->bucket, position);
     shard->stamp_names = next_stamp();
     shard->counter.mode = now->mode;
@@ -246,8 +247,7 @@ static int settle(struct tl_shard_builder *shard, struct tl_view *view, bool end
     struct tl_bucket *const b = tl_buckets_at(&view->index.buckets, tl_open_bucket_position(open));
     if (!b)
         return TL_NOMEM;
-    tl_open_bucket_settle(open, b, ends);
-    return TL_OK;
+    return tl_open_bucket_settle(open, b, &view->index.functions, ends);
 }
 
 int tl_shard_builder_settle(struct tl_shard_builder *shard)
@@ -265,7 +265,9 @@ static void report_functions(struct tl_shard_builder *shard)
 /* The open bucket has no number left for a place: release all of them. */
 static int renew(struct tl_shard_builder *shard)
 {
-    const int r = tl_shard_builder_settle(shard);
+    int r = tl_shard_builder_settle(shard);
+    if (r >= 0)
+        r = tl_open_bucket_flush(&shard->bucket, &shard->view->index.functions);
     if (r < 0)
         return r;
     report_functions(shard);
@@ -466,6 +468,7 @@ static void drop_buckets(struct tl_shard_index *index)
 {
     const unsigned level = index->buckets.level;
     tl_buckets_fini(&index->buckets);
+    tl_time_pyramid_fini(&index->functions);
     index->buckets.level = level;
 }
 
@@ -476,7 +479,9 @@ int tl_shard_builder_complete(struct tl_shard_builder *shard, struct tl_packer *
     const bool needed = shard->open.n > 0 || shard->open.kinds != 0 || !shard->any_closed;
     *log = NULL;
     ended->kinds = UINT32_MAX;
-    const int r = needed ? close_chunk(shard, packer, log, ended) : TL_OK;
+    int r = needed ? close_chunk(shard, packer, log, ended) : TL_OK;
+    if (r >= 0)
+        r = tl_open_bucket_flush(&shard->bucket, &index->functions);
     if (r < 0 || (shard->replayed && !shard->outlined))
         return r;
     if (shard->outlined)
@@ -528,6 +533,8 @@ static int copy_closed(const struct tl_view *from, struct tl_view *to)
     b->n_code = a->n_code;
     b->buckets.n = a->buckets.n;
     int r = tl_time_pyramid_copy(&b->times, &a->times);
+    if (r >= 0)
+        r = tl_time_pyramid_copy(&b->functions, &a->functions);
     for (size_t i = 0; r >= 0 && i < a->n_chunks; i++)
         r = add_chunk(to, &a->chunks[i], get(from->items[i]));
     for (size_t i = 0; r >= 0 && i < a->n_frames; i++)
@@ -582,7 +589,7 @@ int tl_shard_builder_snapshot(struct tl_shard_builder *shard, struct tl_bytes st
     if (r >= 0 && !shard->outlined)
         r = settle(shard, view, false); /* taking a snapshot must make no difference */
     if (shard->outlined && view)
-        view->index.buckets.n = 0;
+        drop_buckets(&view->index);
     if (r >= 0 && shard->ran && shard->caller.times)
         tl_call_times_report(shard->caller.times);
     if (r >= 0 && shard->ran)

@@ -194,6 +194,7 @@ void tl_shard_builder_state(struct tl_shard_builder *shard, struct tl_packer *pa
     tl_buckets_state(&index->buckets, s);
     stats_state(&index->stats, s);
     times_state(&index->times, s);
+    times_state(&index->functions, s);
     log_state(shard, s);
     tl_code_set_state(&shard->code, s);
     tl_state_u64(s, &shard->offset_noted);

@@ -2,7 +2,7 @@
 /*
  * Spans are counted in the finest level alone; a bucket that ends is added, with all of its
  * functions, to the one it lies in on the next level. So each level is exact, for a third more than
- * the finest alone, and only what is stored leaves out rare functions.
+ * the finest alone, and only what is stored of the finest leaves out rare functions.
  */
 #include "builder/time_buckets.h"
 
@@ -10,12 +10,11 @@
 
 #include <stdlib.h>
 
-/* A function with less than this part of a bucket's time is left out: less than a reader of shares
- * notices. Coarser levels are sums for readers who add many of them up. */
-#define FEW_FINEST 64u
-#define FEW        256u
-#define SOME       4u  /* functions that are kept in any case */
-#define FIRST      16u /* buckets of a shard without positions */
+/* A function with less than this part of a bucket's time is left out of the finest level: less than
+ * a reader of shares notices, who does not add such buckets up. */
+#define FEW   64u
+#define SOME  4u  /* functions that are kept in any case */
+#define FIRST 16u /* buckets of a shard without positions */
 
 void tl_time_buckets_init(struct tl_time_buckets *tb, const struct tl_axis *axis)
 {
@@ -129,11 +128,10 @@ static int by_function(const void *a, const void *b)
     return x->function < y->function ? -1 : x->function > y->function;
 }
 
-/* The functions with at least one in `few` of the time, and some more in any case. */
+/* The functions with at least `least`, and some more in any case. */
 static int keep_frequent(const struct tl_time_buckets *tb, const struct tl_time_open *o,
-                         uint32_t few, struct tl_time_bucket *out)
+                         uint64_t least, struct tl_time_bucket *out)
 {
-    const uint64_t least = o->sums.ticks[TL_TIMED_RUN] / few;
     size_t n = 0;
     if (o->n_used == 0)
         return TL_OK;
@@ -143,10 +141,13 @@ static int keep_frequent(const struct tl_time_buckets *tb, const struct tl_time_
     for (; n < o->n_used; n++)
         all[n] =
             (struct tl_time_share){(uint32_t)tb->functions.keys[o->used[n]], o->ticks[o->used[n]]};
-    qsort(all, n, sizeof *all, by_ticks);
-    size_t kept = n < SOME ? n : SOME;
-    while (kept < n && kept < TL_TIME_SHARES && all[kept].ticks >= least)
-        kept++;
+    size_t kept = n;
+    if (least > 0 || n > TL_TIME_SHARES) {
+        qsort(all, n, sizeof *all, by_ticks);
+        kept = n < SOME ? n : SOME;
+        while (kept < n && kept < TL_TIME_SHARES && all[kept].ticks >= least)
+            kept++;
+    }
     qsort(all, kept, sizeof *all, by_function);
     out->shares = all;
     out->n_shares = (uint32_t)kept;
@@ -154,18 +155,21 @@ static int keep_frequent(const struct tl_time_buckets *tb, const struct tl_time_
     return TL_OK;
 }
 
-/* Add an open bucket to the list of its level. */
-static int keep(struct tl_time_buckets *tb, unsigned level)
+/* Add an open bucket to the list of its level, if the shard has that. `last`: of the shard. */
+static int keep(struct tl_time_buckets *tb, unsigned level, bool last)
 {
     const struct tl_time_open *const o = &tb->open[level];
+    const bool all = level > tb->finest || last || tb->closed[level].n == 0;
+    if (level > tb->finest + 1)
+        return TL_OK;
     struct tl_time_bucket *const b = tl_time_level_at(&tb->closed[level], o->sums.number);
     if (!b)
         return TL_NOMEM;
     tl_time_bucket_add_sums(b, &o->sums);
-    return keep_frequent(tb, o, level == tb->finest ? FEW_FINEST : FEW, b);
+    return keep_frequent(tb, o, all ? 0 : o->sums.ticks[TL_TIMED_RUN] / FEW, b);
 }
 
-static int close_bucket(struct tl_time_buckets *tb, unsigned level);
+static int close_bucket(struct tl_time_buckets *tb, unsigned level, bool last);
 
 /* Move an open bucket's counts into the one of the next level, and leave it empty. */
 static int fold(struct tl_time_buckets *tb, unsigned level)
@@ -176,7 +180,7 @@ static int fold(struct tl_time_buckets *tb, unsigned level)
         struct tl_time_open *const up = &tb->open[level + 1];
         const uint64_t number = o->sums.number >> 2;
         if (up->any && up->sums.number != number)
-            r = close_bucket(tb, level + 1);
+            r = close_bucket(tb, level + 1, false);
         if (!up->any)
             up->sums = (struct tl_time_bucket){.number = number};
         up->any = true;
@@ -191,9 +195,9 @@ static int fold(struct tl_time_buckets *tb, unsigned level)
     return r;
 }
 
-static int close_bucket(struct tl_time_buckets *tb, unsigned level)
+static int close_bucket(struct tl_time_buckets *tb, unsigned level, bool last)
 {
-    const int r = keep(tb, level);
+    const int r = keep(tb, level, last);
     return r < 0 ? r : fold(tb, level);
 }
 
@@ -203,6 +207,20 @@ static void set_limit(struct tl_time_buckets *tb)
     tb->limit = next > UINT64_MAX >> 2 * tb->finest
                     ? UINT64_MAX
                     : tl_axis_ticks(&tb->axis, next << 2 * tb->finest);
+}
+
+/* The closed buckets of the level above the finest, from those of the finest: all but the open one,
+ * and complete. */
+static int sum_up(struct tl_time_buckets *tb)
+{
+    struct tl_time_level *const level = &tb->closed[tb->finest];
+    const struct tl_time_open *const up = &tb->open[tb->finest + 1];
+    const struct tl_time_level all = *level;
+    while (level->n > 0 && up->any && level->p[level->n - 1].number >> 2 == up->sums.number)
+        level->n--;
+    const int r = tl_time_level_coarsen(&tb->closed[tb->finest + 1], level, 1);
+    *level = all;
+    return r;
 }
 
 /* The finest level has too many buckets: do without it. */
@@ -215,7 +233,7 @@ static int drop_finest(struct tl_time_buckets *tb)
     tb->finest++;
     if (tb->open[tb->finest].any)
         set_limit(tb);
-    return r;
+    return r < 0 || tb->finest + 1 == TL_TIME_LEVELS ? r : sum_up(tb);
 }
 
 /* Is there no room for the buckets from `begin`, or the open one, up to that of `shown`? */
@@ -249,7 +267,7 @@ static int open_at(struct tl_time_buckets *tb, uint64_t time)
     if (o->any && o->sums.number == number)
         return TL_OK;
     if (o->any)
-        r = close_bucket(tb, tb->finest);
+        r = close_bucket(tb, tb->finest, false);
     o->sums = (struct tl_time_bucket){.number = number};
     o->any = true;
     set_limit(tb);
@@ -435,16 +453,11 @@ void tl_time_buckets_finish(struct tl_time_buckets *tb, uint64_t position)
 /* Close all levels that the shard has. Returns their number. */
 static int close_all(struct tl_time_buckets *tb)
 {
-    unsigned level = tb->finest;
-    for (; level < TL_TIME_LEVELS; level++) {
-        const int r = tb->open[level].any ? close_bucket(tb, level) : TL_OK;
-        if (r < 0)
-            return r;
-        if (tb->alone || tb->closed[level].n <= TL_TIME_COARSEST)
-            break;
-    }
-    const unsigned n = level - tb->finest + (level < TL_TIME_LEVELS);
-    return tb->closed[tb->finest].n > 0 ? (int)n : 0;
+    const unsigned n = tb->alone || tb->finest + 1 == TL_TIME_LEVELS ? 1 : 2;
+    int r = TL_OK;
+    for (unsigned level = tb->finest; level < tb->finest + n && r >= 0; level++)
+        r = tb->open[level].any ? close_bucket(tb, level, true) : TL_OK;
+    return r < 0 ? r : tb->closed[tb->finest].n > 0 ? (int)n : 0;
 }
 
 void tl_time_buckets_take(struct tl_time_buckets *tb, struct tl_time_pyramid *out)

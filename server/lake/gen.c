@@ -79,7 +79,9 @@ static void lane_free(struct tl_lane *lane)
     free(lane->fit);
     tl_buckets_fini(&lane->summary);
     tl_time_summary_forget(&lane->time_summary);
+    tl_time_summary_forget(&lane->function_summary);
     pthread_mutex_destroy(&lane->time_summary.lock);
+    pthread_mutex_destroy(&lane->function_summary.lock);
     tl_lane_forget_stats_locked(lane);
     tl_numbers_fini(&lane->incomplete);
     tl_lane_forget_calltrees_locked(lane);
@@ -102,6 +104,8 @@ int tl_gen_add_lane(struct tl_gen *gen, const char *name, enum tl_protocol proto
     pthread_mutex_init(&lane->lock, NULL);
     pthread_mutex_init(&lane->make_lock, NULL);
     pthread_mutex_init(&lane->time_summary.lock, NULL);
+    pthread_mutex_init(&lane->function_summary.lock, NULL);
+    lane->function_summary.by_position = true;
     pthread_mutex_lock(&gen->lock);
     int r = tl_grow(&gen->lanes, &gen->cap_lanes, gen->n_lanes + 1, sizeof(struct tl_lane *));
     if (r >= 0) {

@@ -32,8 +32,9 @@ struct tl_gen;
 
 /* ---- lanes --------------------------------------------------------------------------------- */
 
-/* Buckets in time of a lane's stored shards: time_summary.h. */
+/* Buckets in time of a lane's stored shards, or counts of functions by position: time_summary.h. */
 struct tl_time_summary {
+    bool by_position;
     /* Held while they are read from the catalog; acquired with no other lock held. */
     pthread_mutex_t lock;
     struct tl_time_level buckets;
@@ -63,7 +64,7 @@ struct tl_lane {
      * summary.c. */
     struct tl_buckets summary;
     uint64_t summary_shards;
-    struct tl_time_summary time_summary; /* has a lock of its own */
+    struct tl_time_summary time_summary, function_summary; /* each has a lock of its own */
     struct tl_shard_stats **stats;       /* cached statistics of rows[i], or NULL */
     size_t n_stats, cap_stats;
     size_t stats_bytes;

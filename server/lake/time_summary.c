@@ -18,6 +18,7 @@
 struct batch {
     struct tl_time_pyramid *v;
     size_t n;
+    bool by_position;
 };
 
 static int read_summary(void *context, struct tl_bytes bytes)
@@ -31,9 +32,12 @@ static int read_summary(void *context, struct tl_bytes bytes)
     if (r < 0)
         return r;
     tl_buckets_fini(&buckets);
-    r = in.p < in.end ? tl_time_pyramid_read(&batch->v[batch->n], &in) : TL_OK;
-    batch->n++;
-    return r;
+    struct tl_time_pyramid *const out = &batch->v[batch->n++];
+    r = in.p < in.end ? tl_time_pyramid_read(out, &in) : TL_OK;
+    if (r < 0 || !batch->by_position)
+        return r;
+    tl_time_pyramid_fini(out);
+    return in.p < in.end ? tl_time_pyramid_read(out, &in) : TL_OK;
 }
 
 static int read_batch(const struct tl_cut *cut, size_t row, size_t end, struct batch *batch,
@@ -46,11 +50,11 @@ static int read_batch(const struct tl_cut *cut, size_t row, size_t end, struct b
     return r >= 0 && batch->n != end - row ? TL_BAD : r;
 }
 
-int tl_time_summary_each(const struct tl_cut *cut, size_t row, size_t end,
+int tl_time_summary_each(const struct tl_cut *cut, bool by_position, size_t row, size_t end,
                          tl_each_time_summary *each, void *context, size_t *next,
                          struct tl_fail *fail)
 {
-    struct batch batch = {.v = calloc(BATCH, sizeof *batch.v)};
+    struct batch batch = {.v = calloc(BATCH, sizeof *batch.v), .by_position = by_position};
     int r = batch.v ? TL_OK : TL_NOMEM;
     end = end < cut->n_stored ? end : cut->n_stored;
     for (; row < end && r >= 0; row += batch.n) {
@@ -73,12 +77,7 @@ int tl_time_summary_each(const struct tl_cut *cut, size_t row, size_t end,
 static int coarsen(struct tl_time_summary *s, unsigned levels)
 {
     struct tl_time_level up = {0};
-    int r = TL_OK;
-    for (size_t i = 0; i < s->buckets.n && r >= 0; i++) {
-        const struct tl_time_bucket *const from = &s->buckets.p[i];
-        struct tl_time_bucket *const to = tl_time_level_at(&up, from->number >> 2 * levels);
-        r = to ? tl_time_bucket_merge(to, from) : TL_NOMEM;
-    }
+    const int r = tl_time_level_coarsen(&up, &s->buckets, levels);
     tl_time_level_fini(&s->buckets);
     s->buckets = up;
     s->level += levels;
@@ -99,7 +98,7 @@ static int add_shard(void *context, size_t row, const struct tl_time_pyramid *py
     unsigned shift;
     int r = TL_OK;
     (void)fail;
-    s->unknown |= pyramid->n == 0 && a->cut->rows[row].anchors > 0;
+    s->unknown |= pyramid->n == 0 && (s->by_position || a->cut->rows[row].anchors > 0);
     if (pyramid->n > 0 && pyramid->finest > s->level)
         r = coarsen(s, pyramid->finest - s->level);
     const struct tl_time_level *const level = tl_time_pyramid_at(pyramid, s->level, &shift);
@@ -131,8 +130,8 @@ static int catch_up(const struct tl_cut *cut, struct tl_time_summary *s, struct 
     size_t next;
     if (s->shards >= cut->n_stored)
         return TL_OK;
-    return tl_time_summary_each(cut, (size_t)s->shards, cut->n_stored, add_shard, &adding, &next,
-                                fail);
+    return tl_time_summary_each(cut, s->by_position, (size_t)s->shards, cut->n_stored, add_shard,
+                                &adding, &next, fail);
 }
 
 /* Copy the buckets that lie in [number, number + n) of a coarser level. */
@@ -150,11 +149,10 @@ static int copy_part(const struct tl_time_summary *s, uint64_t number, uint64_t 
     return r;
 }
 
-int tl_time_summary_get(const struct tl_cut *cut, unsigned level, uint64_t number, uint64_t n,
-                        struct tl_time_level *out, unsigned *shift, size_t *rows, bool *found,
-                        struct tl_fail *fail)
+int tl_time_summary_get(const struct tl_cut *cut, struct tl_time_summary *s, unsigned level,
+                        uint64_t number, uint64_t n, struct tl_time_level *out, unsigned *shift,
+                        size_t *rows, bool *found, struct tl_fail *fail)
 {
-    struct tl_time_summary *const s = &cut->lane->time_summary;
     pthread_mutex_lock(&s->lock);
     int r = catch_up(cut, s, fail);
     *found = r >= 0 && !s->unknown && s->level <= level;

@@ -276,6 +276,7 @@ static int add_lane(struct tl_tile *tile, struct tl_gen *gen, struct tl_lane *la
     if (r >= 0) {
         s->cut = &cut;
         s->axis = tile->axis;
+        s->level = tile->level;
         s->image = tl_gen_image(gen);
         if (tile->axis == TL_UNIT_TIME)
             r = tl_spans_time_edges(s, tile->first, tile->bucket, fail);

@@ -2,7 +2,8 @@
 /*
  * The spans are summed up from the items themselves if the tile spans few positions (exact),
  * otherwise from the shards' stored buckets (TL_LEVEL_STORED), or, if it spans many shards, from
- * the catalog's summaries (TL_LEVEL_SUMMARY or coarser: summary.c).
+ * the catalog's summaries (TL_LEVEL_SUMMARY or coarser: summary.c). On the instruction axis all
+ * functions of a span are counted (shard/function_counts.h), unless a shard is of an older version.
  *
  * On the time axis these give only the pages; the rest is counted in time (time_tile.h). Where that
  * is not possible, in many shards of older versions, a stored bucket that crosses an edge is
@@ -12,12 +13,14 @@
 #include "query/tile_spans.h"
 
 #include "base/search.h"
+#include "lake/time_summary.h"
 
 #include <stdlib.h>
 
 #define N             TL_TILE_BUCKETS
 #define EXACT_MAX     (UINT64_C(1) << 20) /* maximum positions decoded for a tile */
-#define STORED_SHARDS 12                  /* maximum shards whose own buckets are read */
+#define STORED_SHARDS 12   /* maximum shards whose own buckets are read */
+#define SMALL_SHARDS  1024 /* the same, for tiles that are finer than the summaries */
 
 static inline bool is_in(const struct tl_spans *s, size_t span, uint64_t position)
 {
@@ -224,6 +227,7 @@ static void merge_part(struct tl_spans *s, size_t span, const struct tl_bucket *
     }
     for (size_t i = 0; i < TL_BUCKET_FUNCTIONS; i++)
         count_function(s, span, piece.functions[i].id, piece.functions[i].n);
+    memset(piece.functions, 0, sizeof piece.functions);
     tl_bucket_merge(&s->buckets[span], &piece);
 }
 
@@ -277,39 +281,130 @@ static void spread_all(struct tl_spans *s, const struct tl_buckets *from, uint64
     }
 }
 
-static int from_shards(struct tl_spans *s, size_t first, size_t last, struct tl_fail *fail)
+/* Count functions where a shard has all of them, by buckets each of which lies in one span. */
+static void count_all(struct tl_spans *s, const struct tl_time_level *from, unsigned level)
 {
-    struct tl_buckets all = {.level = TL_LEVEL_STORED};
+    for (size_t i = 0; i < from->n; i++) {
+        const struct tl_time_bucket *const b = &from->p[i];
+        const uint64_t at = b->number << 2 * level;
+        if (at < s->edges[0] || at >= s->edges[N])
+            continue;
+        const size_t span = span_at(s, at);
+        for (uint32_t k = 0; k < b->n_shares; k++)
+            count_function(s, span, b->shares[k].function, b->shares[k].ticks);
+    }
+}
+
+/* Count a shard's functions, and clear them in its buckets. They are counted before, if
+ * `counted`. */
+static void count_shard(struct tl_spans *s, const struct tl_shard_index *index,
+                        struct tl_buckets *buckets, bool counted)
+{
+    const struct tl_time_pyramid *const all = &index->functions;
+    const bool coarse = s->level > TL_LEVEL_STORED;
+    if (!counted)
+        count_all(s, &all->levels[coarse], all->finest + coarse);
+    for (size_t i = 0; i < buckets->n; i++)
+        if (coarse || tl_function_counts_has(all, buckets->first + i))
+            memset(buckets->p[i].functions, 0, sizeof buckets->p[i].functions);
+}
+
+static int copy_buckets(struct tl_buckets *out, const struct tl_buckets *from)
+{
+    *out = (struct tl_buckets){.level = from->level};
+    return tl_buckets_merge(out, from);
+}
+
+/* Add the buckets of shards [first, last), and count their functions, which `counted` says of those
+ * before it. */
+static int add_shards(struct tl_spans *s, size_t first, size_t last, size_t counted,
+                      struct tl_buckets *all, struct tl_fail *fail)
+{
     int r = TL_OK;
     for (size_t i = first; i < last && r >= 0; i++) {
         struct tl_view *view;
+        struct tl_buckets own;
         r = tl_cut_view(s->cut, i, &view, fail);
         if (r < 0)
             break;
-        r = tl_buckets_merge(&all, &view->index.buckets);
+        r = copy_buckets(&own, &view->index.buckets);
+        if (r >= 0 && s->axis == TL_UNIT_INSN && view->index.functions.n > 0)
+            count_shard(s, &view->index, &own, i < counted);
+        if (r >= 0)
+            r = tl_buckets_merge(all, &own);
+        tl_buckets_fini(&own);
         tl_view_put(view);
     }
+    return r;
+}
+
+static int from_shards(struct tl_spans *s, size_t first, size_t last, struct tl_fail *fail)
+{
+    struct tl_buckets all = {.level = TL_LEVEL_STORED};
+    const int r = add_shards(s, first, last, 0, &all, fail);
     if (r >= 0)
         spread_all(s, &all, s->cut->end);
     tl_buckets_fini(&all);
     return r;
 }
 
+/* A shard's summary may be coarser than the tile. */
+static int on_summary(void *context, size_t row, const struct tl_time_pyramid *pyramid,
+                      struct tl_fail *fail)
+{
+    struct tl_spans *const s = context;
+    struct tl_view *view;
+    if (pyramid->n == 0)
+        return TL_EOF;
+    if (pyramid->finest <= s->level) {
+        count_all(s, &pyramid->levels[0], pyramid->finest);
+        return TL_OK;
+    }
+    const int r = tl_cut_view(s->cut, row, &view, fail);
+    if (r < 0)
+        return r;
+    count_all(s, &view->index.functions.levels[1], TL_COUNTS_LEVEL);
+    tl_view_put(view);
+    return TL_OK;
+}
+
+/* Count the functions of shards [first, last) by summaries; `*counted`: of those before it. */
+static int count_summaries(struct tl_spans *s, size_t first, size_t last, size_t *counted,
+                           struct tl_fail *fail)
+{
+    struct tl_time_level level = {0};
+    unsigned shift;
+    bool found;
+    int r = tl_time_summary_get(s->cut, &s->cut->lane->function_summary, s->level,
+                                s->edges[0] >> 2 * s->level, N, &level, &shift, counted, &found,
+                                fail);
+    if (r >= 0 && found)
+        count_all(s, &level, s->level - shift / 2);
+    tl_time_level_fini(&level);
+    if (r < 0 || found)
+        return r;
+    r = tl_time_summary_each(s->cut, true, first, last, on_summary, s, counted, fail);
+    if (r != TL_EOF)
+        return r;
+    tl_numbers_reset(&s->functions); /* an older shard: by buckets */
+    *counted = 0;
+    return TL_OK;
+}
+
 /* Summaries of sealed shards, and the buckets of those before `last` that are still in memory. */
-static int from_summary(struct tl_spans *s, size_t last, struct tl_fail *fail)
+static int from_summary(struct tl_spans *s, size_t first, size_t last, struct tl_fail *fail)
 {
     const struct tl_cut *cut = s->cut;
     struct tl_buckets all;
     uint64_t shards = 0;
+    size_t counted = 0;
     int r = tl_cut_summary(cut, s->edges[0], s->edges[N], &all, &shards, fail);
-    for (size_t i = (size_t)shards; r >= 0 && i < last; i++) {
-        struct tl_view *view;
-        r = tl_cut_view(cut, i, &view, fail);
-        if (r < 0)
-            break;
-        r = tl_buckets_merge(&all, &view->index.buckets);
-        tl_view_put(view);
-    }
+    if (r >= 0 && s->axis == TL_UNIT_INSN)
+        r = count_summaries(s, first, last, &counted, fail);
+    for (size_t i = 0; r >= 0 && counted > 0 && i < all.n; i++)
+        memset(all.p[i].functions, 0, sizeof all.p[i].functions);
+    if (r >= 0)
+        r = add_shards(s, (size_t)shards, last, counted, &all, fail);
     if (r >= 0)
         spread_all(s, &all, cut->end);
     tl_buckets_fini(&all);
@@ -332,8 +427,9 @@ static int fill(struct tl_spans *s, struct tl_fail *fail)
     size_t last = tl_cut_shard_at(cut, s->edges[N] - 1);
     if (last < cut->n_rows)
         last++;
-    return last - first <= STORED_SHARDS ? from_shards(s, first, last, fail)
-                                         : from_summary(s, last, fail);
+    const size_t most = s->level < TL_LEVEL_SUMMARY ? SMALL_SHARDS : STORED_SHARDS;
+    return last - first <= most ? from_shards(s, first, last, fail)
+                                : from_summary(s, first, last, fail);
 }
 
 int tl_spans_fill(struct tl_spans *s, struct tl_fail *fail)

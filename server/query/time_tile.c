@@ -116,14 +116,14 @@ static int add_summaries(struct filling *f, size_t *row, struct tl_fail *fail)
     struct tl_time_level level = {0};
     unsigned shift;
     bool found;
-    int r = tl_time_summary_get(f->cut, f->tile->level, f->number, N, &level, &shift, row, &found,
-                                fail);
+    int r = tl_time_summary_get(f->cut, &f->cut->lane->time_summary, f->tile->level, f->number, N,
+                                &level, &shift, row, &found, fail);
     if (r >= 0 && found)
         r = add_level(f, &level, shift);
     tl_time_level_fini(&level);
     if (r < 0 || found)
         return r;
-    r = tl_time_summary_each(f->cut, f->row, f->end, on_summary, f, row, fail);
+    r = tl_time_summary_each(f->cut, false, f->row, f->end, on_summary, f, row, fail);
     return r == TL_EOF ? TL_OK : r;
 }
 

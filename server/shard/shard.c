@@ -92,6 +92,7 @@ void tl_shard_index_fini(struct tl_shard_index *index)
     tl_buckets_fini(&index->buckets);
     tl_shard_stats_fini(&index->stats);
     tl_time_pyramid_fini(&index->times);
+    tl_time_pyramid_fini(&index->functions);
     *index = (struct tl_shard_index){0};
 }
 
@@ -310,6 +311,8 @@ size_t tl_shard_index_about(const struct tl_shard_index *index)
     size_t timed = 0;
     for (unsigned i = 0; i < index->times.n; i++)
         timed += index->times.levels[i].n;
+    for (unsigned i = 0; i < index->functions.n; i++)
+        timed += index->functions.levels[i].n;
     return timed * 2 * BUCKET + ROW_MAX + index->n_chunks * CHUNK_MAX + index->n_frames * FRAME_MAX +
            index->buckets.n * BUCKET + index->n_code * EDGE + index->stats.n_functions * FUNCTION +
            REST;
@@ -324,13 +327,18 @@ static int encode_body(const struct tl_shard_index *index, struct tl_buf *out)
         r = put_edges(index->code, index->n_code, out);
     if (r >= 0)
         r = tl_shard_stats_encode(&index->stats, out);
-    return r < 0 || index->times.n == 0 ? r : tl_time_pyramid_encode(&index->times, out);
+    if (r >= 0)
+        r = tl_time_pyramid_encode(&index->times, out);
+    return r < 0 ? r : tl_time_pyramid_encode(&index->functions, out);
 }
 
 int tl_shard_summary_encode(const struct tl_shard_index *index, struct tl_buf *out)
 {
-    const int r = tl_buckets_encode_summary(&index->buckets, out);
-    return r < 0 ? r : tl_time_pyramid_encode_summary(&index->times, out);
+    int r = tl_buckets_encode_summary(&index->buckets, out);
+    if (r >= 0)
+        r = tl_time_pyramid_encode_summary(&index->times, 0, out);
+    return r < 0 ? r
+                 : tl_time_pyramid_encode_summary(&index->functions, TL_LEVEL_SUMMARY, out);
 }
 
 static void write_footer(uint8_t footer[static TL_SHARD_FOOTER], uint32_t version, uint64_t items,
@@ -513,7 +521,11 @@ static int decode_body(struct tl_shard_index *out, struct tl_bytes body)
     result = n_pages > 0 ? TL_BAD : read_edges(&r, n_code, out);
     if (result >= 0 && r.p != r.end)
         result = tl_shard_stats_read(&out->stats, &r);
-    return result < 0 || r.p == r.end ? result : tl_time_pyramid_read(&out->times, &r);
+    if (result >= 0 && r.p != r.end)
+        result = tl_time_pyramid_read(&out->times, &r);
+    if (result >= 0 && r.p != r.end)
+        result = tl_function_counts_read(&out->functions, &r);
+    return result;
 }
 
 int tl_shard_index_decode(struct tl_shard_index *out, struct tl_bytes body,

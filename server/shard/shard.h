@@ -14,8 +14,8 @@
  *     item blocks   of each index chunk: its item log (itemlog.h) as a zstd frame
  *     body          a zstd frame of: shard values, index chunks, checksums of the .zstf's
  *                   frames, page sets (older shards only), tile buckets of TL_LEVEL_STORED (finer
- *                   ones in older shards), executed code, statistics and buckets in time (not in
- *                   older shards)
+ *                   ones in older shards), executed code, statistics, buckets in time and
+ *                   counts of functions (not in older shards)
  *     footer        48 bytes: "TLSHARD1", u32 version 1, u32 crc32c of the body frame, u64 offset
  *                   of the sums in the file, u64 offset of the body frame, u64 its size, u32 0,
  *                   u32 crc32c of the 44 footer bytes before
@@ -29,6 +29,7 @@
 #include "decode/point.h"
 #include "setup/setup.h"
 #include "shard/bucket.h"
+#include "shard/function_counts.h"
 #include "shard/pack.h"
 #include "shard/shard_stats.h"
 #include "shard/timebucket.h"
@@ -164,6 +165,7 @@ struct tl_shard_index {
     /* From the last timestamp before the shard to its own last one. None: not known, or there is no
      * time. */
     struct tl_time_pyramid times;
+    struct tl_time_pyramid functions; /* function_counts.h; none: an older shard */
 };
 
 void tl_shard_index_fini(struct tl_shard_index *index);
@@ -174,7 +176,8 @@ void tl_shard_index_fini(struct tl_shard_index *index);
 TL_MUST_USE int tl_shard_lists_encode(const struct tl_shard_index *index, struct tl_buf *out);
 TL_MUST_USE int tl_shard_lists_decode(struct tl_shard_index *out, struct tl_bytes bytes);
 
-/* Append the catalog's summary of a shard: its buckets (bucket.h), then those in time. TL_NOMEM. */
+/* Append the catalog's summary of a shard: its buckets (bucket.h), those in time, and counts of
+ * functions. TL_NOMEM. */
 TL_MUST_USE int tl_shard_summary_encode(const struct tl_shard_index *index, struct tl_buf *out);
 
 /* Approximate size of the encoded index; rarely too low. */

@@ -10,6 +10,9 @@
 
 #define NS 1000000000u
 
+#define SUMMARY_SHARES 1024 /* functions of a summary's buckets in all, unless there are … */
+#define SUMMARY_LEAST  2    /* … at most so many of these */
+
 /* ---- how times are shown -------------------------------------------------------------------- */
 
 uint64_t tl_axis_shown(const struct tl_axis *axis, uint64_t ticks)
@@ -97,18 +100,40 @@ static void lose_rarest(struct tl_time_bucket *b)
     b->n_shares = 0;
     while (b->n_shares < TL_TIME_SHARES && b->shares[b->n_shares].ticks > lost)
         b->shares[b->n_shares++].ticks -= lost;
+    sort(b, by_function);
 }
 
-/* Make one of neighbours of the same function. */
-static void join_equal(struct tl_time_bucket *b)
+/* How many functions two of them have. */
+static uint32_t count_distinct(const struct tl_time_bucket *a, const struct tl_time_bucket *b)
 {
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < b->n_shares; i++)
-        if (n > 0 && b->shares[n - 1].function == b->shares[i].function)
-            b->shares[n - 1].ticks += b->shares[i].ticks;
-        else
-            b->shares[n++] = b->shares[i];
-    b->n_shares = n;
+    uint32_t n = 0, i = 0, k = 0;
+    for (; i < a->n_shares && k < b->n_shares; n++) {
+        const uint32_t x = a->shares[i].function, y = b->shares[k].function;
+        i += x <= y;
+        k += y <= x;
+    }
+    return n + a->n_shares - i + b->n_shares - k;
+}
+
+/* Both are ascending. From the last one on, so that what is moved is not written over. */
+static void add_shares(struct tl_time_bucket *into, const struct tl_time_bucket *from, uint32_t n)
+{
+    uint32_t i = into->n_shares, k = from->n_shares;
+    into->n_shares = n;
+    while (k > 0) {
+        const struct tl_time_share *const y = &from->shares[k - 1];
+        struct tl_time_share *const to = &into->shares[--n];
+        if (i > 0 && into->shares[i - 1].function >= y->function) {
+            *to = into->shares[--i];
+            if (to->function == y->function) {
+                to->ticks += y->ticks;
+                k--;
+            }
+        } else {
+            *to = *y;
+            k--;
+        }
+    }
 }
 
 int tl_time_bucket_merge(struct tl_time_bucket *into, const struct tl_time_bucket *from)
@@ -116,15 +141,12 @@ int tl_time_bucket_merge(struct tl_time_bucket *into, const struct tl_time_bucke
     tl_time_bucket_add_sums(into, from);
     if (from->n_shares == 0)
         return TL_OK;
-    const size_t n = (size_t)into->n_shares + from->n_shares;
+    const uint32_t n = count_distinct(into, from);
     size_t cap = into->cap_shares;
     if (tl_grow(&into->shares, &cap, n, sizeof *into->shares) < 0)
         return TL_NOMEM;
     into->cap_shares = (uint32_t)cap;
-    memcpy(into->shares + into->n_shares, from->shares, from->n_shares * sizeof *from->shares);
-    into->n_shares = (uint32_t)n;
-    sort(into, by_function);
-    join_equal(into);
+    add_shares(into, from, n);
     lose_rarest(into);
     return TL_OK;
 }
@@ -149,6 +171,17 @@ struct tl_time_bucket *tl_time_level_at(struct tl_time_level *level, uint64_t nu
     return &level->p[level->n++];
 }
 
+int tl_time_level_coarsen(struct tl_time_level *into, const struct tl_time_level *from,
+                          unsigned levels)
+{
+    int r = TL_OK;
+    for (size_t i = 0; i < from->n && r >= 0; i++) {
+        struct tl_time_bucket *const to = tl_time_level_at(into, from->p[i].number >> 2 * levels);
+        r = to ? tl_time_bucket_merge(to, &from->p[i]) : TL_NOMEM;
+    }
+    return r;
+}
+
 void tl_time_pyramid_fini(struct tl_time_pyramid *p)
 {
     for (unsigned i = 0; i < TL_TIME_LEVELS; i++)
@@ -160,14 +193,10 @@ int tl_time_pyramid_copy(struct tl_time_pyramid *out, const struct tl_time_pyram
 {
     out->finest = from->finest;
     out->n = from->n;
-    for (unsigned i = 0; i < from->n; i++)
-        for (size_t k = 0; k < from->levels[i].n; k++) {
-            const struct tl_time_bucket *const b = &from->levels[i].p[k];
-            struct tl_time_bucket *const to = tl_time_level_at(&out->levels[i], b->number);
-            if (!to || tl_time_bucket_merge(to, b) < 0)
-                return TL_NOMEM;
-        }
-    return TL_OK;
+    int r = TL_OK;
+    for (unsigned i = 0; i < from->n && r >= 0; i++)
+        r = tl_time_level_coarsen(&out->levels[i], &from->levels[i], 0);
+    return r;
 }
 
 const struct tl_time_level *tl_time_pyramid_at(const struct tl_time_pyramid *p, unsigned level,
@@ -255,28 +284,45 @@ int tl_time_level_encode(const struct tl_time_level *level, struct tl_buf *out)
     return r;
 }
 
-/* Append the levels from the `from`th on. */
-static int put_levels(const struct tl_time_pyramid *p, unsigned from, struct tl_buf *out)
+int tl_time_pyramid_encode(const struct tl_time_pyramid *p, struct tl_buf *out)
 {
-    int r = tl_varint_add(out, p->finest + from);
+    int r = tl_varint_add(out, p->finest);
     if (r >= 0)
-        r = tl_varint_add(out, p->n - from);
-    for (unsigned i = from; i < p->n && r >= 0; i++)
+        r = tl_varint_add(out, p->n);
+    for (unsigned i = 0; i < p->n && r >= 0; i++)
         r = tl_time_level_encode(&p->levels[i], out);
     return r;
 }
 
-int tl_time_pyramid_encode(const struct tl_time_pyramid *p, struct tl_buf *out)
+static bool is_summary(const struct tl_time_level *level)
 {
-    return put_levels(p, 0, out);
+    size_t n = 0;
+    for (size_t i = 0; i < level->n; i++)
+        n += level->p[i].n_shares;
+    return level->n <= SUMMARY_LEAST || (level->n <= TL_TIME_SUMMARY && n <= SUMMARY_SHARES);
 }
 
-int tl_time_pyramid_encode_summary(const struct tl_time_pyramid *p, struct tl_buf *out)
+int tl_time_pyramid_encode_summary(const struct tl_time_pyramid *p, unsigned finest,
+                                   struct tl_buf *out)
 {
-    unsigned from = 0;
-    while (from < p->n && p->levels[from].n > TL_TIME_SUMMARY)
-        from++;
-    return put_levels(p, from, out);
+    struct tl_time_pyramid sums = {.n = p->n > 0};
+    int r = TL_OK;
+    if (p->n > 0) {
+        const unsigned coarsest = p->finest + p->n - 1;
+        sums.finest = finest > coarsest ? finest : coarsest;
+        r = tl_time_level_coarsen(&sums.levels[0], &p->levels[p->n - 1], sums.finest - coarsest);
+    }
+    while (r >= 0 && sums.finest + 1 < TL_TIME_LEVELS && !is_summary(&sums.levels[0])) {
+        struct tl_time_level up = {0};
+        r = tl_time_level_coarsen(&up, &sums.levels[0], 1);
+        tl_time_level_fini(&sums.levels[0]);
+        sums.levels[0] = up;
+        sums.finest++;
+    }
+    if (r >= 0)
+        r = tl_time_pyramid_encode(&sums, out);
+    tl_time_pyramid_fini(&sums);
+    return r;
 }
 
 static uint8_t get_byte(struct tl_varint_reader *in)
@@ -296,10 +342,13 @@ static int get_shares(struct tl_varint_reader *in, struct tl_time_bucket *b)
     if (!b->shares)
         return TL_NOMEM;
     b->cap_shares = (uint32_t)n;
-    uint32_t function = 0;
+    uint64_t function = 0;
     for (; b->n_shares < n; b->n_shares++) {
-        function += (uint32_t)tl_varint_get(in);
-        b->shares[b->n_shares] = (struct tl_time_share){function, tl_varint_get(in)};
+        const uint64_t more = tl_varint_get(in);
+        if (more > UINT32_MAX - function || (more == 0 && b->n_shares > 0))
+            return TL_BAD;
+        function += more;
+        b->shares[b->n_shares] = (struct tl_time_share){(uint32_t)function, tl_varint_get(in)};
     }
     return TL_OK;
 }

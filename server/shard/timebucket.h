@@ -5,9 +5,9 @@
  * tl_axis); a tick of the stream belongs to the bucket in which it begins. So a bucket lies within
  * one bucket of each coarser level, and is never divided.
  *
- * A shard has the levels from the finest that is worth its space to one with at most
- * TL_TIME_COARSEST buckets. Each level is counted on its own: what a fine bucket leaves out (its
- * rare functions) is in the coarser ones. Shards meet within buckets, whose parts are merged.
+ * A shard has the finest level that is worth its space, and the next one. The latter has all
+ * functions, so that sums of any number of buckets of any number of shards have the right winner;
+ * the finest leaves out rare ones, but in its first and last bucket, where shards meet.
  *
  * Durations are in ticks. Not thread-safe.
  */
@@ -19,9 +19,8 @@
 #include "shard/varint.h"
 
 #define TL_TIME_LEVELS   28  /* levels 0 to 27, as tiles have them */
-#define TL_TIME_COARSEST 2   /* buckets of a shard's coarsest level, at most */
 #define TL_TIME_SHARES   512 /* functions of a bucket, at most */
-#define TL_TIME_SUMMARY  16  /* buckets of the finest level of a summary, at most */
+#define TL_TIME_SUMMARY  16  /* buckets of a summary, at most */
 
 /* ---- how times are shown -------------------------------------------------------------------- */
 
@@ -82,6 +81,9 @@ struct tl_time_pyramid {
 };
 
 void tl_time_level_fini(struct tl_time_level *level);
+/* Add all of `from`, whose level is finer by `levels`. TL_NOMEM. */
+TL_MUST_USE int tl_time_level_coarsen(struct tl_time_level *into, const struct tl_time_level *from,
+                                      unsigned levels);
 /* The bucket with this number, which is not before the last one; NULL: out of memory. */
 struct tl_time_bucket *tl_time_level_at(struct tl_time_level *level, uint64_t number);
 
@@ -101,11 +103,15 @@ TL_MUST_USE int tl_time_pyramid_copy(struct tl_time_pyramid *out,
 const struct tl_time_level *tl_time_pyramid_at(const struct tl_time_pyramid *pyramid,
                                                unsigned level, unsigned *shift);
 
-/* Append the encoded pyramid; the levels with at most TL_TIME_SUMMARY buckets alone: a summary.
- * TL_NOMEM. */
+/* Append the encoded pyramid. TL_NOMEM. */
 TL_MUST_USE int tl_time_pyramid_encode(const struct tl_time_pyramid *pyramid, struct tl_buf *out);
+/*
+ * Append a summary: one level with the sums of the coarsest one; `finest`, or the first one above
+ * it that has few buckets and functions. The shards for which it is coarser than a tile are so long
+ * that there are few of them in the tile. TL_NOMEM.
+ */
 TL_MUST_USE int tl_time_pyramid_encode_summary(const struct tl_time_pyramid *pyramid,
-                                               struct tl_buf *out);
+                                               unsigned finest, struct tl_buf *out);
 /* Read what one of these wrote into an empty one. TL_BAD, TL_NOMEM. */
 TL_MUST_USE int tl_time_pyramid_read(struct tl_time_pyramid *out, struct tl_varint_reader *in);
 
