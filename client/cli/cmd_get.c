@@ -69,9 +69,23 @@ static void take_form(struct options *o)
         o->form = NULL;
 }
 
+/* No library of Debian writes these files, but Python's pyarrow does. */
+static int say_elsewhere(const char *form)
+{
+    const bool parquet = strcmp(form, "parquet") == 0;
+    return tl_cli_usage(
+        "get",
+        "--format %s: Python writes it, with pyarrow: python3 -c \"import tracelake, "
+        "pyarrow.%s as f; f.write_%s(tracelake.connect('URL').to_arrow('TRACE', "
+        "'STREAM'), 'FILE')\"; without it there is --format csv",
+        form, parquet ? "parquet" : "feather", parquet ? "table" : "feather");
+}
+
 static int check_arguments(struct options *o)
 {
     take_form(o);
+    if (o->form && (strcmp(o->form, "parquet") == 0 || strcmp(o->form, "arrow") == 0))
+        return say_elsewhere(o->form);
     o->csv = o->form && strcmp(o->form, "csv") == 0;
     o->drawn = o->csv || (o->form && tl_tracks_parse(o->form, &o->tracks) >= 0);
     if (o->table && !(o->csv && tl_csv_knows(o->table)))
@@ -103,8 +117,11 @@ static int check_arguments(struct options *o)
                 : o->text || o->lines                       ? TRACELAKE_TEXT
                 : o->json                                   ? TRACELAKE_JSON
                                                             : TRACELAKE_STF;
+    /* A listing has the server's names, and is made of its text, unless there are symbols here. */
+    o->annotate.options.listing =
+        o->form && !o->drawn && o->export == TL_EXPORT_DISASM && !o->annotate.symbols.n;
     if (o->form)
-        o->format = TRACELAKE_STF;
+        o->format = o->annotate.options.listing ? TRACELAKE_NAMED : TRACELAKE_STF;
     else if (o->out && ends_with(o->out, ".zstf"))
         o->format = TRACELAKE_ZSTF;
     else if (o->out && !ends_with(o->out, ".stf") && strcmp(o->out, "-") != 0)
@@ -264,11 +281,11 @@ static int sink_init(struct sink *sink, const struct options *o)
                                              .interval = o->interval,
                                              .image = annotate->image,
                                              .sources = annotate->sources};
-    if (o->form)
+    if (o->form && !annotate->listing)
         return tl_exporter_new(&sink->exporter, &export, sink->file);
     if (o->lines)
         return tl_lines_new(&sink->lines, NULL, sink->file);
-    return annotate->disasm || annotate->image
+    return annotate->disasm || annotate->listing || annotate->image
                ? tl_annotate_new(&sink->annotate, annotate, sink->file)
                : TL_OK;
 }
@@ -288,7 +305,7 @@ static int copy_all(const struct options *o, struct tracelake *lake, struct trac
         tl_fail_set(&fail, (enum tl_err)r, "%s", tl_err_name(r));
         return tl_cli_fail(where, &fail);
     }
-    sink.disasm = sink.annotate && o->annotate.options.disasm;
+    sink.disasm = sink.annotate && (o->annotate.options.disasm || o->annotate.options.listing);
     int status = copy(fetch, where, &sink);
     tl_lines_free(sink.lines);
     tl_annotate_free(sink.annotate);
@@ -428,7 +445,7 @@ int tl_cmd_get(int argc, char **argv)
          "messages and values for these viewers; calls: a line for each call, indented; champsim: "
          "64 bytes per "
          "instruction; bb: basic-block vectors; pc: one address per line; disasm: number, address, "
-         "encoding, assembly"},
+         "encoding, assembly, function"},
         {"table", 0, TL_ARG_TEXT, &o.table, "insn|call|event|gap|log",
          "with --format csv: of what (default: instructions)"},
         {"interval", 0, TL_ARG_COUNT, &o.interval, "N",

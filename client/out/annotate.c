@@ -20,6 +20,7 @@ struct tl_annotate {
     struct tl_codetext code;
     bool has_isa; /* the mode is known */
     enum tl_isa isa;
+    uint64_t number;   /* of the next instruction of a listing */
     struct tl_buf out; /* line being built */
 };
 
@@ -96,19 +97,28 @@ static size_t bytes_of(enum tl_isa isa, const char *hex, uint8_t out[static INSN
     return n;
 }
 
+/* Copy the first `n` bytes of a line, followed by the assembly text of its code, if any. */
+static int add_line(struct tl_annotate *a, const char *line, size_t n, uint64_t pc,
+                    struct tl_bytes code)
+{
+    char text[256] = "";
+    if (a->options.disasm && code.n > 0)
+        tl_codetext_insn(&a->code, a->isa, pc, code, text, sizeof text);
+    return tl_buf_printf(&a->out, "%.*s%s%s", (int)n, line, *text ? "  " : "", text);
+}
+
 /* Process "PC ENCODING", of I, or "PC", of N; the server may have added " <main+0x10>". */
 static int add_insn(struct tl_annotate *a, char *line)
 {
     char *end, *const name = strstr(line, " <");
     const uint64_t pc = strtoull(line + 2, &end, 16);
-    char text[256] = "";
     uint8_t code[INSN_MAX];
-    if (a->options.disasm && a->has_isa && *end == ' ') {
-        const struct tl_bytes bytes = {code, bytes_of(a->isa, end + 1, code)};
-        tl_codetext_insn(&a->code, a->isa, pc, bytes, text, sizeof text);
-    }
+    struct tl_bytes bytes = {code, 0};
+    if (*end == ' ' && a->has_isa)
+        bytes.n = bytes_of(a->isa, end + 1, code);
     const size_t n = name ? (size_t)(name - line) : strlen(line);
-    int r = tl_buf_printf(&a->out, "%.*s%s%s", (int)n, line, *text ? "  " : "", text);
+    int r = a->options.listing ? tl_codetext_row(&a->code, a->number++, a->isa, pc, bytes, &a->out)
+                               : add_line(a, line, n, pc, bytes);
     if (r >= 0 && name)
         r = tl_buf_printf(&a->out, "%s", name);
     if (r >= 0)
@@ -123,8 +133,10 @@ static int take_line(void *context, char *line)
     tl_buf_reset(&a->out);
     if (strncmp(line, "M ", 2) == 0)
         tl_annotate_mode(a, line + 2);
-    if (strncmp(line, "I ", 2) == 0 || strncmp(line, "N ", 2) == 0)
+    if (strncmp(line, "I ", 2) == 0 || (!a->options.listing && strncmp(line, "N ", 2) == 0))
         r = add_insn(a, line);
+    else if (a->options.listing)
+        return TL_OK;
     else
         r = tl_buf_add(&a->out, line, strlen(line));
     if (r >= 0)

@@ -4,7 +4,8 @@
  *
  *     I 0000000080000000 00150513  addi a0, a0, 1 <main+0x10> main.c:12
  *
- * All other lines are unchanged. Not thread-safe.
+ * All other lines are unchanged; in a listing there are none, and instructions are numbered
+ * (tl_codetext_row()). Not thread-safe.
  */
 #ifndef TL_OUT_ANNOTATE_H
 #define TL_OUT_ANNOTATE_H
@@ -19,6 +20,7 @@ struct tl_annotate;
 
 struct tl_annotate_options {
     bool disasm;                  /* append assembly text */
+    bool listing;                 /* a line for each executed instruction, and no other */
     const struct tl_image *image; /* append functions from these symbols, borrowed; NULL: none */
     struct tl_sources *sources;   /* append source lines from these files, borrowed; NULL: none */
 };

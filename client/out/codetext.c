@@ -39,6 +39,17 @@ void tl_codetext_insn(struct tl_codetext *t, enum tl_isa isa, uint64_t pc, struc
         snprintf(out, size, "-");
 }
 
+int tl_codetext_row(struct tl_codetext *t, uint64_t number, enum tl_isa isa, uint64_t pc,
+                    struct tl_bytes code, struct tl_buf *out)
+{
+    char text[256], encoding[33] = "";
+    tl_codetext_insn(t, isa, pc, code, text, sizeof text);
+    for (size_t i = 0; i < code.n && i < 16; i++)
+        snprintf(encoding + 2 * i, 3, "%02x", code.p[tl_isa_is_x86(isa) ? i : code.n - 1 - i]);
+    return tl_buf_printf(out, "%llu %016llx %s %s", (unsigned long long)number,
+                         (unsigned long long)pc, encoding, text);
+}
+
 int tl_codetext_place(const struct tl_image *image, uint64_t pc, struct tl_buf *out)
 {
     size_t n;

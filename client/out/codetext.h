@@ -19,6 +19,10 @@ void tl_codetext_fini(struct tl_codetext *t);
 /* Format the assembly text of an instruction's bytes, in memory order; "-" if there is none. */
 void tl_codetext_insn(struct tl_codetext *t, enum tl_isa isa, uint64_t pc, struct tl_bytes code,
                       char *out, size_t size);
+/* Append "0 0000000080000000 00150513 addi a0, a0, 1": number, address, encoding (of x86 in memory
+ * order, otherwise the value) and assembly text of at most 16 bytes. TL_NOMEM. */
+TL_MUST_USE int tl_codetext_row(struct tl_codetext *t, uint64_t number, enum tl_isa isa,
+                                uint64_t pc, struct tl_bytes code, struct tl_buf *out);
 /* Append " <main+0x10>", or nothing if no symbol covers `pc`. `image` may be NULL. TL_NOMEM. */
 TL_MUST_USE int tl_codetext_place(const struct tl_image *image, uint64_t pc, struct tl_buf *out);
 

@@ -92,18 +92,12 @@ static int flush(struct tl_exporter *e, struct tl_fail *fail)
     return TL_OK;
 }
 
-/* "0 0000000080000000 00150513 addi a0, a0, 1 <main+0x10>" */
 static int add_text(struct tl_exporter *e, const struct tl_stf_insn *insn)
 {
-    const enum tl_isa isa = tl_insns_isa(e->insns, insn);
     uint8_t code[16];
-    char text[256], encoding[33];
     const struct tl_bytes bytes = {code, tl_stf_insn_bytes(e->insns, insn, code)};
-    tl_codetext_insn(&e->code, isa, insn->pc, bytes, text, sizeof text);
-    for (size_t i = 0; i < bytes.n; i++) /* x86 in memory order; otherwise the value */
-        snprintf(encoding + 2 * i, 3, "%02x", code[tl_isa_is_x86(isa) ? i : bytes.n - 1 - i]);
-    int r = tl_buf_printf(&e->out, "%llu %016llx %s %s", (unsigned long long)e->number++,
-                          (unsigned long long)insn->pc, encoding, text);
+    int r = tl_codetext_row(&e->code, e->number++, tl_insns_isa(e->insns, insn), insn->pc, bytes,
+                            &e->out);
     if (r >= 0)
         r = tl_codetext_place(e->options.image, insn->pc, &e->out);
     if (r >= 0)

@@ -599,9 +599,13 @@ def same_in_all_forms(lab, stream):
     plain = lab.run('get', *part, '--text').text().splitlines()
     shown = lab.run('get', *part, '--text', '--disasm').text().splitlines()
     check([row.split('  ')[0].partition(' <')[0] for row in shown] == plain, shown[:5])
-    code = [re.sub(r' <.*>$', '', row.split('  ')[1]) for row in shown if row.startswith('I ')]
-    dumped = lab.run('get', *part, '--format', 'disasm').text().splitlines()
-    check(len(code) >= 400 and code == [row.split(' ', 3)[3] for row in dumped], code[:5])
+    code = [row.split('  ')[1] for row in shown if row.startswith('I ')]
+    listed = lab.run('get', *part, '--format', 'disasm').text().splitlines()
+    check(len(code) >= 400 and code == [row.split(' ', 3)[3] for row in listed] and ' <' in code[0], code[:5])
+    # Of a file there are no names.
+    lab.run('get', *part, '-o', lab.path('part.stf'))
+    dumped = lab.run('dump', '--format', 'disasm', lab.path('part.stf')).text().splitlines()
+    check(dumped == [re.sub(r' <.*>$', '', row) for row in listed], dumped[:5])
     rows = [json.loads(row) for row in lab.run('get', *part, '--format', 'ndjson').text().splitlines()]
     check([(r['kind'] + ' ' + r.get('text', '')).strip() for r in rows] == plain[1:], rows[:5])
     check(all(r['stream'] == stream for r in rows) and rows == [
