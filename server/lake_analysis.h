@@ -48,6 +48,8 @@ struct tl_call_info {
     uint64_t longest;               /* position of the longest */
     bool has_previous, has_next;
     uint64_t previous, next; /* their first positions */
+    bool behind;             /* from `behind_from` on the stream is still being indexed: neither */
+    uint64_t behind_from;    /* the call's end there is known, nor are the calls */
     struct tl_gen *gen;      /* owns the names */
 };
 #define TL_CALL_INNERMOST UINT32_MAX
@@ -147,7 +149,8 @@ struct tl_compare {
     size_t n_functions;                    /* at most 200 */
     enum tl_weight weight;                 /* theirs */
     bool time_unit_ns;                     /* by time */
-    struct tl_gen *gen_a, *gen_b;          /* own the names */
+    bool behind; /* what is behind a_to or b_to is still being indexed, and not compared */
+    struct tl_gen *gen_a, *gen_b; /* own the names */
 };
 /*
  * Find where two runs diverge and rejoin. Instructions are equal if they are at the same offset of

@@ -92,6 +92,8 @@ static int show(struct tracelake *lake, const struct tl_remote_name *name, uint6
     if (r < 0)
         return r;
     print_call(call);
+    if (call->behind_from != TRACELAKE_END)
+        tl_cli_behind(name->trace, call->behind_from);
     tracelake_call_details_free(call);
     return TRACELAKE_OK;
 }

@@ -112,6 +112,13 @@ static void print_compare(const cJSON *tree)
     print_functions(tree, 20);
 }
 
+/* How far both sides were compared. */
+static void tell_behind(const cJSON *tree, const char *a, const char *b)
+{
+    tl_cli_behind(a, tl_json_u64(cJSON_GetObjectItem(tree, "a"), "to"));
+    tl_cli_behind(b, tl_json_u64(cJSON_GetObjectItem(tree, "b"), "to"));
+}
+
 struct options {
     bool calls, json, exit_code;
     uint64_t limit;
@@ -146,6 +153,8 @@ static int run(struct tracelake *lake, struct side *a, struct side *b, const str
         puts(json);
     else
         print_compare(tree);
+    if (!o->json && cJSON_IsTrue(cJSON_GetObjectItem(tree, "behind")))
+        tell_behind(tree, x.trace, y.trace);
     const bool differ = tl_json_number(tree, "total") > 0;
     cJSON_Delete(tree);
     free(json);

@@ -70,6 +70,10 @@ static void print_json(const struct tracelake_found *found, bool counted)
         tl_print_json_member("skip", found->skip);
     if (found->functions)
         tl_print_json_member("functions", found->functions);
+    if (found->behind_from != TRACELAKE_END) {
+        printf(",\"behind_stream\":\"%s\"", found->behind_stream);
+        tl_print_json_member("behind_from", found->behind_from);
+    }
     if (counted) {
         tl_print_json_member("total", found->total);
         tl_print_json_member("before", found->before);
@@ -134,6 +138,8 @@ static int run(struct tracelake *lake, struct tl_remote_name *name, struct trace
     }
     if (found->more && found->n && !json)
         say_more(found, query);
+    if (found->behind_from != TRACELAKE_END && !json)
+        tl_cli_behind(found->behind_stream, found->behind_from);
     const bool none = found->n == 0 && !found->more;
     tracelake_found_free(found);
     return none ? say_none(name, query) : TL_CLI_DONE;

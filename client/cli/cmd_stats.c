@@ -60,7 +60,7 @@ static void print_functions(const cJSON *stats, double all)
         printf("# %d more; --json has them\n", cJSON_GetArraySize(functions) - FUNCTIONS);
 }
 
-static void print_stats(const char *json, bool raw)
+static void print_stats(const char *trace, const char *json, bool raw)
 {
     cJSON *const stats = raw ? NULL : cJSON_Parse(json);
     if (!stats) {
@@ -77,6 +77,8 @@ static void print_stats(const char *json, bool raw)
     print_counts("events", cJSON_GetObjectItem(stats, "items"), 0);
     print_counts("gaps", cJSON_GetObjectItem(stats, "gaps"), 0);
     print_functions(stats, all);
+    if (cJSON_IsTrue(cJSON_GetObjectItem(stats, "behind")))
+        tl_cli_behind(trace, tl_json_u64(stats, "to"));
     cJSON_Delete(stats);
 }
 
@@ -140,7 +142,7 @@ static int ask_stats(struct tracelake *lake, const struct options *o,
     tl_progress_end();
     if (r < 0)
         return r;
-    print_stats(json, o->raw);
+    print_stats(range->trace, json, o->raw);
     free(json);
     return TRACELAKE_OK;
 }

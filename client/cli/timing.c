@@ -63,7 +63,7 @@ int tl_timing_run(const char *command, int argc, char **argv, const struct tl_op
     return status;
 }
 
-void tl_timing_about(const struct tracelake_timing *about)
+static void print_range(const struct tracelake_timing *about)
 {
     char text[TL_DURATION_TEXT];
     const bool ns = about->time_unit_ns;
@@ -77,6 +77,14 @@ void tl_timing_about(const struct tracelake_timing *about)
     if (about->off > 0)
         printf(", %s off", tl_duration_text(about->off, ns, text));
     putchar('\n');
+}
+
+void tl_timing_about(const struct tracelake_timing *about)
+{
+    print_range(about);
+    if (about->behind)
+        printf("# behind: what is from instruction %" PRIu64 " on is still being indexed\n",
+               about->to);
 }
 
 void tl_timing_cell(const char *text, int width)

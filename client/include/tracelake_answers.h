@@ -40,7 +40,9 @@ struct tracelake_call_details {
     uint64_t calls, finished;         /* of the function, in the stream */
     uint64_t total, min, max;         /* instructions of those that finished */
     uint64_t longest, previous, next; /* positions */
-    void *message;                    /* private */
+    uint64_t behind_from; /* from here on the stream is still being indexed, and not counted;
+                             TRACELAKE_END: all of it is indexed */
+    void *message;        /* private */
 };
 /* Describe the call at `depth` (0: the outermost, or TRACELAKE_INNERMOST) that is active at an
  * instruction. Errors: NOTFOUND. */

@@ -77,6 +77,10 @@ struct tracelake_found {
     uint64_t skip;   /* if there are more: `skip` for the next query, with the last hit's stream and
                         instruction as `near` and `at` */
     uint64_t functions; /* SYMBOL, CALL: number of functions that the text names */
+    /* From this instruction of a stream on the range is still being indexed, and was not searched;
+     * TRACELAKE_END: all of it was. */
+    uint64_t behind_from;
+    char behind_stream[32];
 };
 
 /* Search. Free `*out` with tracelake_found_free(). */

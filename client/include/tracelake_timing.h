@@ -43,6 +43,7 @@ struct tracelake_timing {
     uint64_t time;               /* between the two */
     uint64_t ran;                /* of it: functions have it */
     uint64_t lost, off;          /* trace is missing; tracing was switched off */
+    bool behind;                 /* what is behind `to` is still being indexed, and not counted */
 };
 
 /* An estimate with its bounds. */

@@ -58,6 +58,7 @@ static void fill_call(struct tracelake_call_details *out, Tracelake__V1__CallRep
         .longest = TRACELAKE_END,
         .previous = TRACELAKE_END,
         .next = TRACELAKE_END,
+        .behind_from = m->opt_behind_from_case ? m->behind_from : TRACELAKE_END,
         .message = m};
     if (out->has_time) {
         out->time_unit_ns = m->opt_time_unit_ns_case && m->time_unit_ns;

@@ -54,6 +54,9 @@ static int copy_hits(const Tracelake__V1__FindReply *reply, struct tracelake_fou
     found->skip = reply->skip;
     found->functions = reply->functions;
     snprintf(found->what, sizeof found->what, "%s", reply->what);
+    found->behind_from = reply->opt_behind_from_case ? reply->behind_from : TRACELAKE_END;
+    snprintf(found->behind_stream, sizeof found->behind_stream, "%s",
+             reply->opt_behind_stream_case ? reply->behind_stream : "");
     return TRACELAKE_OK;
 }
 

@@ -28,7 +28,8 @@ static struct tracelake_timing about_of(const Tracelake__V1__Timing *m)
                                      .time = m->time,
                                      .ran = m->ran,
                                      .lost = m->lost,
-                                     .off = m->off};
+                                     .off = m->off,
+                                     .behind = m->opt_behind_case && m->behind};
 }
 
 static struct tracelake_duration duration_of(const Tracelake__V1__Duration *m)

@@ -31,6 +31,12 @@ int tl_cli_empty_range(const char *command, uint64_t at)
     return TL_CLI_BAD;
 }
 
+void tl_cli_behind(const char *where, uint64_t insn)
+{
+    tl_cli_warn(where, "behind: what is from instruction %llu on is still being indexed",
+                (unsigned long long)insn);
+}
+
 void tl_cli_warn(const char *where, const char *format, ...)
 {
     va_list args;

@@ -27,6 +27,9 @@ int tl_cli_usage(const char *command, const char *format, ...) TL_PRINTF(2, 3);
 /* Report that a range whose ends are both `at` is empty, and return BAD. */
 int tl_cli_empty_range(const char *command, uint64_t at);
 
+/* Report that an answer ends at an instruction, since what is from there on is not indexed yet. */
+void tl_cli_behind(const char *where, uint64_t insn);
+
 /* Print `tracelake: WHERE: TEXT` to stderr. */
 void tl_cli_warn(const char *where, const char *format, ...) TL_PRINTF(2, 3);
 

@@ -144,6 +144,10 @@ static int report_times(const struct tl_cut *cut, struct tl_call_info *out, stru
 static int report(struct asking *a, uint64_t insn, uint32_t depth, struct tl_call_info *out,
                   struct tl_fail *fail)
 {
+    if (insn >= a->cut->end && a->cut->behind)
+        return tl_fail_set(fail, TL_NOTFOUND,
+                           "stream %s is indexed up to instruction %llu so far: ask again later",
+                           a->cut->lane->name, (unsigned long long)a->cut->end);
     if (insn >= a->cut->end)
         return tl_fail_set(fail, TL_NOTFOUND, "stream %s ends at instruction %llu",
                            a->cut->lane->name, (unsigned long long)a->cut->end);
@@ -169,6 +173,8 @@ static int report(struct asking *a, uint64_t insn, uint32_t depth, struct tl_cal
         .caller = depth > 0 ? tl_function_name(a->image, frame[-1].function) : "",
         .caller_from = depth > 0 ? frame[-1].insn : 0,
         .from = frame->insn,
+        .behind = a->cut->behind,
+        .behind_from = a->cut->end,
         .gen = tl_gen_get(a->cut->gen),
     };
     r = tl_stack_end(a->cut, frame, depth, insn, &out->to, &a->scratch, fail);
@@ -191,7 +197,7 @@ int tl_lake_call(struct tl_lake *lake, const char *trace, const char *stream, ui
 {
     struct tl_cut cut;
     *out = (struct tl_call_info){0};
-    int r = tl_cut_open(&cut, lake, trace, stream, fail);
+    int r = tl_cut_open_range(&cut, lake, trace, stream, &TL_CUT_ALL, fail);
     if (r < 0)
         return r;
     struct asking *const a = calloc(1, sizeof *a);

@@ -372,15 +372,22 @@ static int compare_cuts(struct sides *s, const struct tl_compare_request *reques
     return r < 0 ? r : compare_functions(s, out, fail);
 }
 
+static int open_side(struct tl_cut *out, struct tl_lake *lake, const struct tl_compare_side *side,
+                     struct tl_fail *fail)
+{
+    const struct tl_cut_range range = {TL_UNIT_INSN, side->from, side->to};
+    return tl_cut_open_range(out, lake, side->trace, side->stream, &range, fail);
+}
+
 int tl_lake_compare(struct tl_lake *lake, const struct tl_compare_request *request,
                     struct tl_compare *out, struct tl_fail *fail)
 {
     struct tl_cut a, b = {0};
     *out = (struct tl_compare){0};
-    int r = tl_cut_open(&a, lake, request->a.trace, request->a.stream, fail);
+    int r = open_side(&a, lake, &request->a, fail);
     if (r < 0)
         return r;
-    r = tl_cut_open(&b, lake, request->b.trace, request->b.stream, fail);
+    r = open_side(&b, lake, &request->b, fail);
     struct sides *const s = calloc(1, sizeof *s);
     if (r >= 0 && !s)
         r = TL_NOMEM;
@@ -391,6 +398,7 @@ int tl_lake_compare(struct tl_lake *lake, const struct tl_compare_request *reque
                                                : HUNKS_MAX;
         out->gen_a = tl_gen_get(a.gen);
         out->gen_b = tl_gen_get(b.gen);
+        out->behind = a.behind || b.behind;
         r = compare_cuts(s, request, &a, &b, fail);
         tl_steps_fini(&s->a);
         tl_steps_fini(&s->b);

@@ -176,7 +176,7 @@ int tl_lake_simpoints(struct tl_lake *lake, const struct tl_simpoints_request *r
     struct tl_simpoints points;
     struct tl_cut cut;
     *out = (struct tl_simpoints_found){0};
-    int r = tl_cut_open(&cut, lake, request->trace, request->stream, fail);
+    int r = tl_cut_open_outlined(&cut, lake, request->trace, request->stream, fail);
     if (r < 0)
         return r;
     s.cut = &cut;

@@ -48,6 +48,8 @@ static void fill_call(struct tl_reply *reply, Tracelake__V1__CallReply *m,
     m->insns = c->to - c->from;
     m->self = c->self;
     m->ended = c->ended;
+    if (c->behind)
+        TL_SET(m, behind_from, c->behind_from);
     fill_time(m, c);
     if (c->kind == TL_CALL_EXCEPTION && c->exception >= 0)
         TL_SET(m, exception, (uint32_t)c->exception);
@@ -216,6 +218,8 @@ static void fill_compare(struct tl_reply *reply, Tracelake__V1__CompareReply *m,
     m->only_a = c->only_a;
     m->only_b = c->only_b;
     m->lost = c->lost;
+    if (c->behind)
+        TL_SET(m, behind, true);
     if (c->weight != TL_WEIGHT_INSNS)
         TL_SET(m, weight, (Tracelake__V1__Weight)c->weight);
     if (c->weight == TL_WEIGHT_TIME)

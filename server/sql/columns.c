@@ -275,7 +275,7 @@ int tl_lake_insn_columns(struct tl_lake *lake, const struct tl_insn_columns_requ
                          tl_sql_sink *sink, void *context, struct tl_fail *fail)
 {
     struct columns c = {.request = request, .sink = sink, .context = context};
-    int r = tl_cut_open(&c.cut, lake, request->trace, request->stream, fail);
+    int r = tl_cut_open_outlined(&c.cut, lake, request->trace, request->stream, fail);
     if (r < 0)
         return r;
     r = columns_of(&c, fail);

@@ -69,7 +69,7 @@ static int open_stream(struct tl_cursor *c, struct tl_flow_rows *f)
         const char *const name = row->streams[f->stream++].name;
         if (c->bounds.stream && strcmp(c->bounds.stream, name) != 0)
             continue;
-        int r = tl_cut_open(&f->cut, c->asking->lake, row->id, name, c->asking->fail);
+        int r = tl_cut_open_outlined(&f->cut, c->asking->lake, row->id, name, c->asking->fail);
         if (r < 0)
             return r;
         f->open = true;

@@ -3,17 +3,19 @@
 """Cores that are traced live into virtual shards, as fast as the server keeps up, with a client that follows: the
 sustained rate, and the server's memory during that. ./dev bench live calls this.
 
-usage: live.py --build DIR [--seconds N] [--cores N] [--shard-insns N] [--index WHEN] [--data DIR] [--json FILE]
+usage: live.py --build DIR [--seconds N] [--cores N] [--shard-insns N] [--index WHEN] [--input NAME] [--rate M]
+               [--data DIR] [--json FILE]
 
-Each core's trace is a recording from tests/bench/inputs.h (atoms, return stack), pushed again and again as one
-capture, never more than AHEAD bytes ahead of decoding. The following client does what the page does: it reads events
+Each core's trace is a recording from tests/bench/inputs.h (atoms, return stack; or NAME), pushed again and again as one
+capture, never more than AHEAD bytes ahead of decoding; with --rate at M million instructions a second of each core. The following client does what the page does: it reads events
 of all traces and, four times a second, each trace's row, its newest tile, and one of the whole trace. A core at 1 GHz
 executes some 10^9 instructions per second: on a machine that keeps up, --seconds 600 takes as much as ten minutes of
 that; otherwise the report says which part of it was achieved. --shard-insns 65536 creates sixteen times as many
 shards of the same trace, which shows sooner what the server keeps for each. With --index behind, instructions are
-those that can be read, and the report has which part of them is indexed.
+those that can be read, and the report has which part of them is indexed. The lag of the live edge is how long ago the
+bytes were pushed that can be read last. Behind the recording it waits for the index, ten times as long at most.
 """
-import argparse, json, os, shutil, subprocess, sys, tempfile, threading, time, urllib.error, urllib.request
+import argparse, json, os, shutil, statistics, subprocess, sys, tempfile, threading, time, urllib.error, urllib.request
 
 import end
 
@@ -28,8 +30,10 @@ TICKS = os.sysconf('SC_CLK_TCK')
 
 
 class Live:
-    def __init__(self, build, cores, data, shard_insns, index):
-        self.build, self.cores = os.path.abspath(build), cores
+    def __init__(self, build, cores, data, shard_insns, index, name, rate):
+        self.build, self.cores, self.name, self.rate = os.path.abspath(build), cores, name, rate * 1e6
+        self.sent = [[] for _ in range(cores)]  # (when, bytes pushed up to then) of what cannot be read yet
+        self.lags = []  # (when, seconds)
         self.options = ['--index', index] + (['--shard-insns', str(shard_insns)] if shard_insns else [])
         self.dir = tempfile.mkdtemp(prefix='tracelake-live-', dir=data)
         self.server, self.pushes, self.fed, self.rows = None, [], [0] * cores, [None] * cores
@@ -78,20 +82,28 @@ class Live:
 
     def feed(self, core, trace):
         """Push the recording again and again until the end, not too far ahead."""
-        pipe = self.pushes[core].stdin
+        pipe, begin = self.pushes[core].stdin, time.monotonic()
         try:
             while not self.over.is_set():
-                if self.fed[core] - self.decoded(self.rows[core]) > AHEAD:
+                row = self.rows[core]
+                done, insns = self.decoded(row), self.readable(row) if row else 0
+                most = done + AHEAD
+                if self.rate and insns:
+                    most = min(most, self.rate * (time.monotonic() - begin) * done / insns)
+                elif self.rate:
+                    most = min(most, PIECE)
+                if self.fed[core] > most:
                     self.over.wait(0.01)
                     continue
                 at = self.fed[core] % len(trace)
-                self.fed[core] += pipe.write(trace[at:at + PIECE])
+                self.fed[core] += pipe.write(trace[at:at + (PIECE // 16 if self.rate else PIECE)])
+                self.sent[core].append((time.monotonic(), self.fed[core]))
             pipe.close()
         except OSError:
             pass  # the push has ended, and its status is checked
 
     def push(self):
-        subprocess.run([os.path.join(self.build, 'tests/bench/write_inputs'), self.dir, str(MIB), 'return stack'],
+        subprocess.run([os.path.join(self.build, 'tests/bench/write_inputs'), self.dir, str(MIB), self.name],
                        check=True, stdout=subprocess.DEVNULL)
         with open(self.path('0.trace'), 'rb') as f:
             trace = f.read()
@@ -119,6 +131,7 @@ class Live:
                 self.rows[core] = row = json.loads(self.get('/api/v1/traces/core%d' % core))
             except urllib.error.HTTPError:
                 continue  # it has not begun
+            self.note_lag(core, row)
             if row['streams'] and row['streams'][0]['insns']:
                 base, insns = int(row.get('tile_base', {}).get('insn', 0)), int(row['streams'][0]['insns'])
                 whole = next(level for level in range(32) if BUCKETS << base + 2 * level > insns)
@@ -126,6 +139,23 @@ class Live:
                     width = BUCKETS << base + 2 * level
                     self.get('/api/v1/traces/core%d/tiles/insn/%d/%d?lanes=0' % (core, level, insns // width))
                 self.looks += 1
+
+    def note_lag(self, core, row):
+        sent, done, now = self.sent[core], self.decoded(row), time.monotonic()
+        while sent and sent[0][1] <= done:
+            sent.pop(0)
+        self.lags.append((now, now - sent[0][0] if sent else 0.0))
+
+    def wait_indexed(self, limit):
+        """Seconds until all that was pushed is indexed; None: not in time."""
+        begin = time.monotonic()
+        self.over.set()
+        while time.monotonic() - begin < limit:
+            rows = [json.loads(self.get('/api/v1/traces/core%d' % core)) for core in range(self.cores)]
+            if all(row['state'] == 'sealed' for row in rows):
+                return time.monotonic() - begin
+            time.sleep(EVERY)
+        return None
 
     # ---- resources used ----
 
@@ -177,7 +207,7 @@ class Live:
         return points
 
 
-def report(points, live):
+def report(points, live, indexed):
     print('%8s  %11s  %10s  %10s  %15s  %10s  %9s' %
           ('after', 'heap in use', 'anonymous', 'resident', 'M instructions', 'processor', 'on disk'))
     for after, (heap, anonymous, resident), insns, used, stored in points:
@@ -186,12 +216,17 @@ def report(points, live):
     # of the second half, when everything has reached its speed
     first, last = points[len(points) // 2 - 1], points[-1]
     insns = last[2] - first[2]
+    half = (live.lags[0][0] + live.lags[-1][0]) / 2
+    lags = [lag for when, lag in live.lags if when >= half]
     figures = {
         'M instructions a second': insns / (last[0] - first[0]) / 1e6,
         'M instructions a second of processor time': insns / max(last[3] - first[3], 1e-9) / 1e6,
         'part of %d cores of 1 GHz' % live.cores: insns / (last[0] - first[0]) / GHZ / live.cores,
         'KiB more heap in use for each 1000 M instructions': (last[1][0] - first[1][0]) * 1024 / max(insns / 1e9, 1e-9),
         'part of them that is indexed': live.insns(live.indexed) / max(live.insns(), 1),
+        'lag of the live edge in the second half, median and most, s': '%.2f, %.2f' % (
+            statistics.median(lags), max(lags)),
+        'indexed after, times the recording': '%.2f' % (1 + indexed / last[0]) if indexed is not None else 'not in time',
         'bits on disk an instruction': (last[4] - first[4]) * 8 / max(insns, 1),
         'looks of who followed, events that he got': '%d, %d' % (live.looks, live.events),
     }
@@ -207,13 +242,15 @@ def main():
     ap.add_argument('--cores', type=int, default=2)
     ap.add_argument('--shard-insns', type=int, help='instructions of a shard')
     ap.add_argument('--index', default='now', help='now, behind or auto')
+    ap.add_argument('--input', default='return stack', help='a part of the name of one of tests/bench/inputs.h')
+    ap.add_argument('--rate', type=float, default=0, help='million instructions a second of each core')
     ap.add_argument('--data', help='a folder for the server\'s own, instead of /tmp')
     ap.add_argument('--json')
     args = ap.parse_args()
-    live = Live(args.build, args.cores, args.data, args.shard_insns, args.index)
+    live = Live(args.build, args.cores, args.data, args.shard_insns, args.index, args.input, args.rate)
     try:
         points = live.measure(args.seconds)
-        figures = report(points, live)
+        figures = report(points, live, live.wait_indexed(10 * args.seconds))
         if args.json:
             with open(args.json, 'w') as f:
                 json.dump(dict(points=points, figures=figures), f, indent=1)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Clients written by others against the real server: interop.py BUILD
-(calls|curl|grpc|h2load|js|limits|python|serve)."""
+(behind|calls|curl|grpc|h2load|js|limits|python|serve)."""
 
 import os
 import shutil
@@ -113,6 +113,12 @@ def run_grpc(server):
     grpc_client.run(server)
 
 
+def run_behind(server):
+    make_stubs(server)
+    import behind
+    behind.run(server)
+
+
 def run_calls(server):
     make_stubs(server)
     import grpc_calls
@@ -159,8 +165,8 @@ def main():
     server = Server(build, folder)
     try:
         server.start()
-        {'curl': run_curl, 'h2load': run_h2load, 'grpc': run_grpc, 'calls': run_calls, 'js': run_js,
-         'limits': run_limits,
+        {'behind': run_behind, 'curl': run_curl, 'h2load': run_h2load, 'grpc': run_grpc,
+         'calls': run_calls, 'js': run_js, 'limits': run_limits,
          'serve': run_serve, 'python': run_python}[client](server)
         server.stop()
     except Skip as e:

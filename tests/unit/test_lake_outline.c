@@ -5,6 +5,7 @@
  * stored is the same, wherever the server ended meanwhile.
  */
 #include "lake/cut.h"
+#include "outline_answers.h"
 #include "virtual_pair.h"
 
 #include "decoding/marks.h"
@@ -73,12 +74,6 @@ static void index_to(uint64_t end)
     tl_trace_put(trace);
 }
 
-static uint64_t next(uint64_t *random)
-{
-    *random = *random * 6364136223846793005u + 1442695040888963407u;
-    return *random >> 33;
-}
-
 static void ranges_are_equal(uint64_t random)
 {
     static const enum tl_range_format formats[] = {TL_FORMAT_TEXT, TL_FORMAT_ZSTF, TL_FORMAT_STF};
@@ -145,185 +140,6 @@ static void texts_are_equal(void)
     tl_trace_list_free(&list);
     assert_texts_equal(&capture.text, &text);
     tl_buf_fini(&text);
-}
-
-/* ---- what is asked about it ----------------------------------------------------------------- */
-
-/* The stream's name and positions, once all are indexed. */
-static struct tl_stream_row some_stream(uint64_t *random)
-{
-    struct tl_trace_list list;
-    assert_int_equal(tl_lake_trace(stored.lake, "t", &list), TL_OK);
-    const struct tl_stream_row row = list.rows[0].streams[next(random) % list.rows[0].n_streams];
-    tl_trace_list_free(&list);
-    return row;
-}
-
-static void tiles_are_equal(uint64_t random)
-{
-    struct tl_fail fail = {0};
-    for (unsigned round = 0; round < 24; round++) {
-        const enum tl_range_unit axis = round % 2 ? TL_UNIT_TIME : TL_UNIT_INSN;
-        const struct tl_stream_row s = some_stream(&random);
-        const unsigned level = next(&random) % 7;
-        const uint64_t span = axis == TL_UNIT_TIME ? s.time_last : s.insns,
-                       index = next(&random) % ((span >> (2 * level + 9)) + 1);
-        struct tl_tile a, b;
-        assert_int_equal(tl_lake_tile(stored.lake, "t", axis, level, index, 0, 7, 0, &a, &fail),
-                         TL_OK);
-        assert_int_equal(tl_lake_tile(virtual.lake, "t", axis, level, index, 0, 7, 0, &b, &fail),
-                         TL_OK);
-        assert_int_equal(a.n_lanes, b.n_lanes);
-        for (size_t i = 0; i < a.n_lanes; i++) {
-            const struct tl_tile_lane *const x = a.lanes[i], *const y = b.lanes[i];
-            assert_false(y->behind);
-#define SAME(column)                                                                               \
-    if (memcmp(x->column, y->column, sizeof x->column) != 0)                                       \
-    fail_msg("lane %zu, axis %u, level %u, tile %llu: %s differs", i, (unsigned)axis, level,       \
-             (unsigned long long)index, #column)
-            SAME(insns);
-            SAME(coverage);
-            SAME(lost);
-            SAME(function);
-            SAME(share);
-            SAME(privilege);
-            SAME(branches);
-            SAME(event_mask);
-            SAME(event_count);
-            SAME(depth_min);
-            SAME(depth_max);
-#undef SAME
-            assert_int_equal(x->n_breaks, y->n_breaks);
-        }
-        tl_tile_fini(&a);
-        tl_tile_fini(&b);
-    }
-}
-
-static void stats_are_equal_in(const char *stream, uint64_t from, uint64_t to)
-{
-    struct tl_fail fail = {0};
-    struct tl_stats a, b;
-    assert_int_equal(tl_lake_stats(stored.lake, "t", stream, from, to, &a, &fail), TL_OK);
-    assert_int_equal(tl_lake_stats(virtual.lake, "t", stream, from, to, &b, &fail), TL_OK);
-    assert_false(b.behind);
-    assert_int_equal(a.from, b.from);
-    assert_int_equal(a.to, b.to);
-    assert_int_equal(a.insns, b.insns);
-    assert_int_equal(a.taken, b.taken);
-    assert_int_equal(a.n_run, b.n_run);
-    assert_int_equal(a.n_counts, b.n_counts);
-    for (size_t i = 0; i < a.n_counts; i++)
-        assert_int_equal(a.counts[i].n, b.counts[i].n);
-    for (size_t i = 0; i < a.n_functions; i++) {
-        assert_int_equal(a.functions[i].insns, b.functions[i].insns);
-        assert_int_equal(a.functions[i].calls, b.functions[i].calls);
-    }
-    tl_stats_fini(&a);
-    tl_stats_fini(&b);
-}
-
-static void tables_are_equal_in(const char *stream, uint64_t from, uint64_t to)
-{
-    struct tl_fail fail = {0};
-    struct tl_function_table_request request = {
-        .range = {.trace = "t", .stream = stream, .unit = TL_UNIT_INSN, .from = from, .to = to}};
-    struct tl_function_table a, b;
-    const int r = tl_lake_function_table(stored.lake, &request, &a, &fail);
-    assert_int_equal(tl_lake_function_table(virtual.lake, &request, &b, &fail), r);
-    assert_false(b.about.behind);
-    assert_int_equal(a.about.to, b.about.to);
-    assert_int_equal(a.about.ran, b.about.ran);
-    assert_int_equal(a.about.lost, b.about.lost);
-    assert_int_equal(a.n, b.n);
-    for (size_t i = 0; i < a.n; i++)
-        if (a.p[i].calls != b.p[i].calls || a.p[i].self != b.p[i].self)
-            fail_msg("%s %llu to %llu: row %zu differs", stream, (unsigned long long)from,
-                     (unsigned long long)to, i);
-    tl_function_table_fini(&a);
-    tl_function_table_fini(&b);
-}
-
-static void hits_are_equal_in(const char *stream, uint64_t from, uint64_t to)
-{
-    struct tl_fail fail = {0};
-    const struct tl_find_request request = {.trace = "t",
-                                            .stream = stream,
-                                            .kind = TL_FIND_EVENT,
-                                            .text = "exception",
-                                            .from = from,
-                                            .to = to,
-                                            .count = true};
-    struct tl_found a, b;
-    const int r = tl_lake_find(stored.lake, &request, &a, &fail);
-    assert_int_equal(tl_lake_find(virtual.lake, &request, &b, &fail), r);
-    assert_false(b.behind);
-    assert_int_equal(a.n, b.n);
-    assert_int_equal(a.total, b.total);
-    for (size_t i = 0; i < a.n; i++)
-        assert_int_equal(a.hits[i].at.insn, b.hits[i].at.insn);
-    tl_found_fini(&a);
-    tl_found_fini(&b);
-}
-
-static void trees_are_equal_in(const char *stream, uint64_t from, uint64_t to)
-{
-    struct tl_fail fail = {0};
-    for (unsigned weight = TL_WEIGHT_INSNS; weight <= TL_WEIGHT_TIME; weight++) {
-        const struct tl_profile_request request = {.trace = "t",
-                                                   .stream = stream,
-                                                   .unit = TL_UNIT_INSN,
-                                                   .from = from,
-                                                   .to = to,
-                                                   .weight = (enum tl_weight)weight};
-        struct tl_profile a, b;
-        const int r = tl_lake_profile(stored.lake, &request, &a, &fail);
-        if (tl_lake_profile(virtual.lake, &request, &b, &fail) != r)
-            fail_msg("%s %llu to %llu: %s", stream, (unsigned long long)from,
-                     (unsigned long long)to, fail.text);
-        assert_int_equal(a.insns, b.insns);
-        assert_int_equal(a.n_nodes, b.n_nodes);
-        assert_int_equal(a.n_functions, b.n_functions);
-        for (size_t i = 0; i < a.n_nodes; i++)
-            assert_int_equal(a.nodes[i].total, b.nodes[i].total);
-        tl_profile_fini(&a);
-        tl_profile_fini(&b);
-    }
-}
-
-static void slices_are_equal_in(const char *stream, uint64_t from, uint64_t to)
-{
-    struct tl_fail fail = {0};
-    const struct tl_slices_request request = {
-        .trace = "t", .stream = stream, .axis = TL_UNIT_INSN, .from = from, .to = to};
-    struct tl_slices a, b;
-    assert_int_equal(tl_lake_slices(stored.lake, &request, &a, &fail), TL_OK);
-    assert_int_equal(tl_lake_slices(virtual.lake, &request, &b, &fail), TL_OK);
-    assert_int_equal(a.n, b.n);
-    for (size_t i = 0; i < a.n; i++)
-        if (a.p[i].from != b.p[i].from || a.p[i].to != b.p[i].to || a.p[i].pc != b.p[i].pc ||
-            a.p[i].depth != b.p[i].depth)
-            fail_msg("%s %llu to %llu: slice %zu differs", stream, (unsigned long long)from,
-                     (unsigned long long)to, i);
-    tl_slices_fini(&a);
-    tl_slices_fini(&b);
-}
-
-static void answers_are_equal(uint64_t random)
-{
-    tiles_are_equal(random);
-    for (unsigned round = 0; round < 6; round++) {
-        const struct tl_stream_row s = some_stream(&random);
-        const uint64_t from = round == 0 ? 0 : next(&random) % (s.insns + 1),
-                       to = round == 0 ? UINT64_MAX : from + next(&random) % (5 * SHARD);
-        stats_are_equal_in(s.name, from, to);
-        hits_are_equal_in(s.name, from, to);
-        if (strncmp(s.protocol, "itm", 3) == 0)
-            continue;
-        tables_are_equal_in(s.name, from, to);
-        trees_are_equal_in(s.name, from, to);
-        slices_are_equal_in(s.name, from, to);
-    }
 }
 
 /* ---- what is stored ------------------------------------------------------------------------- */
