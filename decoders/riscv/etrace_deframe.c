@@ -6,6 +6,8 @@
  */
 #include "riscv/etrace_deframe.h"
 
+enum { PATIENCE = 1024 /* bytes in which payloads as usual are looked for */ };
+
 static const char NO_FRAME[] = "bytes are no E-Trace packets";
 static const char CUT_OFF[] = "packet is cut off";
 static const char MISSING[] = "packets are missing";
@@ -98,7 +100,7 @@ static int search(struct tl_etrace_deframe *d, size_t at, bool last, bool *found
         *found = first <= rest && fits(d, at + first, TL_ETRACE_WINDOW, true);
         return *found ? first : 1;
     }
-    *found = fits(d, at, TL_ETRACE_WINDOW, true);
+    *found = fits(d, at, TL_ETRACE_WINDOW, d->good == TL_ETRACE_GOOD || d->lost < PATIENCE);
     return *found ? 0 : 1;
 }
 
@@ -161,6 +163,7 @@ static int process(struct tl_etrace_deframe *d, bool last)
                               ? judge_and_give(d, &frame, found)
                               : take(d, &frame);
         if (sense == TL_ETRACE_SENSE || sense < 0) {
+            d->good += d->good < TL_ETRACE_GOOD;
             rc = sense;
             at += (size_t)size;
         } else {
@@ -217,6 +220,7 @@ void tl_etrace_deframe_state(struct tl_etrace_deframe *d, struct tl_state *s)
     tl_state_bytes(s, d->buffer, d->n);
     tl_state_bool(s, &d->searching);
     tl_state_bool(s, &d->fresh);
+    tl_state_u8(s, &d->good, TL_ETRACE_GOOD);
     tl_state_u8(s, &d->first, UINT8_MAX);
     tl_state_u64(s, &d->lost);
     tl_state_u64(s, &d->lost_at);

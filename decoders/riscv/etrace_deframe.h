@@ -15,6 +15,7 @@
 
 #define TL_ETRACE_WINDOW 256u /* bytes that must make sense */
 #define TL_ETRACE_FIRST  32u
+#define TL_ETRACE_GOOD   32u   /* frames behind which it is known how payloads are shortened */
 #define TL_ETRACE_BUFFER 1024u /* bytes */
 
 struct tl_etrace_deframe_sink {
@@ -39,6 +40,7 @@ struct tl_etrace_deframe {
     size_t n;    /* bytes in the buffer */
     bool searching;
     bool fresh;    /* nothing has been examined yet */
+    uint8_t good;  /* frames that made sense, up to TL_ETRACE_GOOD */
     uint8_t first; /* while searching: bytes of a frame without sense; try behind it first */
     uint64_t lost, lost_at;
     bool has_index;

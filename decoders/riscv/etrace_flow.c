@@ -36,18 +36,17 @@ static void remember_target(struct tl_etrace_flow *f, uint64_t address)
 
 void tl_etrace_forget_place(struct tl_etrace_flow *f, bool can_resume)
 {
-    const unsigned memory =
-        TL_ETRACE_IMPLICIT_RETURN | TL_ETRACE_TARGET_CACHE | TL_ETRACE_PREDICTION;
     f->end = TL_ETRACE_END_REACHED;
     f->trapped = false;
-    if (!can_resume || f->walk.options & memory)
+    if (!can_resume || f->walk.options & TL_ETRACE_MEMORY)
         f->synced = false;
-    f->unknown |= f->walk.options & TL_ETRACE_NO_RESYNC && f->walk.options & memory;
+    f->unknown |= tl_etrace_keeps_memory(f);
 }
 
 void tl_etrace_flow_lost(struct tl_etrace_flow *f, enum tl_gap gap, uint64_t offset)
 {
     const int rc = tl_etrace_guess(f);
+    f->support.waits &= !f->midway; /* what must follow it is missing */
     f->soft.rc = rc < 0 && f->soft.rc >= 0 ? rc : f->soft.rc;
     if (f->synced || f->walk.placed)
         tl_etrace_walk_lose(&f->walk, gap, offset);
@@ -508,6 +507,7 @@ static void state(struct tl_stream_decoder *decoder, struct tl_state *s)
         tl_etrace_take_options(f, options);
     tl_state_bool(s, &f->synced);
     tl_state_bool(s, &f->stopped);
+    tl_state_bool(s, &f->midway);
     tl_state_bool(s, &f->unknown);
     tl_state_bool(s, &f->misfit);
     tl_state_bool(s, &f->trapped);
@@ -545,7 +545,7 @@ static int init_flow(struct tl_etrace_flow *f, const struct tl_etrace_params *pa
     f->params = f->given = *params;
     f->image = image;
     f->isa = *isa;
-    f->stopped = true;
+    f->stopped = f->midway = true;
     const int rc = tl_etrace_walk_init(&f->walk, params, image, isa, &f->soft.out);
     const bool sized = params->unit == TL_ETRACE_2_1;
     const uint8_t cache = sized ? TL_ETRACE_TABLE_MAX : params->cache_size;

@@ -16,6 +16,7 @@ struct tl_etrace_flow {
     struct tl_etrace_walk walk;
     bool synced;  /* `address` is known */
     bool stopped; /* the trace ended: the next synchronisation packet begins it anew */
+    bool midway;  /* no support packet has begun the trace: it may have been on before */
     bool trapped; /* the next synchronisation packet is at the trap's handler */
     /* What the encoder remembers is not known, and it will not forget it before tracing begins
      * anew. */
@@ -58,6 +59,16 @@ static inline uint64_t tl_etrace_mask(const struct tl_etrace_flow *f)
 static inline uint64_t tl_etrace_place(struct tl_etrace_flow *f)
 {
     return tl_etrace_walk_address(&f->walk, &f->params, f->address);
+}
+
+/* Options by which packets depend on what was executed before. */
+#define TL_ETRACE_MEMORY                                                                           \
+    ((unsigned)(TL_ETRACE_IMPLICIT_RETURN | TL_ETRACE_TARGET_CACHE | TL_ETRACE_PREDICTION))
+
+/* Does the encoder have any of it, and not forget it with packets of format 3? */
+static inline bool tl_etrace_keeps_memory(const struct tl_etrace_flow *f)
+{
+    return f->walk.options & TL_ETRACE_NO_RESYNC && f->walk.options & TL_ETRACE_MEMORY;
 }
 
 /* ---- etrace_flow.c ------------------------------------------------------------------------- */

@@ -45,12 +45,13 @@ struct tl_etrace_verdict tl_etrace_support_settle(struct tl_etrace_support *s,
     if (next && (next->p[0] & 3) != 3)
         return (struct tl_etrace_verdict){.is_contradicted =
                                               wanted != *options || s->packet.qual_status};
-    if (!has_tables(params, wanted))
+    if (!has_tables(params, wanted) || (params->unit == TL_ETRACE_2_1 && s->packet.encoder_mode))
         return (struct tl_etrace_verdict){.takes_status = true, .is_contradicted = true};
     take_options(s, wanted, options);
     s->no_data = (params->unit == TL_ETRACE_REFERENCE || params->unit == TL_ETRACE_2_1) &&
                  !s->packet.denable;
-    return (struct tl_etrace_verdict){.takes_status = true};
+    return (struct tl_etrace_verdict){.takes_status = true,
+                                      .is_confirmed = next && (next->p[0] & 3) == 3};
 }
 
 bool tl_etrace_support_misfits(struct tl_etrace_support *s, unsigned *options)

@@ -31,6 +31,7 @@ struct tl_etrace_support {
 /* What to do about the support packet that waited. */
 struct tl_etrace_verdict {
     bool takes_status;    /* its qual_status holds */
+    bool is_confirmed;    /* a packet of format 3 follows it, as must be */
     bool is_contradicted; /* report it */
 };
 

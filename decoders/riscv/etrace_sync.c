@@ -83,10 +83,11 @@ static void begin_flow(struct tl_etrace_flow *f, const struct tl_etrace_packet *
 {
     struct tl_etrace_walk *const w = &f->walk;
     f->end = TL_ETRACE_END_REACHED;
-    f->unknown &= is_remembered(f) && !f->stopped;
+    f->unknown |= tl_etrace_keeps_memory(f) && f->midway;
+    f->unknown &= is_remembered(f) && (!f->stopped || f->midway);
     if (!is_remembered(f) || f->stopped)
         forget_all(f);
-    f->stopped = f->misfit = f->trapped = false;
+    f->midway = f->stopped = f->misfit = f->trapped = false;
     f->synced = !f->unknown;
     f->base = f->address = k->address & tl_etrace_mask(f);
     tl_etrace_outcomes_clear(&w->outcomes);
@@ -128,7 +129,7 @@ void tl_etrace_on_start(struct tl_etrace_flow *f, const struct tl_etrace_packet 
     }
     if (was_placed && !w->placed) /* it was not followed to here */
         tl_etrace_forget_place(f, w->unmapped);
-    const bool continues = w->placed, before_lost = !continues && !f->stopped;
+    const bool continues = w->placed, before_lost = !continues && (!f->stopped || f->midway);
     if (continues) /* what holds from the address on comes in front of its instruction */
         tl_etrace_walk_split(w);
     tl_etrace_take_mode(f, k, offset);
@@ -233,7 +234,8 @@ void tl_etrace_settle_support(struct tl_etrace_flow *f, const struct tl_bytes *n
     if (verdict.takes_status)
         take_status(f, status, at);
     tl_etrace_take_options(f, options); /* for what follows */
-    f->unsaid &= verdict.is_contradicted;
+    f->unsaid &= !verdict.is_confirmed;
+    f->midway &= !verdict.is_confirmed;
     if (verdict.is_contradicted)
         tl_etrace_report_unbelieved(f);
 }

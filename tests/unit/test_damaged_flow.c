@@ -395,6 +395,27 @@ static void etrace_counted_returns(void **state)
     assert_int_equal(r.wrong, 0);
 }
 
+/* Captures cut off at their begin: bytes that look like a support packet, a sequential jump at the
+ * first place, whose first half was executed in front of it. */
+static void etrace_begun_before(void **state)
+{
+    static const uint64_t seeds[] = {0x15ff8, 0x16334, 0x16889, 0x168a6, 0x16a3d,
+                                     0x16ac5, 0x16dbf, 0x173ef, 0x177bb};
+    struct round r = {.seed = 0};
+    (void)state;
+    for (size_t i = 0; i < sizeof seeds / sizeof *seeds; i++) {
+        r.seed = seeds[i];
+        struct tl_sim_rng rng = {r.seed};
+        struct hurt h = {0};
+        hurt_etrace(&h, &rng);
+        miss_nothing(&h, &rng, &r);
+        miss_code(&h, &rng, &r);
+        cut_ends(&h, &rng, &r);
+        hurt_fini(&h);
+    }
+    assert_int_equal(r.wrong, 0);
+}
+
 static void etrace(void **state)
 {
     (void)state;
@@ -414,6 +435,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(etrace_round_to_trap),
         cmocka_unit_test(etrace_behind_holes),
         cmocka_unit_test(etrace_counted_returns),
+        cmocka_unit_test(etrace_begun_before),
     };
     only = argc > 1 ? argv[1] : NULL;
     size_t i = 0;
