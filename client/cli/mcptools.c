@@ -115,6 +115,7 @@ static const struct {
      "a call or the handling of an exception: insns, duration (in the unit of stream.time_unit)"},
     {"event", "an exception, a return, a change of mode or context, a hardware event"},
     {"gap", "a place where the trace does not say what happened"},
+    {"access", "an access to memory that the trace tells: variable, value, by whom"},
     {"timeline", "frames that open, begin, end; events; gaps; in order"},
     {"log", "a message that the program sent"},
     {"note", "a note that somebody wrote"},

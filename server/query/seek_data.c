@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Finds accesses to memory by the lines that tell them. The three kinds of sources are read into
- * one struct, so that what is wanted is decided, and described, once for all of them.
+ * Finds accesses to memory by what tells them. The three kinds of sources are one struct
+ * (query/accesses.h), so that what is wanted is decided, and described, once for all of them.
  */
 #include "query/seek_data.h"
 
-#include "flow/hardware.h"
-#include "image/variables.h"
-#include "stf/operands.h"
+#include "query/accesses.h"
 
 #include <ctype.h>
 #include <inttypes.h>
@@ -15,20 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { NAME = 160 };
-
-struct access {
-    const char *verb; /* "read", "write"; others where it is not known */
-    uint64_t address; /* if `has_address` */
-    uint64_t bytes;   /* 0: unknown */
-    uint64_t value;   /* if `has_value` */
-    uint64_t pc;      /* of the instruction, if `has_pc` */
-    bool has_address, has_value, has_pc;
-    bool bus;        /* by another bus master than the core */
-    char part[16];   /* of an address that is not completely known; "": nothing of it */
-    char name[NAME]; /* of what was accessed, and its typed value, if the source knows it; or "" */
-};
 
 /* ---- what is wanted -------------------------------------------------------------------------- */
 
@@ -64,16 +48,16 @@ bool tl_seek_is_of_records(const struct tl_seek *s)
 }
 
 /* Does the name of what was accessed begin with that of the wanted variable, as a whole? */
-static bool is_named(const struct access *a, const char *variable)
+static bool is_named(const struct tl_told_access *a, const char *variable)
 {
     const size_t n = variable ? strlen(variable) : 0;
     return n > 0 && strncmp(a->name, variable, n) == 0 && !isalnum((unsigned char)a->name[n]) &&
            a->name[n] != '_' && a->name[n] != ':';
 }
 
-static bool is_wanted(const struct tl_sought *w, const struct access *a)
+static bool is_wanted(const struct tl_sought *w, const struct tl_told_access *a)
 {
-    if (w->written && strcmp(a->verb, "read") == 0)
+    if (w->written && a->kind == TL_TOLD_READ)
         return false;
     if (!a->has_address)
         return is_named(a, w->variable);
@@ -84,102 +68,6 @@ static bool is_wanted(const struct tl_sought *w, const struct access *a)
             return true;
     }
     return false;
-}
-
-/* ---- reading --------------------------------------------------------------------------------- */
-
-/* The number behind `key` in a note. */
-static bool number_in(const char *note, const char *key, uint64_t *out)
-{
-    const char *const at = strstr(note, key);
-    if (at)
-        *out = strtoull(at + strlen(key), NULL, 0);
-    return at != NULL;
-}
-
-static const char *verb_of(uint64_t type)
-{
-    return type == TL_STF_READ ? "read" : type == TL_STF_WRITE ? "write" : "access";
-}
-
-/* A note of data trace (docs/flow-text.md), and the one behind it, which may have its contents.
- * False: it is no such note. */
-static bool read_note(const char *note, const char *next, struct access *out)
-{
-    static const char whole[] = "INST_MEM_ACCESS ", content[] = "INST_MEM_CONTENT ",
-                      other[] = "data ";
-    static const char *const verbs[] = {"read ", "write ", "late ", "not-traced ", "access "};
-    uint64_t type = 0;
-    *out = (struct access){.verb = "access"};
-    out->has_address = number_in(note, "addr=", &out->address);
-    if (strncmp(note, whole, sizeof whole - 1) == 0) {
-        number_in(note, " size=", &out->bytes);
-        number_in(note, " access=", &type);
-        out->verb = verb_of(type);
-        out->has_value = strncmp(next, content, sizeof content - 1) == 0 &&
-                         number_in(next, "data=", &out->value);
-        return out->has_address;
-    }
-    if (strncmp(note, other, sizeof other - 1) != 0)
-        return false;
-    for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++)
-        if (strncmp(note + sizeof other - 1, verbs[i], strlen(verbs[i])) == 0)
-            out->verb = (const char *[]){"read", "write", "late access", "access, not traced,",
-                                         "access"}[i];
-    out->has_value = number_in(note, " value=", &out->value);
-    return out->has_address;
-}
-
-static void take_field(struct access *out, const struct tl_line_field *field)
-{
-    const char *const text = (const char *)field->text.p;
-    const int n = (int)field->text.n;
-    if (strcmp(field->name, "access") == 0)
-        out->verb = n == 4 ? "read" : n == 5 ? "write" : "access";
-    else if (strcmp(field->name, "address") == 0 && !memchr(text, 'x', field->text.n))
-        out->has_address = sscanf(text, "%" SCNx64, &out->address) == 1;
-    else if (strcmp(field->name, "address") == 0)
-        snprintf(out->part, sizeof out->part, "%.*s", n, text);
-    else if (strcmp(field->name, "value") == 0) {
-        out->has_value = sscanf(text, "%" SCNx64, &out->value) == 1;
-        out->bytes = field->text.n / 2;
-    } else if (strcmp(field->name, "name") == 0) /* with all that is behind it */
-        snprintf(out->name, sizeof out->name, "%s", text);
-}
-
-/* An event of a DWT. False: it is of another kind. */
-static bool read_event(const struct tl_item *item, struct access *out)
-{
-    struct tl_line_field fields[TL_LINE_FIELDS];
-    if (!tl_is_hardware(item, TL_HARDWARE_DATA))
-        return false;
-    *out =
-        (struct access){.verb = "access", .has_pc = item->flags & TL_ITEM_HAS_PC, .pc = item->pc};
-    const struct tl_bytes text = {(const uint8_t *)item->text, strlen(item->text)};
-    const size_t n = tl_hardware_fields(text, fields);
-    for (size_t i = 0; i < n; i++)
-        take_field(out, &fields[i]);
-    return true;
-}
-
-/* A record's size is in bytes, or with some producers in bits: nothing wider than the contents, and
- * 8 is bytes where the address allows it. */
-static struct access read_record(const struct tl_stf_access *record, uint64_t pc)
-{
-    const uint64_t contents = 8 * (uint64_t)(record->n_data ? record->n_data : 1);
-    struct access a = {.verb = verb_of(record->type),
-                       .bus = record->bus,
-                       .has_address = true,
-                       .address = record->address,
-                       .bytes = record->size < contents ? record->size : contents,
-                       .has_value = record->n_data > 0,
-                       .has_pc = true,
-                       .pc = pc};
-    if (record->size == 8 && record->address % 8)
-        a.bytes = 1;
-    if (a.has_value)
-        a.value = tl_stf_access_data(record, 0);
-    return a;
 }
 
 /* ---- reporting ------------------------------------------------------------------------------- */
@@ -200,10 +88,15 @@ static void put(struct line *line, const char *format, ...)
     line->n += n < 0 ? 0 : (size_t)n < room ? (size_t)n : room;
 }
 
-static void describe(const struct tl_seek *s, const struct access *a, struct line *line)
+static void describe(const struct tl_seek *s, const struct tl_told_access *a, struct line *line)
 {
-    char text[NAME];
-    put(line, "%s%s", a->bus ? "bus " : "", a->verb);
+    static const char *const verbs[] = {[TL_TOLD_ACCESS] = "access",
+                                        [TL_TOLD_READ] = "read",
+                                        [TL_TOLD_WRITE] = "write",
+                                        [TL_TOLD_LATE] = "late access",
+                                        [TL_TOLD_NOT_TRACED] = "access, not traced,"};
+    char text[TL_TOLD_NAME];
+    put(line, "%s%s", a->bus ? "bus " : "", verbs[a->kind]);
     if (a->has_value)
         put(line, " 0x%" PRIx64, a->value);
     if (a->has_pc && *tl_function_text(s->sought->image, &s->now, a->pc, text, sizeof text))
@@ -214,15 +107,11 @@ static void describe(const struct tl_seek *s, const struct access *a, struct lin
         put(line, " at 0x%s", a->part);
     if (a->bytes)
         put(line, ", %" PRIu64 " byte%s", a->bytes, a->bytes > 1 ? "s" : "");
-    const struct tl_image_access access = {a->address, a->value,
-                                           a->has_value ? (unsigned)a->bytes : 0};
-    if (*a->name)
-        put(line, ": %s", a->name);
-    else if (a->has_address && tl_image_variable_text(s->sought->image, &access, text, sizeof text))
+    if (tl_told_name(a, s->sought->image, text))
         put(line, ": %s", text);
 }
 
-static int report(struct tl_seek *s, uint64_t position, const struct access *a)
+static int report(struct tl_seek *s, uint64_t position, const struct tl_told_access *a)
 {
     struct line line = {.text = ""};
     if (!is_wanted(s->sought, a))
@@ -232,33 +121,17 @@ static int report(struct tl_seek *s, uint64_t position, const struct access *a)
     return s->sink(s->context, position, a->has_pc ? a->pc : 0, line.text);
 }
 
-/* The address of the last instruction of a block. */
-static int last_of(const struct tl_walk *walk, const struct tl_item *item, struct access *out)
+/* Find the instruction of a note: in this walk, or behind which this walk begins. */
+static int find_instruction(struct tl_seek *s, size_t i, struct tl_told_access *out,
+                            struct tl_fail *fail)
 {
-    struct tl_walk_step insn = {.next = item->block->pc};
-    size_t at = 0;
-    int r = TL_OK;
-    for (uint32_t i = 0; i < item->n && r >= 0; i++)
-        r = tl_walk_insn(walk, item->block, &at, insn.next, &insn);
-    out->has_pc = r >= 0;
-    out->pc = insn.pc;
-    return r < 0 ? r : TL_OK;
-}
-
-/* Find the instruction of a note, which is the last one before it, in this walk, or behind which
- * this walk begins. */
-static int find_instruction(struct tl_seek *s, size_t i, struct access *out, struct tl_fail *fail)
-{
-    const struct tl_walk *const walk = &s->walk;
-    for (size_t k = i; k > 0; k--)
-        if (walk->items[k - 1].kind == TL_ITEM_BLOCK)
-            return last_of(walk, &walk->items[k - 1], out);
-    if (walk->positions[i] == 0)
-        return TL_OK;
-    const int r = tl_seek_before(s, walk->positions[i], fail);
-    if (r > 0 && s->before.items[s->before.n - 1].kind == TL_ITEM_BLOCK)
-        return last_of(&s->before, &s->before.items[s->before.n - 1], out);
-    return r < 0 ? r : TL_OK;
+    int r = out->kind == TL_TOLD_LATE ? TL_NOTFOUND : tl_told_last(&s->walk, i, &out->pc);
+    if (r == TL_OK && s->walk.positions[i] > 0) {
+        r = tl_seek_before(s, s->walk.positions[i], fail);
+        r = r > 0 ? tl_told_last(&s->before, s->before.n, &out->pc) : r;
+    }
+    out->has_pc = r > 0;
+    return r == TL_NOTFOUND ? TL_OK : r;
 }
 
 static int seek_note(struct tl_seek *s, size_t i, struct tl_fail *fail)
@@ -266,8 +139,8 @@ static int seek_note(struct tl_seek *s, size_t i, struct tl_fail *fail)
     const struct tl_walk *const walk = &s->walk;
     const char *const next =
         i + 1 < walk->n && walk->items[i + 1].kind == TL_ITEM_NOTE ? walk->items[i + 1].text : "";
-    struct access access;
-    if (!read_note(walk->items[i].text, next, &access) || !is_wanted(s->sought, &access))
+    struct tl_told_access access;
+    if (!tl_told_note(walk->items[i].text, next, &access) || !is_wanted(s->sought, &access))
         return TL_OK;
     const int r = s->count ? TL_OK : find_instruction(s, i, &access, fail);
     return r < 0 ? r : report(s, walk->positions[i], &access);
@@ -284,7 +157,7 @@ static int seek_records(struct tl_seek *s, const struct tl_item *item, uint64_t 
         r = tl_walk_insn(&s->walk, item->block, &at, insn.next, &insn);
         struct tl_stf_group group = {.rest = insn.group, .layout = s->walk.groups.layout};
         while (r >= 0 && tl_stf_group_access(&group, &record) == TL_OK) {
-            const struct access access = read_record(&record, insn.pc);
+            const struct tl_told_access access = tl_told_record(&record, insn.pc);
             r = report(s, position + i, &access);
         }
     }
@@ -295,14 +168,14 @@ int tl_seek_data(struct tl_seek *s, size_t i, struct tl_fail *fail)
 {
     const struct tl_item *const item = &s->walk.items[i];
     const uint64_t position = s->walk.positions[i];
-    struct access access;
+    struct tl_told_access access;
     switch (item->kind) {
     case TL_ITEM_BLOCK:
         return tl_seek_is_of_records(s) ? seek_records(s, item, position) : TL_OK;
     case TL_ITEM_NOTE:
         return seek_note(s, i, fail);
     case TL_ITEM_HARDWARE:
-        return read_event(item, &access) ? report(s, position, &access) : TL_OK;
+        return tl_told_event(item, &access) ? report(s, position, &access) : TL_OK;
     default:
         return TL_OK;
     }

@@ -84,7 +84,8 @@ static int open_stream(struct tl_cursor *c, struct tl_flow_rows *f)
         return TL_OK;
     f->image = tl_gen_image(f->cut.gen);
     f->names_last = tl_asking_keeps(c->asking, f->cut.gen);
-    tl_cut_walk_begin(&f->walk, &f->cut, f->from, f->walk_to ? f->walk_to : f->to);
+    const uint64_t to = f->walk_to ? f->walk_to : f->to;
+    tl_cut_walk_begin(&f->walk, &f->cut, f->from, to + (f->behind && to < UINT64_MAX));
     f->walk.walk.detail = f->detail;
     f->walking = true;
     f->next = 0;

@@ -25,7 +25,9 @@ struct tl_flow_rows {
     uint64_t position;          /* its position */
     enum tl_walk_detail detail; /* set by the table before the first step */
     struct tl_callstack *calls; /* not NULL: follows the walk; set by the table */
-    uint64_t walk_to;           /* set by the table: walk on up to there, 0: up to `to` */
+    bool behind; /* set by the table: walk one position more, for what stands behind an instruction
+                  */
+    uint64_t walk_to; /* set by the table: walk on up to there, 0: up to `to` */
 };
 
 /* Read the list of streams. What a table's `first` begins with. */

@@ -349,8 +349,9 @@ static const sqlite3_module functions = {
 };
 
 const struct tl_table *const tl_tables[TL_TABLES] = {
-    &tl_trace_table, &tl_stream_table, &tl_function_table, &tl_note_table, &tl_insn_table,
-    &tl_event_table, &tl_gap_table,    &tl_log_table,      &tl_call_table, &tl_timeline_table};
+    &tl_trace_table, &tl_stream_table, &tl_function_table, &tl_note_table,
+    &tl_insn_table,  &tl_event_table,  &tl_gap_table,      &tl_access_table,
+    &tl_log_table,   &tl_call_table,   &tl_timeline_table};
 
 int tl_tables_add(sqlite3 *db, struct tl_asking *asking)
 {

@@ -96,10 +96,11 @@ struct tl_table {
     void (*close)(struct tl_cursor *cursor);
 };
 
-#define TL_TABLES 10
+#define TL_TABLES 11
 extern const struct tl_table *const tl_tables[TL_TABLES];
 extern const struct tl_table tl_trace_table, tl_stream_table, tl_function_table, tl_note_table,
-    tl_insn_table, tl_event_table, tl_gap_table, tl_log_table, tl_call_table, tl_timeline_table;
+    tl_insn_table, tl_event_table, tl_gap_table, tl_access_table, tl_log_table, tl_call_table,
+    tl_timeline_table;
 
 /* Make the tables known to a connection. `asking` is borrowed until it is closed. TL_NOMEM. */
 TL_MUST_USE int tl_tables_add(sqlite3 *db, struct tl_asking *asking);

@@ -288,6 +288,11 @@ def simulated_cortex_m(lab):
             time = word[1]
         elif word[:3] == ['H', 'data', 'write']:
             wanted.append((time, word[6].lstrip('0'), word[5].lstrip('0'), 'SysTick_Handler', '0x' + word[4]))
+    question = ("SELECT time, printf('%x', pc) AS pc, printf('%x', value) AS value, function, address(address) AS address FROM access "
+                "WHERE stream = 'cs.01' AND variable = 'ticks' AND kind = 'write' ORDER BY position")
+    rows = [tuple(map(str, json.loads(line).values())) for line in
+            lab.run('sql', 'sim', question, '--json', '--limit', '1M').text().splitlines()]
+    check(rows == written, 'the table of accesses', rows[:3], written[:3])
     check(len(wanted) > 10 and [(str(int(time) // 10), *what) for time, *what in written] == wanted, written[:3], wanted[:3])
     for asked in ('ticks', 'data:20000100', 'data:0x200000ff:20000101', 'written:ticks'):
         check(len(ask(lab, 'sim/find?limit=10000&q=' + asked)['hits']) == len(wanted), asked)

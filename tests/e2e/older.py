@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 """ETMv3: what only it traces, end to end. usage: older.py BUILD [NAME…]"""
 
+import json
 import os
 import re
 import sys
@@ -67,6 +68,13 @@ def traced_data(lab):
                        ['0000000000002002', 'write 0x7f at 0x5008, 1 byte'],
                        ['0000000000002004', 'read 0x1234 at 0x20000000, 4 bytes'],
                        ['0000000000002004', 'read 0x56 at 0x20000004, 4 bytes']], stream, told)
+        asked = lab.run('sql', stream.split('/')[0], 'SELECT position, kind, address(pc) AS pc, address(address) AS address, '
+                        'size, value FROM access WHERE address >= 20480 ORDER BY position', '--json').text()
+        check([list(json.loads(line).values()) for line in asked.splitlines()] == [
+            [0, 'read', '0x2000', '0x5004', 4, 0x44332211], [1, 'write', '0x2002', '0x5008', 1, 0x7f],
+            [2, 'read', '0x2004', '0x20000000', 4, 0x1234], [2, 'read', '0x2004', '0x20000004', 4, 0x56]], stream, asked)
+        one = lab.run('sql', stream.split('/')[0], 'SELECT address(pc) AS pc FROM access WHERE position = 1', '--json').text()
+        check(one == '{"pc":"0x2002"}\n', stream, one)
         written = lab.run('find', stream, '--written', '5000:30000000').text()
         check(written.count('\n') == 2 and 'write 0x7f at 0x5008' in written, stream, written)
 
