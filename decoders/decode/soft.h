@@ -86,9 +86,10 @@ static inline void tl_soft_restart(struct tl_soft *s, uint64_t time, uint64_t of
         s->rc = s->sink.loss(s->sink.context, TL_LOSS_TIME_RESTART, offset, 0);
 }
 
-/* Append a TIME item of a clock, after a NOTE if that has begun again. */
+/* Append a TIME item of a clock, after a NOTE if that has begun again; `inexact`: flags
+ * TL_ITEM_INEXACT. */
 static inline void tl_soft_time(struct tl_soft *s, enum tl_time clock, uint64_t time,
-                                uint64_t offset)
+                                unsigned inexact, uint64_t offset)
 {
     if (tl_time_restarts(s->stamp, time))
         tl_soft_restart(s, time, offset);
@@ -96,7 +97,7 @@ static inline void tl_soft_time(struct tl_soft *s, enum tl_time clock, uint64_t 
     struct tl_item *const item = tl_item_batch_add(&s->out, TL_ITEM_TIME, offset);
     item->sub = (uint16_t)clock;
     item->value = time;
-    item->flags = TL_ITEM_HAS_VALUE;
+    item->flags = (uint8_t)(TL_ITEM_HAS_VALUE | inexact);
 }
 
 /* Append a NOTE of at most 47 characters. */

@@ -57,10 +57,15 @@ enum tl_item_flag {
     TL_ITEM_TAKEN = 1,     /* BLOCK: its last executed instruction changed the flow */
     TL_ITEM_HAS_PC = 2,    /* pc is known */
     TL_ITEM_HAS_VALUE = 4, /* value is known */
-    TL_ITEM_AT_LEAST = 8,  /* GAP: the count saturated */
+    TL_ITEM_AT_LEAST = 8,  /* GAP: the count saturated. TIME: timestamps before it may be lost */
     TL_ITEM_CALL = 16,     /* BRANCH, TARGET: the source reports a call */
-    TL_ITEM_RETURN = 32    /* BRANCH, TARGET: the source reports a return */
+    TL_ITEM_RETURN = 32,   /* BRANCH, TARGET: the source reports a return */
+    TL_ITEM_DELAYED = 64,  /* TIME: what it is for was then at the latest, … */
+    TL_ITEM_OVERDUE = 128  /* … and may even have been before the TIME in front of it */
 };
+
+/* The flags of a TIME that say how exact it is. */
+#define TL_ITEM_INEXACT (TL_ITEM_AT_LEAST | TL_ITEM_DELAYED | TL_ITEM_OVERDUE)
 
 /* A timestamp that goes back by more than this begins a new time segment: the counter began again.
  * Less is a difference between where timestamps are taken. */

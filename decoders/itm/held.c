@@ -91,7 +91,7 @@ void tl_itm_hold(struct tl_itm_held *held, const struct tl_held *entry)
 void tl_itm_break(struct tl_itm_held *held)
 {
     deliver_all_untimed(held);
-    held->clock.broken = true;
+    held->clock.broken = held->clock.lost = true;
 }
 
 void tl_itm_resume(struct tl_itm_held *held, const struct tl_itm_held *last)
@@ -104,11 +104,11 @@ void tl_itm_resume(struct tl_itm_held *held, const struct tl_itm_held *last)
 /* ---- time ------------------------------------------------------------------------------------ */
 
 /* Times are estimates, and do not go back. */
-static void tell_time(struct tl_itm_held *held, uint64_t time, uint64_t offset)
+static void tell_time(struct tl_itm_held *held, uint64_t time, unsigned inexact, uint64_t offset)
 {
     const enum tl_time clock = held->clock.pinned ? TL_TIME_TRACE : TL_TIME_SOURCE;
     const uint64_t last = held->soft->stamp;
-    tl_soft_time(held->soft, clock, time > last ? time : last,
+    tl_soft_time(held->soft, clock, time > last ? time : last, inexact,
                  held->n > 0 ? held->v[0].offset : offset);
 }
 
@@ -119,14 +119,15 @@ static uint64_t estimate(const struct tl_itm_clock *c)
     return c->at + (uint64_t)(since / c->scale[1]);
 }
 
-/* A global timestamp is that of the local sum: with the one before, it tells the scale. */
-static void pin(struct tl_itm_held *held, uint64_t time, uint64_t offset)
+/* A global timestamp is that of the local sum: with the one before, it tells the scale; `low`: it
+ * may be later. */
+static void pin(struct tl_itm_held *held, uint64_t time, bool low, uint64_t offset)
 {
     struct tl_itm_clock *const c = &held->clock;
     const uint64_t first = held->n > 0 ? held->v[0].offset : offset;
     if (c->pinned && tl_time_restarts(c->at, time)) {
         tl_soft_restart(held->soft, time, first);
-    } else if (c->pinned && !c->broken && time > c->at && c->local > c->at_local) {
+    } else if (c->pinned && !c->broken && !low && time > c->at && c->local > c->at_local) {
         c->scale[0] = time - c->at;
         c->scale[1] = c->local - c->at_local;
     } else if (!c->pinned && held->soft->stamp > 0) { /* sums are another time */
@@ -136,7 +137,7 @@ static void pin(struct tl_itm_held *held, uint64_t time, uint64_t offset)
     c->at = time;
     c->at_local = c->local;
     c->pinned = true;
-    c->broken = false;
+    c->broken = c->lost = low;
 }
 
 /* No local timestamp has come for what stands in front of a global one: that is its time. The local
@@ -148,24 +149,29 @@ static void end_next(struct tl_itm_held *held)
         return;
     c->has_next = false;
     c->broken = true;
-    pin(held, c->next, held->v[0].offset);
-    tell_time(held, c->next, held->v[0].offset);
+    const bool low = c->next_low;
+    pin(held, c->next, low, held->v[0].offset);
+    tell_time(held, c->next, TL_ITEM_DELAYED | (low ? TL_ITEM_AT_LEAST : 0u), held->v[0].offset);
     c->broken = true;
     release(held, c->next_n);
 }
 
-void tl_itm_local_time(struct tl_itm_held *held, uint64_t delta, uint64_t offset)
+void tl_itm_local_time(struct tl_itm_held *held, uint64_t delta, unsigned relation, uint64_t offset)
 {
+    static const uint8_t inexact[] = {0, TL_ITEM_DELAYED, TL_ITEM_OVERDUE, TL_ITEM_OVERDUE};
     struct tl_itm_clock *const c = &held->clock;
     c->local += delta * held->prescale;
     held->timing = TL_ITM_TIMED;
     if (c->has_next)
-        pin(held, c->next, offset);
+        pin(held, c->next, c->next_low, offset);
     c->has_next = false;
+    const unsigned how = inexact[relation] | (c->lost     ? TL_ITEM_AT_LEAST
+                                              : c->broken ? TL_ITEM_AT_LEAST | TL_ITEM_OVERDUE
+                                                          : 0u);
     if (c->pinned)
-        tell_time(held, estimate(c), offset);
+        tell_time(held, estimate(c), how, offset);
     else if (!c->has_global)
-        tell_time(held, c->local, offset);
+        tell_time(held, c->local, how, offset);
     deliver_all_untimed(held);
 }
 
@@ -178,7 +184,8 @@ static bool any_waits(const struct tl_itm_held *held)
     return any && held->timing == TL_ITM_TIMED;
 }
 
-void tl_itm_global_time(struct tl_itm_held *held, uint64_t time, bool changed, uint64_t offset)
+void tl_itm_global_time(struct tl_itm_held *held, uint64_t time, bool changed, bool low,
+                        uint64_t offset)
 {
     struct tl_itm_clock *const c = &held->clock;
     c->broken |= changed;
@@ -187,12 +194,14 @@ void tl_itm_global_time(struct tl_itm_held *held, uint64_t time, bool changed, u
         if (c->next_n < held->n) /* otherwise it is the same one, of which more is known */
             end_next(held);
         c->next = time;
+        c->next_low = low;
         c->has_next = true;
         c->next_n = held->n;
         return;
     }
-    pin(held, time, offset);
-    tell_time(held, time, offset);
+    pin(held, time, low, offset);
+    tell_time(held, time, (held->n > 0 ? TL_ITEM_DELAYED : 0) | (low ? TL_ITEM_AT_LEAST : 0u),
+              offset);
     deliver_all_untimed(held);
 }
 
@@ -208,9 +217,11 @@ static void clock_state(struct tl_itm_clock *c, struct tl_state *s)
     tl_state_check(s, c->scale[1] > 0);
     tl_state_u64(s, &c->next);
     tl_state_bool(s, &c->has_next);
+    tl_state_bool(s, &c->next_low);
     tl_state_u8(s, &c->next_n, TL_HELD_MAX);
     tl_state_bool(s, &c->pinned);
     tl_state_bool(s, &c->broken);
+    tl_state_bool(s, &c->lost);
     tl_state_bool(s, &c->has_global);
 }
 

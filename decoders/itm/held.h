@@ -41,9 +41,11 @@ struct tl_itm_clock {
     uint64_t scale[2];     /* global ticks per local ticks */
     uint64_t next;         /* a global timestamp that waits for its local one … */
     bool has_next;         /* … is known */
+    bool next_low;         /* … but may be later */
     uint8_t next_n;        /* held entries in front of it */
     bool pinned;           /* `at` is known */
     bool broken;           /* deltas since then may be lost, or of a clock of another rate */
+    bool lost;             /* deltas since then, or since the begin, may be */
     bool has_global;       /* global timestamps come */
 };
 
@@ -70,10 +72,13 @@ void tl_itm_break(struct tl_itm_held *held);
 /* Go on with the clock of `last`, with which nothing is held any more, behind missing bytes. */
 void tl_itm_resume(struct tl_itm_held *held, const struct tl_itm_held *last);
 
-/* A local timestamp of `delta` units, and a complete global one; `changed`: its clock has another
- * rate than before. */
-void tl_itm_local_time(struct tl_itm_held *held, uint64_t delta, uint64_t offset);
-void tl_itm_global_time(struct tl_itm_held *held, uint64_t time, bool changed, uint64_t offset);
+/* A local timestamp of `delta` units, with its relation to what it is for (0 to 3: exact; it was
+ * delayed; that was; both); and a complete global one; `changed`: its clock has another rate than
+ * before; `low`: it may be later. */
+void tl_itm_local_time(struct tl_itm_held *held, uint64_t delta, unsigned relation,
+                       uint64_t offset);
+void tl_itm_global_time(struct tl_itm_held *held, uint64_t time, bool changed, bool low,
+                        uint64_t offset);
 
 /* Save or restore everything but the configuration. */
 void tl_itm_held_state(struct tl_itm_held *held, struct tl_state *state);

@@ -13,7 +13,7 @@
 
 #include <stdlib.h>
 
-enum { SYNC_ZEROS = 5, MAX_PACKET = 8 };
+enum { SYNC_ZEROS = 5, MAX_PACKET = 8, LOW_BITS = 26 };
 
 enum state {
     HEADER, /* the next byte begins a packet */
@@ -56,9 +56,11 @@ struct itm {
     uint64_t lost;                /* bytes dropped since the last packet */
     bool begun;                   /* a packet has been decoded */
     uint8_t page;                 /* of the stimulus ports */
-    uint64_t global_time;         /* bits of the global timestamp known so far */
+    uint64_t global_time;         /* the global timestamp, as far as it is known */
+    uint8_t low_bits;             /* of its bits 25:0, so many of the lowest are known */
     bool has_high;                /* those from 26 on are known */
     bool wrapped;                 /* … but will change with the next packet that has them */
+    bool vague;                   /* … or have changed with one that was lost */
     struct quality quality;
     struct tl_dwt dwt;
     struct tl_itm_held held;
@@ -90,8 +92,12 @@ static void break_off(struct itm *d)
 
 static void report_loss(struct itm *d, uint64_t bytes)
 {
-    if (bytes)
+    if (bytes) {
         break_off(d);
+        d->low_bits = 0;
+        d->wrapped = false;
+        d->vague = d->has_high;
+    }
     tl_soft_report_loss(&d->soft, "ITM_NOTSYNC", bytes);
     d->lost = 0;
 }
@@ -203,7 +209,13 @@ static void on_local_time(struct itm *d)
     snprintf(fields, sizeof fields, "ts=0x%" PRIx64 " relation=%s", delta, relations[relation]);
     tl_soft_list(&d->soft, d->start, "ITM_TS_LOCAL", fields);
     end_accesses(d);
-    tl_itm_local_time(&d->held, delta, d->start);
+    tl_itm_local_time(&d->held, delta, relation, d->start);
+}
+
+/* May the time be later than what is known of it? */
+static bool is_low(const struct itm *d)
+{
+    return d->low_bits < LOW_BITS || d->vague;
 }
 
 static void on_global_time(struct itm *d, const char *name, uint64_t value, const char *flags,
@@ -216,11 +228,22 @@ static void on_global_time(struct itm *d, const char *name, uint64_t value, cons
     if (d->wrapped)
         return;
     if (d->has_high)
-        tl_itm_global_time(&d->held, d->global_time, changed, d->start);
+        tl_itm_global_time(&d->held, d->global_time, changed, is_low(d), d->start);
     else
         tl_itm_hold(&d->held, &(struct tl_held){.kind = TL_HELD_TIME_LOW,
                                                 .value = d->global_time,
                                                 .offset = d->start});
+}
+
+/* Replace the `bits` lowest bits. If others are not known, the time is the next one that has those
+ * which are: this, or later. */
+static void set_low(struct itm *d, uint64_t value, unsigned bits)
+{
+    const uint64_t last = d->global_time;
+    d->low_bits = bits > d->low_bits ? (uint8_t)bits : d->low_bits;
+    d->global_time = (last & ~((UINT64_C(1) << bits) - 1)) | value;
+    if (d->has_high && is_low(d) && !d->wrapped && d->global_time < last)
+        d->global_time += UINT64_C(1) << d->low_bits;
 }
 
 /*
@@ -239,8 +262,8 @@ static void on_global_low(struct itm *d)
         bits += width;
         flag = i == 4 ? b >> 5 & 3 : 0;
     }
-    d->global_time = (d->global_time & ~((UINT64_C(1) << bits) - 1)) | value;
     d->wrapped |= flag & 2 && d->has_high;
+    set_low(d, value, bits);
     on_global_time(d, "ITM_GTS_1", value, flags[flag], flag & 1);
 }
 
@@ -253,9 +276,10 @@ static void on_global_high(struct itm *d)
         value |= (uint64_t)(d->bytes[i] & 0x7f) << 7 * (i - 1);
     const unsigned width = d->n == 5 ? 22 : 38;
     value &= (UINT64_C(1) << width) - 1;
-    d->global_time = (d->global_time & 0x3ffffff) | value << 26;
+    if (!d->has_high || d->low_bits == LOW_BITS || d->global_time >> LOW_BITS != value)
+        d->global_time = (d->global_time & ((UINT64_C(1) << d->low_bits) - 1)) | value << LOW_BITS;
     d->has_high = true;
-    d->wrapped = false;
+    d->wrapped = d->vague = false;
     on_global_time(d, "ITM_GTS_2", value, "", false);
 }
 
@@ -387,6 +411,7 @@ static void on_sync(struct itm *d)
     if (d->state != ZEROS || d->packet < SYNC_ZEROS)
         cut_short(d, d->packet > SYNC_ZEROS ? d->packet - SYNC_ZEROS : 1);
     report_loss(d, d->lost);
+    end_accesses(d);
     tl_soft_list(&d->soft, begin, "ITM_ASYNC", "");
     d->begun = true;
     d->state = HEADER;
@@ -499,8 +524,10 @@ static void state(struct tl_stream_decoder *decoder, struct tl_state *s)
     tl_state_bool(s, &d->begun);
     tl_state_u8(s, &d->page, UINT8_MAX);
     tl_state_u64(s, &d->global_time);
+    tl_state_u8(s, &d->low_bits, LOW_BITS);
     tl_state_bool(s, &d->has_high);
     tl_state_bool(s, &d->wrapped);
+    tl_state_bool(s, &d->vague);
     quality_state(&d->quality, s);
     tl_dwt_state(&d->dwt, s);
     tl_itm_held_state(&d->held, s);

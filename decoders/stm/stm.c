@@ -285,7 +285,7 @@ static void complete(struct stm *d)
     d->state = HEADER;
     d->level = 0;
     if (d->header->timestamp) {
-        tl_soft_time(&d->soft, TL_TIME_SOURCE, time, d->start);
+        tl_soft_time(&d->soft, TL_TIME_SOURCE, time, 0, d->start);
     }
     act(d);
     list_packet(d, time);

@@ -41,16 +41,18 @@ static uint64_t shown(const struct maker *m, uint64_t value)
     return m->kind == TL_SCALE_TIME ? tl_lane_time(m->cut->lane, value) : value;
 }
 
-static int add_point(struct tl_scale *s, uint64_t position, uint64_t value, bool estimated)
+static int add_point(struct tl_scale *s, uint64_t position, uint64_t value, bool estimated,
+                     uint8_t inexact)
 {
     struct tl_scale_point *const last = s->n > 0 ? &s->points[s->n - 1] : NULL;
     if (last && last->position == position && last->value == value) {
         last->estimated = last->estimated && estimated;
+        last->inexact = inexact;
         return TL_OK;
     }
     if (tl_grow(&s->points, &s->cap, s->n + 1, sizeof(*s->points)) < 0)
         return TL_NOMEM;
-    s->points[s->n++] = (struct tl_scale_point){position, value, estimated};
+    s->points[s->n++] = (struct tl_scale_point){position, value, estimated, inexact};
     return TL_OK;
 }
 
@@ -67,11 +69,11 @@ static int add_break(struct maker *m, uint64_t value)
     m->missing.from = last;
     m->missing.to = value;
     s->breaks[s->n_breaks++] = m->missing;
-    const int r = add_point(s, position, last, false);
-    return r < 0 ? r : add_point(s, position, value, false);
+    const int r = add_point(s, position, last, false, 0);
+    return r < 0 ? r : add_point(s, position, value, false, 0);
 }
 
-static int add(struct maker *m, uint64_t position, uint64_t raw)
+static int add(struct maker *m, uint64_t position, uint64_t raw, uint8_t inexact)
 {
     struct tl_scale *s = m->scale;
     uint64_t value = shown(m, raw);
@@ -82,7 +84,7 @@ static int add(struct maker *m, uint64_t position, uint64_t raw)
         r = add_break(m, value);
     m->broken = false;
     m->counting = false;
-    return r < 0 ? r : add_point(s, position, value, false);
+    return r < 0 ? r : add_point(s, position, value, false, inexact);
 }
 
 /* The cycle counts since the last timestamp divide the time until this one. */
@@ -91,21 +93,21 @@ static int add_counts(struct maker *m, uint64_t position, uint64_t raw)
     struct tl_time_knots *const k = &m->knots;
     int r = tl_time_knots_end(k, position, raw);
     for (size_t i = 1; i + 1 < k->n && r >= 0; i++)
-        r = add_point(m->scale, k->points[i].position, shown(m, k->points[i].time), true);
+        r = add_point(m->scale, k->points[i].position, shown(m, k->points[i].time), true, 0);
     return r;
 }
 
 /* The time of a record of software trace is that of the timestamp before it: no interpolation. */
-static int add_time(struct maker *m, uint64_t position, uint64_t raw)
+static int add_time(struct maker *m, uint64_t position, uint64_t raw, uint8_t inexact)
 {
     struct tl_scale *const s = m->scale;
     int r = TL_OK;
     if (m->steps && s->n > 0 && !m->broken)
-        r = add_point(s, position, s->points[s->n - 1].value, false);
+        r = add_point(s, position, s->points[s->n - 1].value, false, s->points[s->n - 1].inexact);
     else if (m->counting && !m->broken && m->knots.n > 1)
         r = add_counts(m, position, raw);
     if (r >= 0)
-        r = add(m, position, raw);
+        r = add(m, position, raw, inexact);
     if (r >= 0)
         r = tl_time_knots_begin(&m->knots, position, raw);
     m->counting = r >= 0;
@@ -221,7 +223,7 @@ static int add_log(struct maker *m, struct tl_view *view, size_t i, struct tl_fa
     tl_itemlog_read(&reader, (struct tl_bytes){log.p, log.n}, c->at.offset,
                     c->at.has_time ? c->at.time : 0);
     if (r >= 0 && m->kind == TL_SCALE_BYTE)
-        r = add(m, c->first, c->at.offset);
+        r = add(m, c->first, c->at.offset, 0);
     while (r >= 0) {
         struct tl_item item;
         uint64_t position;
@@ -234,9 +236,9 @@ static int add_log(struct maker *m, struct tl_view *view, size_t i, struct tl_fa
             break;
         tl_flow_now_item(&now, &item);
         if (m->kind == TL_SCALE_BYTE)
-            r = add(m, c->first + position, item.offset);
+            r = add(m, c->first + position, item.offset, 0);
         else if (tl_item_is_anchor(&item))
-            r = add_time(m, c->first + position, now.axis);
+            r = add_time(m, c->first + position, now.axis, item.flags & TL_ITEM_INEXACT);
         else
             r = note_item(m, &item, c->first + position);
     }
@@ -247,12 +249,12 @@ static int add_log(struct maker *m, struct tl_view *view, size_t i, struct tl_fa
 static int add_chunk_ends(struct maker *m, const struct tl_chunk *c)
 {
     if (m->kind == TL_SCALE_BYTE)
-        return add(m, c->first, c->at.offset);
+        return add(m, c->first, c->at.offset, 0);
     int r = TL_OK;
     if (c->anchors > 0)
-        r = add(m, c->anchor_first.position, c->anchor_first.time);
+        r = add(m, c->anchor_first.position, c->anchor_first.time, 0);
     if (c->anchors > 1 && r >= 0)
-        r = add(m, c->anchor_last.position, c->anchor_last.time);
+        r = add(m, c->anchor_last.position, c->anchor_last.time, 0);
     return r;
 }
 
@@ -310,12 +312,12 @@ static int add_view(struct maker *m, size_t row, struct tl_view *view, bool fine
 static int add_row_ends(struct maker *m, const struct tl_shard_row *row)
 {
     if (m->kind == TL_SCALE_BYTE)
-        return add(m, row->first, row->at.offset);
+        return add(m, row->first, row->at.offset, 0);
     int r = TL_OK;
     if (row->anchors > 0)
-        r = add(m, row->anchor_first.position, row->anchor_first.time);
+        r = add(m, row->anchor_first.position, row->anchor_first.time, 0);
     if (row->anchors > 1 && r >= 0)
-        r = add(m, row->anchor_last.position, row->anchor_last.time);
+        r = add(m, row->anchor_last.position, row->anchor_last.time, 0);
     return r;
 }
 
@@ -362,7 +364,7 @@ static int make(struct maker *m, struct tl_fail *fail)
     }
     /* The end has the last known byte offset. */
     if (r >= 0 && m->kind == TL_SCALE_BYTE && cut->n_rows > 0)
-        r = add(m, cut->end, cut->rows[cut->n_rows - 1].byte_last);
+        r = add(m, cut->end, cut->rows[cut->n_rows - 1].byte_last, 0);
     return r;
 }
 
@@ -438,15 +440,37 @@ static size_t known_before(const struct tl_scale *s, size_t i)
     return SIZE_MAX;
 }
 
+/* The lowest value that what follows a known point can have. */
+static uint64_t least_behind(const struct tl_scale *s, size_t i)
+{
+    const struct tl_scale_point *const p = &s->points[i];
+    if (p->inexact & TL_ITEM_OVERDUE)
+        return 0;
+    if (p->inexact & TL_ITEM_DELAYED)
+        while (s->points[i].value == p->value)
+            if (i-- == 0)
+                return 0;
+    return s->points[i].value;
+}
+
+/* The next point from `i` on that timestamps lost before it do not make too low; s->n: none. */
+static size_t high_from(const struct tl_scale *s, size_t i)
+{
+    while (i < s->n && (s->points[i].estimated || s->points[i].inexact & TL_ITEM_AT_LEAST))
+        i++;
+    return i;
+}
+
 /* Known values on both sides of a position: lower and upper bound, UINT64_MAX after the last point.
  * false: the scale has no points. */
 static bool find_bounds(const struct tl_scale *s, uint64_t position, uint64_t *from, uint64_t *to)
 {
-    const size_t next = point_after(s, position), before = known_before(s, next),
-                 after = known_from(s, next);
+    const size_t next = point_after(s, position), before = known_before(s, next);
+    const bool low = before != SIZE_MAX && s->points[before].inexact & TL_ITEM_AT_LEAST;
+    const size_t after = low ? high_from(s, next) : known_from(s, next);
     if (s->n == 0)
         return false;
-    *from = before != SIZE_MAX ? s->points[before].value : 0;
+    *from = before != SIZE_MAX ? least_behind(s, before) : 0;
     *to = after < s->n ? s->points[after].value : UINT64_MAX;
     /* At a break, what precedes it has the time before, what follows it the time after: both are
      * bounds. */
@@ -464,7 +488,8 @@ bool tl_scale_edge(const struct tl_scale *s, uint64_t position, uint64_t *from, 
     const size_t before = known_before(s, point_after(s, position));
     if (!find_bounds(s, position, from, to))
         return false;
-    if (before != SIZE_MAX && s->points[before].position == position)
+    if (before != SIZE_MAX && s->points[before].position == position &&
+        !(s->points[before].inexact & TL_ITEM_AT_LEAST))
         *to = s->points[before].value;
     return true;
 }

@@ -18,8 +18,9 @@ enum tl_scale_kind {
 
 struct tl_scale_point {
     uint64_t position;
-    uint64_t value; /* never decreases */
-    bool estimated; /* from cycle counts between two timestamps: it bounds nothing */
+    uint64_t value;  /* never decreases */
+    bool estimated;  /* from cycle counts between two timestamps: it bounds nothing */
+    uint8_t inexact; /* flags TL_ITEM_INEXACT: how it bounds what follows it */
 };
 
 /*

@@ -217,6 +217,17 @@ def cortex_m_manual(lab):
 
 
 @test
+def delayed_times(lab):
+    """What an ITM marks as delayed, and what is behind an overflow, has bounds instead of a time."""
+    lab.start()
+    enter = '0e0f10'
+    push_itm(lab, 'd', bytes.fromhex(enter + 'c00a' + enter + 'd00a' + enter + 'e00a' + enter + 'c00a' + '70' + enter + 'c00a'))
+    rows = lab.run('sql', 'd', "SELECT time, earliest, latest FROM timeline WHERE what = 'event' AND text LIKE '%exception%'", '--json').text()
+    told = [tuple(json.loads(line).values()) for line in rows.splitlines()]
+    check(told == [(10, 10, 10), (20, 10, 20), (30, 0, 30), (40, 40, 40), (50, 40, None)], told)
+
+
+@test
 def itm_ports(lab):
     """What the setup tells of stimulus ports is how they are shown, found and exported."""
     config = file(lab, 'ports.ini', '[trace]\nformat=itm\nclock=1000000\n[source cs.00]\nprotocol=itm\n'

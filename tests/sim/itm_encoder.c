@@ -183,12 +183,14 @@ static int put_global_time(struct tl_sim_itm *itm)
     const uint64_t next = itm->options.timed ? itm->base + itm->time
                           : first            ? itm->base
                                              : itm->global + 1 + tl_sim_below(&itm->rng, 100000);
-    const uint64_t low = next & 0x3ffffff;
-    const bool whole = first || itm->global >> 26 != next >> 26;
+    const uint64_t low = next & 0x3ffffff, other = itm->global ^ next;
+    const bool whole = first || other >> 26 != 0;
+    const size_t n = whole || other >> 21 ? 5 : other >> 14 ? 4 : other >> 7 ? 3 : 2;
     uint8_t bytes[5] = {0x94, (uint8_t)(low | 0x80), (uint8_t)(low >> 7 | 0x80),
                         (uint8_t)(low >> 14 | 0x80), (uint8_t)(low >> 21 & 0x1f)};
     bytes[4] |= whole ? 0x40 : 0;
-    int rc = put(itm, bytes, sizeof bytes);
+    bytes[n - 1] &= 0x7f;
+    int rc = put(itm, bytes, n);
     if (rc >= 0 && first)
         rc = tl_buf_printf(&itm->held, "A global-time-low %" PRIu64 "\n", low);
     if (rc >= 0 && whole)
