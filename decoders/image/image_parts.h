@@ -165,6 +165,7 @@ struct tl_image {
     bool table_used; /* `vectors` are from there */
     size_t n_vectors;
     uint64_t vectors_bias;
+    const char **irqs; /* names of interrupts that an SVD file tells: svd.c; NULL: none is told */
     struct tl_part_symbol *variables; /* owned; sorted by address once frozen */
     size_t n_variables, cap_variables;
     struct tl_types types;           /* of some of them */

@@ -9,11 +9,12 @@
 #include "base/buf.h"
 #include "image/elf_load.h"
 #include "image/elf_places.h"
+#include "image/svd.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { WORD = 4, VECTORS_MAX = 16 + 480, SHARED = 1 };
+enum { WORD = 4, FIRST_IRQ = 16, VECTORS_MAX = FIRST_IRQ + 480, SHARED = 1 };
 
 /* Where a table is, and how many bytes it may have. */
 struct table {
@@ -231,7 +232,8 @@ static const char *handler_name(const struct tl_image *image, size_t symbol)
     return name;
 }
 
-bool tl_image_interrupt_name(const struct tl_image *image, unsigned number, char *out, size_t size)
+/* By the program's symbol for the handler. */
+static bool name_by_symbol(const struct tl_image *image, unsigned number, char *out, size_t size)
 {
     const uint64_t handler = tl_image_handler(image, number);
     const int64_t symbol = handler ? tl_image_symbol_index(image, handler) : -1;
@@ -246,4 +248,16 @@ bool tl_image_interrupt_name(const struct tl_image *image, unsigned number, char
     memcpy(out, name, n);
     out[n] = '\0';
     return strchr(out, ' ') == NULL;
+}
+
+bool tl_image_interrupt_name(const struct tl_image *image, unsigned number, char *out, size_t size)
+{
+    const char *const described =
+        number >= FIRST_IRQ ? tl_image_irq(image, number - FIRST_IRQ) : NULL;
+    if (name_by_symbol(image, number, out, size))
+        return true;
+    if (!described || strlen(described) >= size)
+        return false;
+    strcpy(out, described);
+    return true;
 }

@@ -26,9 +26,9 @@ uint64_t tl_image_handler(const struct tl_image *image, unsigned number);
 int tl_image_vector(const struct tl_image *image, unsigned space, uint32_t table, uint32_t handler);
 
 /*
- * Write the name of an exception by its handler: "UART1" for a vector to UART1_IRQHandler. False,
- * and `out` is undefined: its handler has no name, or is that of other exceptions too, which names
- * none of them.
+ * Write the name of an exception by its handler: "UART1" for a vector to UART1_IRQHandler. If that
+ * has no name, or is that of other exceptions too, which names none of them, by an SVD file of the
+ * chip. False, and `out` is undefined: that has none either.
  */
 bool tl_image_interrupt_name(const struct tl_image *image, unsigned number, char *out, size_t size);
 

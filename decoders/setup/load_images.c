@@ -8,6 +8,7 @@
 #include "base/filekind.h"
 #include "debug/variable_types.h"
 #include "image/elf_places.h"
+#include "image/svd.h"
 #include "image/variables.h"
 #include "image/vectors.h"
 
@@ -60,8 +61,9 @@ int tl_setup_check_image(const struct tl_setup_image *m, struct tl_bytes head, s
 {
     if (m->address || m->offset || m->anchor)
         return TL_OK;
-    const char *const what =
-        head.n ? tl_file_kind_no_program(tl_file_kind(head)) : "is empty (0 bytes)";
+    const char *const what = tl_svd_is(head) ? NULL
+                             : head.n        ? tl_file_kind_no_program(tl_file_kind(head))
+                                             : "is empty (0 bytes)";
     return what ? tl_fail_set(fail, TL_BAD, "%.120s: %s", m->file, what) : TL_OK;
 }
 
@@ -73,6 +75,8 @@ static int map_image(struct tl_image *image, const struct tl_setup_image *m, str
         return map_anchored(image, m, bytes, fail);
     if (bytes.n >= 4 && !memcmp(bytes.p, "\177ELF", 4) && m->offset == 0 && m->length == UINT64_MAX)
         return map_elf(image, m, bytes, fail);
+    if (tl_svd_is(bytes) && m->address == 0)
+        return tl_image_add_svd(image, bytes, m->file, fail);
     if (m->offset > bytes.n ||
         (m->length != UINT64_MAX && m->length > bytes.n - m->offset && !m->path))
         return tl_fail_set(fail, TL_BAD, "%.120s: has %zu bytes, offset and length ask for more",

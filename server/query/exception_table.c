@@ -9,6 +9,7 @@
 #include "query/timing_answer.h"
 
 #include "base/numbers.h"
+#include "flow/m_exception.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -205,7 +206,10 @@ static struct tl_exception_row row_of(const struct table *t, const struct tl_ima
         .latency_total = tl_timing_shown(lane, e->latency_total),
         .latency_worst = e->latency_worst,
     };
-    const char *const name = tl_timed_rows_find_name(&t->names, e->sub);
+    char made[TL_M_NAME];
+    const char *name = tl_timed_rows_find_name(&t->names, e->sub);
+    if (!name && lane->protocol == TL_PROTO_ITM && row.number >= 0) /* events have no other name */
+        name = tl_m_exception_name(image, (unsigned)row.number, made);
     snprintf(row.name, sizeof row.name, "%s", e->signal ? "signal" : name ? name : "");
     set_periods(lane, e, &row);
     return row;

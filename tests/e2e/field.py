@@ -217,6 +217,33 @@ def cortex_m_manual(lab):
 
 
 @test
+def chip_names(lab):
+    """A chip's description names interrupts and registers, here and on the server."""
+    chip = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'fuzz', 'corpus', 'svd', 'chip.svd')
+    config = file(lab, 'board.ini', '[trace]\nformat=itm\n[source cs.00]\nprotocol=itm\nDWT_COMP0=0x40011004\n')
+    options = ['--config', config, '--image', chip]
+    lab.start()
+    push_itm(lab, 'c', bytes.fromhex('0e3510' 'c00a' '4714020008' '8e4100' 'c001' '0e3520' 'c001' '0e4010' 'c001'), *options)
+    lines = only(streams(lab.run('decode', *options, '--text', lab.path('c.bin')).text())['cs.00'], 'H')
+    check(lines == ['H exception enter 53 USART1', 'H data write 0 40011004 0041 0000000008000214 USART1.DR',
+                    'H exception exit 53 USART1', 'H exception enter 64 irq48'], lines)
+    check(only(streams(lab.run('get', 'c', '--text').text())['cs.00'], 'H') == lines, 'stored')
+    for asked in 'USART1.DR', '40011004':
+        found = lab.run('find', 'c/cs.00', '--written', asked).text()
+        check(found.count('\n') == 2 and 'write 0x41 at 0x40011004, 2 bytes: USART1.DR\n' in found, found)
+    lab.fails(1, 'nothing matches', 'find', 'c/cs.00', '--written', 'USART2.DR')
+    said = lab.run('interrupts', 'c/cs.00').text()
+    check(' USART1' in said, said)
+    written = lab.run('setup', '--check', *options, lab.path('c.bin'), '-o', lab.path('out.ini'))
+    with open(lab.path('out.ini')) as f:
+        check('chip.svd' in f.read(), written)
+    again = lab.run('decode', '--config', lab.path('out.ini'), '--text', lab.path('c.bin')).text()
+    check(only(streams(again)['cs.00'], 'H') == lines, again)
+    other = file(lab, 'pom.xml', '<?xml version="1.0"?>\n<project><name>x</name></project>\n')
+    lab.fails(1, 'is XML, but no description of a chip', 'decode', '--config', config, '--image', other, '--text', lab.path('c.bin'))
+
+
+@test
 def delayed_times(lab):
     """What an ITM marks as delayed, and what is behind an overflow, has bounds instead of a time."""
     lab.start()
