@@ -143,24 +143,6 @@ static int pack_segment(struct tl_trace *trace, uint64_t first, uint64_t end, bo
 
 /* ---- all traces ----------------------------------------------------------------------------- */
 
-/* Find a trace with segments to pack, with a reference, or NULL. `*soon`: there will be one. */
-static struct tl_trace *next_trace(struct tl_lake *lake, bool *soon)
-{
-    struct tl_trace *found = NULL;
-    *soon = false;
-    pthread_mutex_lock(&lake->lock);
-    for (struct tl_trace *t = lake->traces; t && !found; t = t->next) {
-        pthread_mutex_lock(&t->lock);
-        const bool due = tl_repack_due_locked(t), fresh = tl_trace_is_fresh_locked(t);
-        *soon = *soon || (due && fresh);
-        if (due && !fresh)
-            found = tl_trace_get(t);
-        pthread_mutex_unlock(&t->lock);
-    }
-    pthread_mutex_unlock(&lake->lock);
-    return found;
-}
-
 /* Returns errors of the medium; damaged or unwanted segments are not errors. */
 static int pack_trace(struct tl_trace *trace)
 {
@@ -221,7 +203,8 @@ static void *run(void *context)
         bool refused = false;
         pthread_mutex_unlock(&lake->lock);
         struct tl_trace *trace;
-        while (!refused && !atomic_load(&lake->closing) && (trace = next_trace(lake, &soon))) {
+        while (!refused && !atomic_load(&lake->closing) &&
+               (trace = tl_lake_find_due(lake, tl_repack_due_locked, &soon))) {
             refused = pack_trace(trace) < 0;
             tl_trace_put(trace);
         }

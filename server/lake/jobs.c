@@ -72,9 +72,11 @@ static bool note_live_locked(struct tl_lake *lake, struct tl_trace *trace)
 static void enqueue_locked(struct tl_lake *lake, struct tl_trace *trace)
 {
     (void)note_live_locked(lake, trace);
-    trace->queued = true;
-    if (trace->running)
-        return; /* its thread checks `queued` when it is done */
+    if (trace->job >= TL_JOB_RUNS) {
+        trace->job = TL_JOB_RUNS_AGAIN; /* its thread looks when it is done */
+        return;
+    }
+    trace->job = TL_JOB_QUEUED;
     struct tl_trace **p = trace->live ? &lake->jobs : lake->last_job;
     while (*p && (*p)->live)
         p = &(*p)->next_job;
@@ -91,7 +93,7 @@ static void remove_locked(struct tl_lake *lake, struct tl_trace *trace)
     struct tl_trace **p = &lake->jobs;
     while (*p && *p != trace)
         p = &(*p)->next_job;
-    trace->queued = false;
+    trace->job = trace->job >= TL_JOB_RUNS ? TL_JOB_RUNS : TL_JOB_NONE;
     if (!*p)
         return;
     *p = trace->next_job;
@@ -104,10 +106,10 @@ void tl_lake_queue(struct tl_lake *lake, struct tl_trace *trace, int64_t delay_n
 {
     pthread_mutex_lock(&lake->lock);
     const int64_t when = delay_ns > 0 ? tl_monotonic_ns() + delay_ns : 0;
-    if (!trace->queued) {
+    if (trace->job == TL_JOB_NONE || trace->job == TL_JOB_RUNS) {
         trace->not_before_ns = when;
         enqueue_locked(lake, trace);
-    } else if (note_live_locked(lake, trace) && !trace->running) { /* it has another place */
+    } else if (note_live_locked(lake, trace) && trace->job == TL_JOB_QUEUED) { /* another place */
         remove_locked(lake, trace);
         enqueue_locked(lake, trace);
     }
@@ -144,8 +146,8 @@ static struct tl_trace *take_job_locked(struct tl_lake *lake, int64_t *wait)
     *p = trace->next_job;
     if (!*p)
         lake->last_job = p;
-    trace->queued = false;
-    trace->running = trace->has_slot = true;
+    trace->job = TL_JOB_RUNS;
+    trace->has_slot = true;
     trace->begun_ns = tl_monotonic_ns();
     lake->busy++;
     tl_crew_enter(lake->crew);
@@ -329,9 +331,10 @@ static void run_locked(struct tl_lake *lake, struct tl_trace *trace)
         count_turn_locked(lake, trace);
         leave_locked(lake, trace);
     }
-    trace->running = false;
-    if (trace->queued || delay >= 0) {
-        if (!trace->queued)
+    const bool again = trace->job == TL_JOB_RUNS_AGAIN;
+    trace->job = TL_JOB_NONE;
+    if (again || delay >= 0) {
+        if (!again)
             trace->not_before_ns = delay > 0 ? tl_monotonic_ns() + delay : 0;
         enqueue_locked(lake, trace);
     }
@@ -410,7 +413,7 @@ void tl_jobs_stop(struct tl_lake *lake)
 void tl_jobs_end_locked(struct tl_lake *lake, struct tl_trace *trace)
 {
     remove_locked(lake, trace);
-    while (trace->running) {
+    while (trace->job >= TL_JOB_RUNS) {
         pthread_cond_wait(&lake->idle, &lake->lock);
         remove_locked(lake, trace); /* it may have queued itself again */
     }

@@ -197,6 +197,12 @@ TL_MUST_USE int tl_trace_of_row(struct tl_lake *lake, const struct tl_catalog_tr
 void tl_lake_insert(struct tl_lake *lake, struct tl_trace *trace);
 /* References to all traces of the table; free `*out` in any case. */
 TL_MUST_USE int tl_lake_all_resident(struct tl_lake *lake, struct tl_trace ***out, size_t *n);
+/*
+ * A trace of the table for which something is due, with a reference; NULL: none. With `soon` those
+ * that have just become complete are left for later: `*soon` tells whether there are any.
+ */
+struct tl_trace *tl_lake_find_due(struct tl_lake *lake,
+                                  bool (*is_due_locked)(const struct tl_trace *trace), bool *soon);
 /* Names of traces, NUL-terminated, newest first. */
 struct tl_names {
     struct tl_buf text;

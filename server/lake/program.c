@@ -209,7 +209,7 @@ int tl_program_get(struct tl_program **out, struct tl_lake *lake, const struct t
     pthread_mutex_unlock(&lake->program_lock);
     if (*out)
         return TL_OK;
-    struct tl_program *loaded;
+    struct tl_program *loaded = NULL;
     r = load(&loaded, lake, setup, fail);
     if (r < 0)
         return r;

@@ -96,16 +96,46 @@ int tl_lake_all_resident(struct tl_lake *lake, struct tl_trace ***out, size_t *n
     return r;
 }
 
+struct tl_trace *tl_lake_find_due(struct tl_lake *lake,
+                                  bool (*is_due_locked)(const struct tl_trace *trace), bool *soon)
+{
+    struct tl_trace *found = NULL;
+    if (soon)
+        *soon = false;
+    pthread_mutex_lock(&lake->lock);
+    for (struct tl_trace *t = lake->traces; t && !found; t = t->next) {
+        pthread_mutex_lock(&t->lock);
+        const bool due = is_due_locked(t);
+        if (due && soon && tl_trace_is_fresh_locked(t))
+            *soon = true;
+        else if (due)
+            found = tl_trace_get(t);
+        pthread_mutex_unlock(&t->lock);
+    }
+    pthread_mutex_unlock(&lake->lock);
+    return found;
+}
+
 /* ---- eviction ------------------------------------------------------------------------------- */
+
+static bool is_used_locked(const struct tl_trace *t)
+{
+    return atomic_load(&t->refs) > 1 || atomic_load(&t->serving->refs) > 1 ||
+           t->job != TL_JOB_NONE || t->lease || t->pins > 0;
+}
+
+/* Does its row say all that is known of it? */
+static bool is_in_row_locked(const struct tl_trace *t)
+{
+    return t->content_state != TL_CONTENT_DAMAGED || t->raw_removed;
+}
 
 /* Is it unused, and can it be reloaded unchanged? */
 static bool may_leave_locked(struct tl_trace *t)
 {
     pthread_mutex_lock(&t->lock);
-    const bool may = atomic_load(&t->refs) == 1 && atomic_load(&t->serving->refs) == 1 &&
-                     !t->queued && !t->running && t->complete && !t->session && !t->making &&
-                     !t->deleted && !t->lease && t->pins == 0 && !t->mirror_stale &&
-                     (t->content[0] || t->raw_removed) && !tl_repack_due_locked(t);
+    const bool may = tl_trace_phase_locked(t) == TL_PHASE_AT_REST && !tl_trace_owed_locked(t) &&
+                     !is_used_locked(t) && is_in_row_locked(t);
     pthread_mutex_unlock(&t->lock);
     return may;
 }
@@ -158,7 +188,7 @@ int tl_trace_take_row(struct tl_trace *t, const struct tl_catalog_trace *row, st
         t->wanted = row->wanted;
         t->raw_removed = row->raw_removed;
         t->decoded_removed = row->decoded_removed;
-        snprintf(t->content, sizeof(t->content), "%s", row->content ? row->content : "");
+        tl_trace_set_content_locked(t, row->content ? row->content : "");
         t->notes = row->notes;
         const bool over = row->state >= TL_TRACE_SEALED;
         t->counted = (struct tl_digest){.state = t->state & 3,

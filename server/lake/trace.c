@@ -33,6 +33,32 @@ void tl_trace_put(struct tl_trace *trace)
     free(trace);
 }
 
+void tl_trace_set_content_locked(struct tl_trace *trace, const char *content)
+{
+    snprintf(trace->content, sizeof trace->content, "%s", content);
+    if (*content)
+        trace->content_state = TL_CONTENT_KNOWN;
+    else if (trace->content_state == TL_CONTENT_KNOWN)
+        trace->content_state = TL_CONTENT_UNKNOWN;
+}
+
+enum tl_trace_phase tl_trace_phase_locked(const struct tl_trace *trace)
+{
+    if (trace->deleted)
+        return TL_PHASE_DELETED;
+    if (!trace->complete || trace->session)
+        return TL_PHASE_PUSHED;
+    return trace->making ? TL_PHASE_DECODED : TL_PHASE_AT_REST;
+}
+
+unsigned tl_trace_owed_locked(const struct tl_trace *trace)
+{
+    const bool hash =
+        trace->complete && !trace->raw_removed && trace->content_state < TL_CONTENT_KNOWN;
+    return (trace->mirror_stale ? TL_OWED_COPY : 0u) | (hash ? TL_OWED_HASH : 0u) |
+           (tl_repack_due_locked(trace) ? TL_OWED_PACKING : 0u);
+}
+
 bool tl_trace_is_fresh_locked(const struct tl_trace *trace)
 {
     return trace->completed_ns > 0 && tl_monotonic_ns() - trace->completed_ns < TL_FRESH_NS;

@@ -17,6 +17,37 @@ struct tl_digest {
     uint64_t raw_bytes, stored_bytes, insns;
 };
 
+/* What happens to a trace, by what is still to come. */
+enum tl_trace_phase {
+    TL_PHASE_DELETED,
+    TL_PHASE_PUSHED,  /* bytes come, or may come */
+    TL_PHASE_DECODED, /* no more bytes; a generation is being made */
+    TL_PHASE_AT_REST,
+};
+
+/* Work in the background that waits to be done for a trace: a set. */
+enum tl_trace_owed {
+    TL_OWED_COPY = 1,    /* of its row: lake/mirror.h */
+    TL_OWED_HASH = 2,    /* of its raw bytes, which are complete: upkeep/contents.c */
+    TL_OWED_PACKING = 4, /* of a segment: ingest/repack.h */
+};
+
+/* Is the hash of the raw bytes known? */
+enum tl_content_state {
+    TL_CONTENT_UNKNOWN,
+    TL_CONTENT_UNREAD, /* the medium failed to read them; to be retried */
+    TL_CONTENT_KNOWN,
+    TL_CONTENT_DAMAGED, /* it cannot be computed until the server starts again */
+};
+
+/* Where its decode job is: lake/jobs.h. */
+enum tl_job_state {
+    TL_JOB_NONE,
+    TL_JOB_QUEUED,
+    TL_JOB_RUNS,
+    TL_JOB_RUNS_AGAIN, /* is to be queued once it has run */
+};
+
 struct tl_trace {
     struct tl_trace *next;       /* next in the lake's table */
     struct tl_trace *next_by_id; /* next in its hash bucket */
@@ -40,8 +71,7 @@ struct tl_trace {
     bool deleted;
     bool raw_removed, decoded_removed; /* by retention */
     char content[TL_CONTENT_BYTES];    /* hash of the raw bytes, "": not known */
-    bool unhashed;                     /* the hash cannot be computed: the bytes are damaged */
-    bool unread;                       /* the medium failed to read them; to be retried */
+    uint8_t content_state;             /* enum tl_content_state */
     int64_t completed_ns;    /* when it became complete: monotonic; 0: in an earlier process */
     uint64_t saves, mirrors; /* number of writes begun of the row and of its copy */
     bool mirror_stale;       /* the object that repeats the row has not been written */
@@ -73,7 +103,7 @@ struct tl_trace {
     int64_t edge_after_ns;    /* not restarted before */
     /* Guarded by the lake's lock: */
     struct tl_trace *next_job;
-    bool queued, running;
+    uint8_t job;           /* enum tl_job_state */
     bool live;             /* it was being pushed when its job was queued last, or had a turn */
     bool has_slot;         /* its job may compute */
     int64_t not_before_ns; /* monotonic: earliest start of the job */
@@ -83,6 +113,11 @@ struct tl_trace {
 
 struct tl_trace *tl_trace_get(struct tl_trace *trace);
 void tl_trace_put(struct tl_trace *trace);
+/* The hash of its raw bytes, "": not known. */
+void tl_trace_set_content_locked(struct tl_trace *trace, const char *content);
+enum tl_trace_phase tl_trace_phase_locked(const struct tl_trace *trace);
+/* What is owed to it: a set of enum tl_trace_owed. */
+unsigned tl_trace_owed_locked(const struct tl_trace *trace);
 /* Has it just become complete? For so long, packing and hashing leave the processors to the answers
  * that the client of its push waits for. Called with its lock held. */
 #define TL_FRESH_NS INT64_C(50000000)

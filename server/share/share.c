@@ -304,9 +304,7 @@ static void give_back(struct tl_trace *trace, bool lost)
 /* Is there no more work that needs the lease? */
 static bool is_idle_locked(const struct tl_trace *trace)
 {
-    return trace->complete && !trace->session && !trace->making && !trace->mirror_stale &&
-           !tl_repack_due_locked(trace) &&
-           (trace->content[0] || trace->unhashed || trace->raw_removed);
+    return tl_trace_phase_locked(trace) == TL_PHASE_AT_REST && !tl_trace_owed_locked(trace);
 }
 
 void tl_share_report_progress(struct tl_trace *trace)
@@ -356,7 +354,7 @@ bool tl_share_adopt(struct tl_trace *trace, int64_t now)
     pthread_mutex_lock(&trace->lock);
     const bool adopts = !trace->lease && !trace->deleted && !trace->raw_removed &&
                         (trace->state == TL_TRACE_LIVE || trace->state == TL_TRACE_DECODING ||
-                         (trace->complete && !trace->content[0] && !trace->unhashed)) &&
+                         (tl_trace_owed_locked(trace) & TL_OWED_HASH)) &&
                         now - trace->tried_ns >= ADOPT_NS;
     if (adopts) {
         trace->tried_ns = now;

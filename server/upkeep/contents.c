@@ -30,25 +30,11 @@ void tl_contents_free(struct tl_lake *lake)
     lake->contents = NULL;
 }
 
-/* Find a complete capture without a hash whose bytes could be read so far, with a reference.
- * `*soon`: there will be one. */
-static struct tl_trace *next_trace(struct tl_lake *lake, bool *soon)
+/* Is it a complete capture without a hash, whose bytes could be read so far? */
+static bool is_due_locked(const struct tl_trace *trace)
 {
-    struct tl_trace *found = NULL;
-    *soon = false;
-    pthread_mutex_lock(&lake->lock);
-    for (struct tl_trace *t = lake->traces; t && !found; t = t->next) {
-        pthread_mutex_lock(&t->lock);
-        const bool due = t->complete && !t->deleted && !t->raw_removed && !t->content[0] &&
-                         !t->unhashed && !t->unread && tl_trace_mine_locked(t);
-        const bool fresh = tl_trace_is_fresh_locked(t);
-        *soon = *soon || (due && fresh);
-        if (due && !fresh)
-            found = tl_trace_get(t);
-        pthread_mutex_unlock(&t->lock);
-    }
-    pthread_mutex_unlock(&lake->lock);
-    return found;
+    return (tl_trace_owed_locked(trace) & TL_OWED_HASH) && !trace->deleted &&
+           trace->content_state != TL_CONTENT_UNREAD && tl_trace_mine_locked(trace);
 }
 
 /* Retry captures that the medium failed to read. Returns whether there are any. */
@@ -58,8 +44,10 @@ static bool retry_unread(struct tl_lake *lake)
     pthread_mutex_lock(&lake->lock);
     for (struct tl_trace *t = lake->traces; t; t = t->next) {
         pthread_mutex_lock(&t->lock);
-        any = any || t->unread;
-        t->unread = false;
+        if (t->content_state == TL_CONTENT_UNREAD) {
+            t->content_state = TL_CONTENT_UNKNOWN;
+            any = true;
+        }
         pthread_mutex_unlock(&t->lock);
     }
     pthread_mutex_unlock(&lake->lock);
@@ -86,8 +74,9 @@ static void finish(struct tl_trace *trace, struct tl_contents *c, bool whole)
     char text[TL_HASH_TEXT] = "";
     const bool known = whole && tl_hash_end(c->hash, text) >= 0;
     pthread_mutex_lock(&trace->lock);
-    snprintf(trace->content, sizeof trace->content, "%s", text);
-    trace->unhashed = !known;
+    tl_trace_set_content_locked(trace, text);
+    if (!known)
+        trace->content_state = TL_CONTENT_DAMAGED;
     trace->revision++;
     pthread_mutex_unlock(&trace->lock);
     /* If it cannot be written: known until the server ends, and then computed again. */
@@ -99,7 +88,8 @@ static void finish(struct tl_trace *trace, struct tl_contents *c, bool whole)
 static void put_off(struct tl_trace *trace)
 {
     pthread_mutex_lock(&trace->lock);
-    trace->unread = true;
+    if (trace->content_state == TL_CONTENT_UNKNOWN)
+        trace->content_state = TL_CONTENT_UNREAD;
     pthread_mutex_unlock(&trace->lock);
 }
 
@@ -128,7 +118,7 @@ static int hash_some(struct tl_lake *lake, struct tl_contents *c)
 
 bool tl_contents_hash(struct tl_lake *lake, bool *soon)
 {
-    struct tl_trace *const trace = next_trace(lake, soon);
+    struct tl_trace *const trace = tl_lake_find_due(lake, is_due_locked, soon);
     if (!trace)
         return retry_unread(lake);
     int r = TL_OK;

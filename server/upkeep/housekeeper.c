@@ -20,19 +20,10 @@
 
 /* ---- the thread ----------------------------------------------------------------------------- */
 
-/* Find a trace whose copy must be rewritten, with a reference. */
-static struct tl_trace *stale_trace(struct tl_lake *lake)
+/* Must the copy of its row be written again? */
+static bool is_stale_locked(const struct tl_trace *trace)
 {
-    struct tl_trace *found = NULL;
-    pthread_mutex_lock(&lake->lock);
-    for (struct tl_trace *t = lake->traces; t && !found; t = t->next) {
-        pthread_mutex_lock(&t->lock);
-        if (t->mirror_stale && !t->deleted && tl_trace_mine_locked(t))
-            found = tl_trace_get(t);
-        pthread_mutex_unlock(&t->lock);
-    }
-    pthread_mutex_unlock(&lake->lock);
-    return found;
+    return trace->mirror_stale && !trace->deleted && tl_trace_mine_locked(trace);
 }
 
 /* Returns whether something is left to do. */
@@ -40,7 +31,7 @@ static bool write_stale(struct tl_lake *lake)
 {
     struct tl_trace *trace;
     bool stale = false;
-    while (!stale && (trace = stale_trace(lake))) {
+    while (!stale && (trace = tl_lake_find_due(lake, is_stale_locked, NULL))) {
         tl_trace_mirror(trace);
         pthread_mutex_lock(&trace->lock);
         stale = trace->mirror_stale;

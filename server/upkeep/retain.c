@@ -174,7 +174,7 @@ static int list_kept(struct tl_lake *lake, struct all_kept *all, struct tl_fail 
 /* Is it idle, so that none of its data is needed? */
 static bool at_rest_locked(const struct tl_trace *trace)
 {
-    return trace->complete && !trace->session && !trace->deleted && !trace->making &&
+    return tl_trace_phase_locked(trace) == TL_PHASE_AT_REST &&
            (trace->state == TL_TRACE_SEALED || trace->state == TL_TRACE_FAILED);
 }
 
