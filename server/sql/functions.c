@@ -7,6 +7,7 @@
 #include "sql/functions.h"
 
 #include "image/demangle.h"
+#include "sql/table.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -92,11 +93,15 @@ static void add_value(sqlite3_context *context, int n, sqlite3_value **values)
         return;
     s->argument = sqlite3_value_double(values[1]);
     if (s->n == s->cap) {
+        struct tl_asking *const asking = sqlite3_user_data(context);
         const size_t cap = s->cap ? 2 * s->cap : 256;
-        double *const p = cap <= VALUES_MAX ? realloc(s->p, cap * sizeof *p) : NULL;
+        const bool takes = cap <= VALUES_MAX &&
+                           tl_asking_takes(asking, (ptrdiff_t)((cap - s->cap) * sizeof *s->p));
+        double *const p = takes ? realloc(s->p, cap * sizeof *p) : NULL;
         if (!p) {
             s->failed = true;
-            sqlite3_result_error(context, "too many values: at most 8388608 in a group", -1);
+            sqlite3_result_error(
+                context, "too many values: at most 8388608 in a group, and 256 MiB of all", -1);
             return;
         }
         s->p = p;
@@ -111,14 +116,31 @@ static int compare(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
+/* The values in order, if they are wanted. They are given back with free_values(). */
+static struct values *take_values(sqlite3_context *context)
+{
+    const struct tl_asking *const asking = sqlite3_user_data(context);
+    struct values *const s = sqlite3_aggregate_context(context, 0);
+    if (s && asking->stopped)
+        s->failed = true;
+    if (s && !s->failed && s->n > 0)
+        qsort(s->p, s->n, sizeof *s->p, compare);
+    return s;
+}
+
+static void free_values(sqlite3_context *context, struct values *s)
+{
+    (void)tl_asking_takes(sqlite3_user_data(context), -(ptrdiff_t)(s->cap * sizeof *s->p));
+    free(s->p);
+}
+
 /* percentile(x, p), 0 <= p <= 100: the smallest value that p % of the values do not exceed. */
 static void tell_percentile(sqlite3_context *context)
 {
-    struct values *const s = sqlite3_aggregate_context(context, 0);
+    struct values *const s = take_values(context);
     if (!s)
         return;
     if (s->n > 0 && !s->failed && s->argument >= 0 && s->argument <= 100) {
-        qsort(s->p, s->n, sizeof *s->p, compare);
         const double rank = ceil(s->argument / 100 * (double)s->n);
         const double value = s->p[rank < 1 ? 0 : (size_t)rank - 1];
         if (value == floor(value) && fabs(value) < 9e15)
@@ -128,7 +150,7 @@ static void tell_percentile(sqlite3_context *context)
     } else if (s->n > 0 && !s->failed) {
         sqlite3_result_error(context, "percentile(x, p): p is 0 to 100", -1);
     }
-    free(s->p);
+    free_values(context, s);
 }
 
 /* The bars of sorted values, as JSON: [[from, count], …], without empty ones. */
@@ -156,11 +178,10 @@ static char *write_bars(const struct values *s)
 
 static void tell_histogram(sqlite3_context *context)
 {
-    struct values *const s = sqlite3_aggregate_context(context, 0);
+    struct values *const s = take_values(context);
     if (!s)
         return;
     if (s->n > 0 && !s->failed && s->argument > 0) {
-        qsort(s->p, s->n, sizeof *s->p, compare);
         char *const text = write_bars(s);
         if (text)
             sqlite3_result_text(context, text, -1, sqlite3_free);
@@ -169,10 +190,10 @@ static void tell_histogram(sqlite3_context *context)
     } else if (s->n > 0 && !s->failed) {
         sqlite3_result_error(context, "histogram(x, width): width is more than 0", -1);
     }
-    free(s->p);
+    free_values(context, s);
 }
 
-int tl_sql_functions_add(sqlite3 *db)
+int tl_sql_functions_add(sqlite3 *db, struct tl_asking *asking)
 {
     static const struct {
         const char *name;
@@ -199,7 +220,7 @@ int tl_sql_functions_add(sqlite3 *db)
     };
     for (size_t i = 0; i < COUNT(all); i++)
         if (sqlite3_create_function(db, all[i].name, all[i].n,
-                                    SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS, NULL,
+                                    SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS, asking,
                                     all[i].scalar, all[i].step, all[i].final) != SQLITE_OK)
             return TL_NOMEM;
     return TL_OK;

@@ -11,8 +11,10 @@
 #include <sqlite3.h>
 #include <stdbool.h>
 
-/* Add them to a connection. TL_NOMEM. */
-TL_MUST_USE int tl_sql_functions_add(sqlite3 *db);
+struct tl_asking;
+
+/* Add them to a connection. `asking` is borrowed until it is closed. TL_NOMEM. */
+TL_MUST_USE int tl_sql_functions_add(sqlite3 *db, struct tl_asking *asking);
 
 /* format() and printf(), instr(), replace(): as SQLite's, but bounded in time; formats have widths
  * and precisions up to 1000, and %c no precision. */

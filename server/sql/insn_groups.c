@@ -12,10 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MEMORY TL_SQL_MEMORY
-
-void tl_insn_groups_fini(struct tl_insn_groups *g)
+void tl_insn_groups_fini(struct tl_insn_groups *g, struct tl_asking *asking)
 {
+    (void)tl_asking_takes(asking, -(ptrdiff_t)g->bytes);
     for (size_t i = 0; i < g->n_gens; i++)
         tl_gen_put(g->gens[i]);
     free(g->gens);
@@ -221,9 +220,17 @@ static int keep_names(struct counting *s)
     return TL_OK;
 }
 
-static bool is_too_large(const struct tl_insn_groups *g)
+/* Count the memory that is in use now. */
+static int take_memory(struct tl_insn_groups *g, struct tl_cursor *c)
 {
-    return g->n * sizeof *g->p + g->n_blocks * (sizeof *g->blocks + 32) + g->coded.n > MEMORY;
+    const size_t bytes =
+        g->cap * sizeof *g->p + g->cap_blocks * (sizeof *g->blocks + 32) + g->coded.n;
+    if (!tl_asking_takes(c->asking, (ptrdiff_t)(bytes - g->bytes)))
+        return tl_fail_set(c->asking->fail, TL_LIMIT,
+                           "more than %u MiB of different instructions: bound position or time",
+                           TL_SQL_MEMORY >> 20);
+    g->bytes = bytes;
+    return TL_OK;
 }
 
 /* ---- order ----------------------------------------------------------------------------------- */
@@ -283,17 +290,12 @@ int tl_insn_groups_count(struct tl_insn_groups *g, struct tl_cursor *c, struct t
         r = keep_names(&s);
         if (r >= 0)
             r = count_item(&s);
-        if (r >= 0 && is_too_large(g))
-            r = TL_LIMIT;
+        if (r >= 0)
+            r = take_memory(g, c);
         if (r < 0)
             break;
     }
     if (r >= 0)
         finish(g, order);
-    return r == TL_BAD ? tl_fail_set(c->asking->fail, r, "a shard is damaged")
-           : r == TL_LIMIT && is_too_large(g)
-               ? tl_fail_set(c->asking->fail, r,
-                             "more than %u MiB of different instructions: bound position or time",
-                             MEMORY >> 20)
-               : r;
+    return r == TL_BAD ? tl_fail_set(c->asking->fail, r, "a shard is damaged") : r;
 }

@@ -52,6 +52,7 @@ struct tl_insn_groups {
     struct tl_gen **gens; /* whose names they are */
     size_t n_gens, cap_gens;
     bool names_last; /* to the end of the question */
+    size_t bytes;    /* of memory, about, as counted by the question */
     /* While they are counted: */
     struct tl_insn_block *blocks;
     size_t n_blocks, cap_blocks;
@@ -66,6 +67,6 @@ struct tl_insn_groups {
  * TL_LIMIT: there are too many kinds; errors of a walk. */
 TL_MUST_USE int tl_insn_groups_count(struct tl_insn_groups *groups, struct tl_cursor *c,
                                      struct tl_flow_rows *f, uint32_t order);
-void tl_insn_groups_fini(struct tl_insn_groups *groups);
+void tl_insn_groups_fini(struct tl_insn_groups *groups, struct tl_asking *asking);
 
 #endif

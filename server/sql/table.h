@@ -40,7 +40,18 @@ struct tl_asking {
      * TL_CANCELLED if not. */
     int (*check)(struct tl_asking *asking);
     struct tl_gen *kept[TL_ASKING_KEPT]; /* whose names SQLite may still have */
+    size_t collected; /* bytes of what functions and tables collect: tl_asking_takes() */
+    bool stopped;     /* it has come to a limit: what was collected is of no use */
 };
+/* Count memory that grows with the rows; it is given back by -1 times its size. False: all together
+ * is more than TL_SQL_MEMORY, and not counted. */
+static inline bool tl_asking_takes(struct tl_asking *asking, ptrdiff_t bytes)
+{
+    const bool fits = bytes <= (ptrdiff_t)(TL_SQL_MEMORY - asking->collected);
+    if (fits)
+        asking->collected += (size_t)bytes;
+    return fits;
+}
 /* Keep a generation, and its names, to the end of the question. False: there are too many. */
 bool tl_asking_keeps(struct tl_asking *asking, struct tl_gen *gen);
 void tl_asking_fini(struct tl_asking *asking);

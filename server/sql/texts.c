@@ -95,12 +95,49 @@ static size_t character_size(const char *p, const char *end)
     return n;
 }
 
-static bool is_in(const char *set, size_t set_n, const char *one, size_t n)
+/* Characters to be trimmed. */
+struct set {
+    uint64_t codes[WIDEST]; /* those of up to 4 bytes: size and bytes, in order */
+    size_t n;
+    const char *p, *end; /* all */
+};
+
+static uint64_t code_of(const char *p, size_t n)
 {
-    const char *const end = set + set_n;
-    for (size_t k; set < end; set += k) {
-        k = character_size(set, end);
-        if (k == n && memcmp(set, one, n) == 0)
+    uint64_t code = n;
+    for (size_t i = 0; i < n; i++)
+        code = code << 8 | (uint8_t)p[i];
+    return code;
+}
+
+static int compare(const void *a, const void *b)
+{
+    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static void set_of(struct set *set, const char *p, size_t n)
+{
+    set->n = 0;
+    set->p = p;
+    set->end = p + n;
+    for (size_t k; p < set->end; p += k) {
+        k = character_size(p, set->end);
+        if (k <= 4)
+            set->codes[set->n++] = code_of(p, k);
+    }
+    qsort(set->codes, set->n, sizeof *set->codes, compare);
+}
+
+static bool is_in(const struct set *set, const char *one, size_t n)
+{
+    const uint64_t code = code_of(one, n);
+    if (n <= 4)
+        return bsearch(&code, set->codes, set->n, sizeof code, compare) != NULL;
+    size_t k; /* no character of Unicode is as long */
+    for (const char *p = set->p; p < set->end; p += k) {
+        k = character_size(p, set->end);
+        if (k == n && memcmp(p, one, n) == 0)
             return true;
     }
     return false;
@@ -110,21 +147,23 @@ static void trim(sqlite3_context *context, int n, sqlite3_value **values, bool l
 {
     const char *p = (const char *)sqlite3_value_text(values[0]);
     const char *end = p ? p + sqlite3_value_bytes(values[0]) : NULL;
-    const char *const set = n > 1 ? (const char *)sqlite3_value_text(values[1]) : " ";
-    const size_t set_n = n > 1 ? (size_t)sqlite3_value_bytes(values[1]) : 1;
-    if (!p || !set)
+    const char *const given = n > 1 ? (const char *)sqlite3_value_text(values[1]) : " ";
+    const size_t given_n = n > 1 ? (size_t)sqlite3_value_bytes(values[1]) : 1;
+    struct set set;
+    if (!p || !given)
         return;
-    if (set_n > WIDEST) {
+    if (given_n > WIDEST) {
         sqlite3_result_error(context, "trim(text, set): a set of more than 1000 bytes", -1);
         return;
     }
-    for (size_t k; left && (k = character_size(p, end)) > 0 && is_in(set, set_n, p, k);)
+    set_of(&set, given, given_n);
+    for (size_t k; left && (k = character_size(p, end)) > 0 && is_in(&set, p, k);)
         p += k;
     while (right && end > p) {
         const char *last = end - 1;
         while (last > p && ((uint8_t)*last & 0xc0) == 0x80)
             last--;
-        if (!is_in(set, set_n, last, (size_t)(end - last)))
+        if (!is_in(&set, last, (size_t)(end - last)))
             break;
         end = last;
     }

@@ -7,13 +7,16 @@ import json
 import os
 import re
 import sys
+import time
 import urllib.error
 import urllib.parse
 import urllib.request
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(1, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), 'chaos'))
 from e2e import simulated, wait_sealed  # noqa: E402
 from lab import check, main, streams, wait  # noqa: E402
+from world import ServerTime, peak_memory  # noqa: E402
 
 TESTS = {}
 MANUAL = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', '..', 'docs', 'sql.md')
@@ -338,6 +341,25 @@ def sql_refuses(lab):
     check(ask(lab, "SELECT * FROM insn WHERE position = -1") == [], 'a position that is none')
     check(ask(lab, "SELECT * FROM insn WHERE position = 'x'") == [], 'a text')
     check(one(lab, "SELECT count(*) FROM insn WHERE stream = 'cs.10' AND position BETWEEN 1.5 AND 3.5") == 2, 'fractions')
+
+
+@test
+def sql_ends(lab):
+    """A question ends at its time, whatever its functions cost, and collects no more than its memory."""
+    prepare(lab, 20000)
+    numbers = 'WITH RECURSIVE x(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM x) SELECT %s FROM %s'
+    long = "(SELECT group_concat(s, '') AS b FROM (SELECT '%s' AS s FROM insn LIMIT 900)), insn" % ('a' * 1000)
+    letters = ''.join(chr(c) for c in range(0xc0, 0xc0 + 490)) + 'a'
+    for cost, rows in (("sum(length(rtrim(b, '%s')))" % letters, long), ("sum(instr(b, '%sb'))" % ('a' * 1000), long),
+                       ('sum(length(upper(b || position)))', long), ('histogram(i, 100), percentile(i, 50)', 'x')):
+        clock = ServerTime(lab.server.pid, time.monotonic())
+        lab.fails(3, 'too long', 'sql', 'sim', numbers % (cost, rows), '--seconds', '1')
+        took = clock.read(time.monotonic())
+        check(took < 3, cost[:20], 'took', took)
+    many = ', '.join('percentile(i, %d)' % p for p in range(60))
+    lab.fails(2, '256 MiB of all', 'sql', 'sim', numbers % (many, '(SELECT i FROM x LIMIT 1000000)'))
+    peak = peak_memory(lab.server.pid)
+    check(peak < 640 << 20, 'memory', peak)
 
 
 @test

@@ -2,6 +2,7 @@
 /* Bounded functions of texts say what SQLite's own say, and end where those do not. */
 #include "base/now.h"
 #include "sql/functions.h"
+#include "sql/table.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,11 +14,12 @@
 
 static sqlite3 *open_database(bool ours)
 {
+    static struct tl_asking asking;
     sqlite3 *db;
     assert_int_equal(sqlite3_open(":memory:", &db), SQLITE_OK);
     sqlite3_limit(db, SQLITE_LIMIT_LENGTH, 1000000);
     if (ours)
-        assert_int_equal(tl_sql_functions_add(db), 0);
+        assert_int_equal(tl_sql_functions_add(db, &asking), 0);
     return db;
 }
 
