@@ -578,7 +578,7 @@ static int parse_options(int argc, char **argv, struct options *o)
     o->text = o->text || (o->json && !o->packets && !o->out_dir && !o->like);
     const bool pt_tool = o->like && tl_cli_is_pt_tool(o->like);
     if (first < argc && !pt_tool)
-        return tl_cli_usage("decode", "more than one input: '%s'", argv[first]);
+        return tl_cli_one_input("decode", argv[first]);
     if ((o->text || o->packets) + (o->out_dir != NULL) + (o->like != NULL) != 1)
         return tl_cli_usage("decode",
                             "say one of --text, --packets (or both), --out DIR, --like TOOL");

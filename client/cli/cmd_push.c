@@ -130,7 +130,7 @@ static int read_spool(struct options *o)
 static int check_arguments(const struct options *o, int n, char **inputs)
 {
     if (n > 1)
-        return tl_cli_usage("push", "more than one input: '%s'", inputs[1]);
+        return tl_cli_one_input("push", inputs[1]);
     if (n && !o->format && !o->config && !strcmp(inputs[0], "-"))
         return tl_cli_usage("push", "say what standard input holds: --format FMT");
     if (o->sender.shards && strcmp(o->sender.shards, "stored") != 0 &&

@@ -84,7 +84,7 @@ static void make_table(struct config *c, struct tl_option table[static MAX_KEYS]
         {"retain-stf", 0, TL_ARG_TEXT, &o->retain_stf, "AGE",
          "* make the shards of traces virtual that have not changed for this long, e.g. 7d"},
         {"min-free", 0, TL_ARG_SIZE, &o->min_free_bytes, "SIZE",
-         "* accept no more trace when less space is free (default 512M)"},
+         "* accept no more trace when less space is free (default 256M)"},
         {"store", 0, TL_ARG_TEXT, &o->store, "URL",
          "store everything in a Ceph cluster instead of the data folder: "
          "rados:POOL[?conf=FILE&id=NAME&namespace=NS&lease=SECONDS]"},

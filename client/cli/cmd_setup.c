@@ -293,7 +293,7 @@ int tl_cmd_setup(int argc, char **argv)
         return status;
     o.input = first < argc ? argv[first++] : NULL;
     if (first < argc)
-        return tl_cli_usage("setup", "more than one input: '%s'", argv[first]);
+        return tl_cli_one_input("setup", argv[first]);
     status = take_from(&o);
     if (status == TL_ARGS_GO)
         status = check_options(&o);

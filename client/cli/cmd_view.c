@@ -364,6 +364,16 @@ static int run(struct options *o)
     return status;
 }
 
+static int check_format(const char *format)
+{
+    struct tl_setup setup;
+    struct tl_fail fail = {.offset = TL_NO_OFFSET};
+    tl_setup_init(&setup);
+    const int rc = tl_setup_format(&setup, format, &fail);
+    tl_setup_fini(&setup);
+    return rc < 0 ? tl_cli_usage("view", "%s", fail.text) : TL_ARGS_GO;
+}
+
 int tl_cmd_view(int argc, char **argv)
 {
     static struct options o;
@@ -381,6 +391,8 @@ int tl_cmd_view(int argc, char **argv)
     };
     int first;
     int status = tl_args_parse(argc, argv, args, &first);
+    if (status == TL_ARGS_GO && o.format)
+        status = check_format(o.format);
     if (status == TL_ARGS_GO)
         status = sort_files(&o, argc - first, argv + first);
     return status == TL_ARGS_GO ? run(&o) : status;

@@ -5,6 +5,7 @@
  */
 #include "push/captures.h"
 
+#include "base/filekind.h"
 #include "terminal/args.h"
 #include "terminal/say.h"
 
@@ -38,6 +39,23 @@ static void tell_apart(struct tl_bundle *bundle)
         if (same > 1)
             snprintf(name + strnlen(name, room - 12), 12, "-%u", same);
     }
+}
+
+int tl_cli_one_input(const char *command, const char *second)
+{
+    uint8_t head[64];
+    FILE *const file = fopen(second, "rb");
+    const size_t n = file ? fread(head, 1, sizeof head, file) : 0;
+    const char *const end = strrchr(second, '.');
+    if (file)
+        fclose(file);
+    if (tl_file_kind((struct tl_bytes){head, n}) == TL_FILE_ELF)
+        return tl_cli_usage(command, "more than one input: '%s' is a program: --image %s", second,
+                            second);
+    if (end && !strcmp(end, ".ini"))
+        return tl_cli_usage(command, "more than one input: '%s' is a configuration: --config %s",
+                            second, second);
+    return tl_cli_usage(command, "more than one input: '%s'", second);
 }
 
 int tl_cli_captures_check(const char *command, const char *snapshot, const char *buffer,

@@ -50,6 +50,8 @@ struct tl_cli_captures {
     int stop; /* stop after a capture with this exit status or a higher one */
 };
 
+/* Refuse a second INPUT: what it is says by which option it goes. Returns the status. */
+int tl_cli_one_input(const char *command, const char *second);
 /* Check the options that name inputs (NULL: absent) for fitting together. Returns TL_ARGS_GO, or
  * the exit status: an error was reported. */
 int tl_cli_captures_check(const char *command, const char *snapshot, const char *buffer,

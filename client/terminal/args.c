@@ -130,6 +130,15 @@ static int take_value(struct parser *p, const struct tl_option *option, const ch
                   : TL_ARGS_GO;
 }
 
+/* A letter that is none may stand for an option that begins with it. `word`: "-o". */
+static int reject_letter(const struct parser *p, const char *word)
+{
+    char like[400];
+    list_beginnings(p->options, word + 1, like, sizeof like);
+    return tl_cli_usage(p->command, "unknown option %s%s%s", word, *like ? "; there is " : "",
+                        like);
+}
+
 static int show_help(const struct parser *p)
 {
     print_help(p->command, p->options);
@@ -167,7 +176,7 @@ static int take_letters(struct parser *p, const char *letters)
         if (!option && *letters == 'h')
             return show_help(p);
         if (!option)
-            return tl_cli_usage(p->command, "unknown option %s", shown);
+            return reject_letter(p, shown);
         if (option->kind != TL_ARG_FLAG)
             return take_value(p, option, shown, letters[1] ? letters + 1 : NULL);
         (void)!tl_option_set(option, "yes");

@@ -488,7 +488,13 @@ int tl_sysfs_read(struct tl_setup *setup, const char *path,
     r->warn = report;
     r->context = context;
     r->cpuinfo_cpu = -1;
-    const bool is_folder = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+    const bool there = stat(path, &st) == 0, is_folder = there && S_ISDIR(st.st_mode);
+    if (!there && !strcmp(path, TL_SYSFS_CORESIGHT)) {
+        free(r);
+        return tl_fail_set(fail, TL_NOTFOUND,
+                           "this machine has no CoreSight, or its drivers are not loaded; a copy "
+                           "of a board's folder, made there by 'cp -rL', is read, too");
+    }
     int rc = is_folder ? read_folder(r, path, fail) : read_listing(r, path, fail);
     if (r->n)
         qsort(r->devices, r->n, sizeof *r->devices, by_cpu);

@@ -39,6 +39,41 @@ const struct tl_format *tl_format_named(const char *name)
     return i >= 0 && tl_formats[i].stream ? &tl_formats[i] : NULL;
 }
 
+const char *tl_format_usual(const char *name)
+{
+    static const char *const names[][2] = {{"swo", "itm"},
+                                           {"swv", "itm"},
+                                           {"dwt", "itm"},
+                                           {"intel-pt", "pt"},
+                                           {"intel_pt", "pt"},
+                                           {"ipt", "pt"},
+                                           {"etm", "etm4 or etm3"},
+                                           {"etmv4", "etm4"},
+                                           {"etmv3", "etm3"},
+                                           {"coresight", "tpiu"},
+                                           {"cs", "tpiu"},
+                                           {"cs_etm", "tpiu"},
+                                           {"formatter", "tpiu"},
+                                           {"tpiu-port", "tpiu,sync=fsync"},
+                                           {"etr", "tpiu,sync=none"},
+                                           {"etb", "tpiu,sync=none"},
+                                           {"etf", "tpiu,sync=none"},
+                                           {"tmc", "tpiu,sync=none"},
+                                           {"n-trace", "ntrace"},
+                                           {"nexus", "ntrace or nexus-sifive"},
+                                           {"sifive", "nexus-sifive"},
+                                           {"e-trace", "etrace-encap, etrace-smi or etrace-esp32"},
+                                           {"etrace", "etrace-encap, etrace-smi or etrace-esp32"},
+                                           {"osd", "di"},
+                                           {"zstf", "stf"},
+                                           {"orbuculum", "orbflow"},
+                                           {"perf.data", "perf"}};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (!strcmp(name, names[i][0]))
+            return names[i][1];
+    return NULL;
+}
+
 char *tl_format_names(char *out, size_t size)
 {
     size_t n = 0;

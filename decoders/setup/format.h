@@ -130,6 +130,9 @@ static inline bool tl_protocol_has_own_clock(unsigned protocol)
 /* Format for --format or [trace] format; NULL if there is no such capture. */
 const struct tl_format *tl_format_named(const char *name);
 #define TL_FORMAT_NAMES 256 /* bytes that the names need, at least */
+/* What a format that other programs or people call so is called here: "itm" for "swo"; NULL:
+ * nothing is known by this name. Static storage. */
+const char *tl_format_usual(const char *name);
 /* Write the names that --format accepts to `out` as "a, b or c"; returns `out`. */
 char *tl_format_names(char *out, size_t size);
 

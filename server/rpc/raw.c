@@ -459,9 +459,6 @@ int tl_raw_listen(struct tl_raw *raw, struct tl_raw_spec *spec, char url[static 
 
 int tl_raw_dial(struct tl_raw *raw, struct tl_raw_spec *spec, struct tl_fail *fail)
 {
-    struct tl_address address;
-    if (!strchr(spec->address, ':'))
-        return tl_address_parse(&address, spec->address, false, fail);
     return add_feed(raw, spec, -1, run_source);
 }
 

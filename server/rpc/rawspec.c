@@ -88,6 +88,7 @@ struct parts {
     const char *control;
     const char *subnet; /* of a device behind a host controller */
     bool joins;         /* that host controller */
+    bool controller;    /* the address is a host controller's, whose port has a default */
 };
 
 static bool append(char *to, size_t size, const char *text)
@@ -245,6 +246,8 @@ static int parse(struct tl_raw_spec *out, struct tl_lake *lake, const char *text
         rc = take_part(parts, part, fail);
     if (rc == TL_OK && (!address || strlen(address) >= sizeof out->address))
         rc = tl_fail_set(fail, TL_USAGE, "\"%.60s\" has no ADDR:PORT", text);
+    if (rc == TL_OK && !parts->controller && !strchr(address, ':'))
+        rc = tl_fail_set(fail, TL_USAGE, "%.60s: the port is missing, ADDR:PORT", address);
     if (rc == TL_OK && !*parts->format)
         rc = tl_fail_set(fail, TL_USAGE, "%.60s: format=FMT is missing", text);
     if (rc == TL_OK && (!parts->rig || !tl_name_ok(parts->rig)))
@@ -260,7 +263,7 @@ static int parse(struct tl_raw_spec *out, struct tl_lake *lake, const char *text
         rc = take_index(out, parts->index, fail);
     if (rc == TL_OK)
         rc = take_osd(out, parts, fail);
-    if (rc == TL_OK && out->joins)
+    if (rc == TL_OK && parts->controller)
         add_osd_port(out);
     free(copy);
     return rc;
@@ -276,7 +279,7 @@ int tl_raw_parse(struct tl_raw_spec *out, struct tl_lake *lake, const char *text
 int tl_raw_parse_source(struct tl_raw_spec *out, struct tl_lake *lake, const char *text,
                         struct tl_fail *fail)
 {
-    struct parts parts = {.format = "di", .start = "yes", .joins = true};
+    struct parts parts = {.format = "di", .start = "yes", .joins = true, .controller = true};
     return strncmp(text, "osd://", 6) ? tl_raw_parse(out, lake, text, fail)
                                       : parse(out, lake, text + 6, &parts, fail);
 }
@@ -284,9 +287,6 @@ int tl_raw_parse_source(struct tl_raw_spec *out, struct tl_lake *lake, const cha
 int tl_raw_parse_controller(struct tl_raw_spec *out, struct tl_lake *lake, const char *text,
                             struct tl_fail *fail)
 {
-    struct parts parts = {.format = "di", .rig = "osd", .start = "yes"};
-    const int rc = parse(out, lake, text, &parts, fail);
-    if (rc == TL_OK)
-        add_osd_port(out);
-    return rc;
+    struct parts parts = {.format = "di", .rig = "osd", .start = "yes", .controller = true};
+    return parse(out, lake, text, &parts, fail);
 }

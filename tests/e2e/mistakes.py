@@ -69,6 +69,22 @@ def make_files(lab):
                        ('open.conf', 'threads = 1\nlisten = 0.0.0.0:7070\n'), ('cert.conf', 'tls-cert = cert.pem\n')):
         write(lab, name, 'data = data\n' + text)
     write(lab, 'token', '0123456789abcdef\n')
+    make_tools_files(lab, elf)
+
+
+def make_tools_files(lab, elf):
+    """What other tools write, taken for a capture, a program or a configuration."""
+    for name, content in (('perf.txt', 'walk  1234 [000]  12.345678: branches:  401000 main (/opt/walk)\n' * 20),
+                          ('short.data', b'PERFILE2' + bytes(20)), ('cut.elf', elf[:60]), ('core.elf', elf[:16] + b'\4\0' + elf[18:]),
+                          ('trace.dat', b'\x17\x08\x44tracing6\0' + bytes(64)), ('wave.vcd', '$date today $end\n$timescale 1ns $end\n'),
+                          ('trace.csv', 'Time [s],Packet\n0.000001,0x80\n' * 9), ('trace.json', '{"traceEvents":[{"name":"main","ph":"B"}]}\n'),
+                          ('prog.hex', ':10010000214601360121470136007EFE09D2190140\n:00000001FF\n'),
+                          ('prog.s19', 'S00F000068656C6C6F202020202000003C\nS9030000FC\n'),
+                          ('dump.hex', '00000000: 8000 0000 0000 4142  ......AB\n' * 9), ('openocd.cfg', 'tpiu config internal swo.bin uart off 168000000\n'),
+                          ('board.svd', '<?xml version="1.0"?>\n<device><name>STM32F4</name></device>\n'),
+                          ('chip.cmm', 'SYStem.CPU CORTEXM4\nSYStem.Up\n'), ('app.map', 'Memory Configuration\n\nName Origin Length\n'),
+                          ('run.sh', '#!/bin/sh\nexec true\n'), ('trace.bz2', b'BZh91AY&SY' + bytes(32)), ('trace.zst', b'\x28\xb5\x2f\xfd' + bytes(32))):
+        write(lab, name, content)
 
 
 def masked(lab, text):
