@@ -165,14 +165,19 @@ static void count_locked(struct tl_meter *meter, struct tl_lake *lake, int64_t a
 
 /* ---- pushes ---------------------------------------------------------------------------------- */
 
-static int refuse_bytes(struct tl_meter *meter, struct tl_fail *fail)
+/* `n`: bytes that would be added. */
+static int refuse_bytes(struct tl_meter *meter, uint64_t n, struct tl_fail *fail)
 {
     meter->refused++;
+    char more[48] = "";
+    if (n)
+        snprintf(more, sizeof more, ", and pushes %llu more", (unsigned long long)n);
     return tl_fail_set(
         fail, TL_LIMIT,
-        "quota: %.80s has %llu of at most %llu bytes (bytes=): remove traces, or let "
+        "quota: %.80s has %llu of at most %llu bytes (bytes=)%s: remove traces, or let "
         "the administrator raise it",
-        meter->name, (unsigned long long)meter->bytes, (unsigned long long)meter->quota.bytes);
+        meter->name, (unsigned long long)meter->bytes, (unsigned long long)meter->quota.bytes,
+        more);
 }
 
 static int refuse_trace(struct tl_meter *meter, struct tl_fail *fail)
@@ -196,7 +201,7 @@ static int begin_on(struct tl_meter *meter, struct tl_lake *lake, bool fresh, st
     if (full || many) /* something may have been removed since */
         count_locked(meter, lake, COUNT_FULL_MS);
     if (q->bytes && meter->bytes >= q->bytes)
-        rc = refuse_bytes(meter, fail);
+        rc = refuse_bytes(meter, 0, fail);
     else if (fresh && q->traces && meter->traces >= q->traces)
         rc = refuse_trace(meter, fail);
     else
@@ -230,7 +235,7 @@ static int grow_on(struct tl_meter *meter, struct tl_lake *lake, uint64_t n, str
     if (most && (meter->bytes > most || n > most - meter->bytes)) {
         count_locked(meter, lake, COUNT_FULL_MS);
         if (meter->bytes > most || n > most - meter->bytes)
-            rc = refuse_bytes(meter, fail);
+            rc = refuse_bytes(meter, n, fail);
     }
     if (rc == TL_OK)
         meter->bytes += n;
