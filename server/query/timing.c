@@ -10,7 +10,7 @@
 
 #include <stdlib.h>
 
-enum { WINDOW = 1 << 15 };
+enum { WINDOW = 1 << 15, WIDEST = 1 << 30 };
 
 struct timed_frame {
     struct tl_frame frame;
@@ -142,7 +142,7 @@ static int next_scale(struct walker *w)
     w->scale_end = end < w->to && end > w->since ? end : w->to;
     if (w->scale_end - w->since > w->window)
         w->scale_end = w->since + w->window;
-    w->window *= 2;
+    w->window *= w->window < WIDEST ? 2 : 1;
     const int r = w->part.cycles ? next_cycles(w)
                                  : tl_scale_open_exact(&w->scale, cut, TL_SCALE_TICKS, w->since,
                                                        w->scale_end, w->fail);
