@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * An outline is a generation of its own, with the number of the one being made, whose builders only
- * outline shards. Complete ones stay in memory, some KiB each, until the index has stored the same;
- * beyond a number of them the outline waits for the index.
+ * outline shards. The newest complete ones stay in memory, some KiB each, others in scratch files,
+ * until the index has stored the same; beyond a number of them the outline waits for the index.
  */
 #include "decoding/outline_job.h"
 
@@ -11,14 +11,14 @@
 #include "decoding/decode_job.h"
 #include "decoding/marks.h"
 #include "decoding/suspect.h"
+#include "lake/away.h"
 #include "lake/lakeint.h"
 
 #include <stdlib.h>
 
-#define SHARDS_AHEAD                                                                               \
-    (4u << 10)             /* complete shards in memory, at most, but for those of one piece       \
-                            */
-#define PIECE (512u << 10) /* raw bytes decoded at a time; then others have their turn */
+#define SHARDS_AHEAD (64u << 10)  /* complete shards, at most, but for those of one piece */
+#define IN_MEMORY    (4u << 10)   /* … where others cannot be put away */
+#define PIECE        (512u << 10) /* raw bytes decoded at a time; then others have their turn */
 
 /* ---- its life ------------------------------------------------------------------------------- */
 
@@ -100,25 +100,85 @@ static void report_begun(const struct tl_trace *trace, uint64_t lag)
 
 /* ---- its shards ----------------------------------------------------------------------------- */
 
-/* Let go of the lane's first shards, up to this number, which the index has stored. */
-static size_t let_go(struct tl_lane *lane, uint64_t stored)
+/* Complete shards of an outline that the index has not stored. */
+struct ahead {
+    size_t all, in_memory;
+};
+
+/* Let go of files of which the index has all shards. */
+static void let_go_of_files_locked(struct tl_lane *lane, uint64_t stored)
+{
+    size_t n = 0;
+    while (n < lane->n_away && tl_away_first(lane->away[n]) + tl_away_n(lane->away[n]) <= stored)
+        tl_away_put(lane->away[n++]);
+    lane->n_away -= n;
+    if (n > 0)
+        memmove(lane->away, lane->away + n, lane->n_away * sizeof *lane->away);
+}
+
+static void drop_first_locked(struct tl_lane *lane, size_t n)
+{
+    lane->n_pending -= n;
+    if (n > 0)
+        memmove(lane->pending, lane->pending + n, lane->n_pending * sizeof *lane->pending);
+}
+
+/* Put a view of the lane away, behind the others. Returns as tl_away_add(). */
+static int put_away_locked(struct tl_lane *lane, const struct tl_view *view)
+{
+    const int r = lane->n_away ? tl_away_add(lane->away[lane->n_away - 1], view) : TL_LIMIT;
+    if (r != TL_LIMIT)
+        return r;
+    if (tl_grow(&lane->away, &lane->cap_away, lane->n_away + 1, sizeof *lane->away) < 0)
+        return TL_NOMEM;
+    struct tl_away *const away = tl_away_new(lane->gen->lake->backend, view->index.row.number);
+    if (!away)
+        return TL_NOMEM;
+    lane->away[lane->n_away++] = away;
+    return tl_away_add(away, view);
+}
+
+/* Put away the oldest outlines but for the newest of each lane; if that fails they stay. */
+static void put_away_of(struct tl_lane *lane)
+{
+    const size_t kept = atomic_load(&lane->gen->lake->outlines_kept);
+    size_t n = 0;
+    pthread_mutex_lock(&lane->lock);
+    while (lane->n_pending - n > kept && put_away_locked(lane, lane->pending[n]) >= 0)
+        tl_view_put(lane->pending[n++]);
+    drop_first_locked(lane, n);
+    pthread_mutex_unlock(&lane->lock);
+}
+
+static void put_away(struct tl_gen *gen)
+{
+    struct tl_lane *lane;
+    for (size_t i = 0; (lane = tl_gen_lane_at(gen, i)); i++)
+        put_away_of(lane);
+}
+
+/* Let go of the lane's first shards, up to this number, which the index has stored. Returns how
+ * many there are behind them. */
+static struct ahead let_go(struct tl_lane *lane, uint64_t stored)
 {
     pthread_mutex_lock(&lane->lock);
     size_t n = 0;
+    let_go_of_files_locked(lane, stored);
     while (n < lane->n_pending && lane->pending[n]->index.row.number < stored)
         tl_view_put(lane->pending[n++]);
-    lane->n_pending -= n;
-    memmove(lane->pending, lane->pending + n, lane->n_pending * sizeof *lane->pending);
-    const size_t left = lane->n_pending;
+    drop_first_locked(lane, n);
+    struct ahead left = {.in_memory = lane->n_pending, .all = lane->n_pending};
+    for (size_t i = 0; i < lane->n_away; i++)
+        left.all += tl_away_n(lane->away[i]);
     pthread_mutex_unlock(&lane->lock);
     return left;
 }
 
-/* Returns the number of shards that it is ahead of the index. */
-static size_t let_go_of_indexed(struct tl_gen *gen, struct tl_gen *making)
+/* Returns how far it is ahead of the index. */
+static struct ahead let_go_of_indexed(struct tl_gen *gen, struct tl_gen *making)
 {
     struct tl_lane *lane;
-    size_t left = 0;
+    struct ahead left = {0};
     for (size_t i = 0; (lane = tl_gen_lane_at(gen, i)); i++) {
         struct tl_lane *const index = tl_gen_lane(making, lane->name);
         uint64_t stored = 0;
@@ -127,7 +187,9 @@ static size_t let_go_of_indexed(struct tl_gen *gen, struct tl_gen *making)
             stored = index->rows.n;
             pthread_mutex_unlock(&index->lock);
         }
-        left += let_go(lane, stored);
+        const struct ahead one = let_go(lane, stored);
+        left.all += one.all;
+        left.in_memory += one.in_memory;
     }
     return left;
 }
@@ -156,10 +218,12 @@ static bool run(struct tl_trace *trace, struct tl_decode_job *index, struct tl_g
         trace->behind_ns = tl_monotonic_ns();
         pthread_mutex_unlock(&trace->lock);
     }
-    const size_t ahead = let_go_of_indexed(gen, index->gen);
-    if (gen->job->finished || ahead >= SHARDS_AHEAD || (atomic_load(&gen->decoded) == end && !last))
+    const struct ahead ahead = let_go_of_indexed(gen, index->gen);
+    const bool far = ahead.all >= SHARDS_AHEAD || ahead.in_memory >= IN_MEMORY;
+    if (gen->job->finished || far || (atomic_load(&gen->decoded) == end && !last))
         return false;
     int r = tl_decode_job_run(gen->job, trace, end, last, &fail);
+    put_away(gen);
     if (r >= 0 || r == TL_EOF)
         r = tell_streams(gen, index) < 0 ? TL_NOMEM : r;
     if (r == TL_OK || r == TL_EOF || r == TL_CANCELLED)

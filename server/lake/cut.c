@@ -23,10 +23,16 @@ static int copy_rows(struct tl_cut *cut, const struct tl_lane *lane, size_t more
     return TL_OK;
 }
 
-static void add_tail(struct tl_cut *cut, struct tl_view *view)
+/* `view` NULL: it is put away. */
+static void add_shard(struct tl_cut *cut, const struct tl_shard_row *row, struct tl_view *view)
 {
     cut->tail[cut->n_rows - cut->n_stored] = view;
-    cut->rows[cut->n_rows++] = view->index.row;
+    cut->rows[cut->n_rows++] = *row;
+}
+
+static void add_tail(struct tl_cut *cut, struct tl_view *view)
+{
+    add_shard(cut, &view->index.row, view);
 }
 
 static void find_end(struct tl_cut *cut)
@@ -42,7 +48,10 @@ static int cut_lane(struct tl_cut *out, struct tl_gen *gen, struct tl_lane *lane
 {
     *out = (struct tl_cut){.gen = tl_gen_get(gen), .lane = lane};
     pthread_mutex_lock(&lane->lock);
-    int r = copy_rows(out, lane, lane->n_pending + 1 + more);
+    int r = tl_away_take(&out->away, lane->away, lane->n_away);
+    if (r >= 0)
+        r = copy_rows(out, lane, out->away.shards + lane->n_pending + 1 + more);
+    out->n_rows += r >= 0 ? out->away.shards : 0; /* whose rows are read without the lock */
     for (size_t i = 0; i < lane->n_pending && r >= 0; i++)
         add_tail(out, tl_view_get(lane->pending[i]));
     if (r >= 0 && lane->build) {
@@ -55,6 +64,8 @@ static int cut_lane(struct tl_cut *out, struct tl_gen *gen, struct tl_lane *lane
         out->open = true;
     }
     pthread_mutex_unlock(&lane->lock);
+    if (r >= 0)
+        r = tl_away_taken_rows(&out->away, out->rows + out->n_stored);
     if (r < 0) {
         tl_cut_close(out);
         return r;
@@ -84,15 +95,20 @@ static bool is_ahead(const struct tl_cut *a, const struct tl_cut *b)
 
 /* Append those of the outline's shards that continue the snapshot; the last one of the index, which
  * grows, gives way to its outline. */
-static void append_outlines(struct tl_cut *cut, const struct tl_cut *outlines)
+static void append_outlines(struct tl_cut *cut, struct tl_cut *outlines)
 {
     const size_t n = outlines->n_rows - outlines->n_stored;
     if (cut->n_rows > cut->n_stored && cut->tail[cut->n_rows - cut->n_stored - 1]->open)
         tl_view_put(cut->tail[--cut->n_rows - cut->n_stored]);
     cut->n_indexed = cut->n_rows;
-    for (size_t i = 0; i < n; i++)
-        if (outlines->tail[i]->index.row.number == cut->n_rows)
-            add_tail(cut, tl_view_get(outlines->tail[i]));
+    for (size_t i = 0; i < n; i++) {
+        const struct tl_shard_row *const row = &outlines->rows[outlines->n_stored + i];
+        struct tl_view *const view = outlines->tail[i];
+        if (row->number == cut->n_rows)
+            add_shard(cut, row, view ? tl_view_get(view) : NULL);
+    }
+    cut->away = outlines->away;
+    outlines->away = (struct tl_away_taken){0};
     cut->outline = tl_gen_get(outlines->gen);
     cut->outlined = outlines->lane;
     cut->open = cut->open || outlines->open;
@@ -170,6 +186,19 @@ static int find_shards(const struct tl_cut *cut, const struct tl_cut_range *rang
     return TL_OK;
 }
 
+/* Open those of shards [first, end) that are put away, as many as are indexed at once. Returns for
+ * how many there are views. */
+static size_t open_some(struct tl_cut *cut, size_t first, size_t end)
+{
+    size_t n = 0;
+    for (; n < end - first && n < TL_VIEW_CACHE / 2; n++) {
+        struct tl_view **const view = &cut->tail[first + n - cut->n_stored];
+        if (!*view && tl_cut_view(cut, first + n, view, NULL) < 0)
+            break;
+    }
+    return n;
+}
+
 static int cover(struct tl_cut *cut, const struct tl_cut_range *range, struct tl_fail *fail)
 {
     size_t first, end;
@@ -188,7 +217,7 @@ static int cover(struct tl_cut *cut, const struct tl_cut_range *range, struct tl
     if (first >= end)
         return TL_OK;
     const size_t done = cut->lane->gen->lake->rooms->index_early(
-        cut->outlined, &cut->tail[first - cut->n_stored], end - first);
+        cut->outlined, &cut->tail[first - cut->n_stored], open_some(cut, first, end));
     take_rows(cut, first, done);
     if (first + done < end)
         end_before(cut, first + done);
@@ -326,6 +355,7 @@ void tl_cut_close(struct tl_cut *cut)
     for (size_t i = 0; cut->tail && i < cut->n_rows - cut->n_stored; i++)
         tl_view_put(cut->tail[i]);
     free(cut->tail);
+    tl_away_taken_fini(&cut->away);
     tl_rows_copy_fini(&cut->copy);
     tl_gen_put(cut->outline);
     tl_gen_put(cut->gen);
@@ -334,9 +364,15 @@ void tl_cut_close(struct tl_cut *cut)
 
 int tl_cut_view(const struct tl_cut *cut, size_t i, struct tl_view **out, struct tl_fail *fail)
 {
-    if (i >= cut->n_stored) {
+    if (i >= cut->n_stored && cut->tail[i - cut->n_stored]) {
         *out = tl_view_get(cut->tail[i - cut->n_stored]);
         return TL_OK;
+    }
+    if (i >= cut->n_stored) {
+        const int r = tl_away_taken_open(&cut->away, cut->rows[i].number, out, fail);
+        if (r >= 0)
+            tl_lane_make_virtual(cut->outlined, *out);
+        return r;
     }
     return tl_lake_view(cut->gen->lake, cut->lane, cut->rows[i].number, out, fail);
 }

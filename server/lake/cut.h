@@ -7,6 +7,7 @@
 #define TL_LAKE_CUT_H
 
 #include "flow/callstack.h"
+#include "lake/away.h"
 #include "lake/lakeint.h"
 #include "shard/walk.h"
 
@@ -19,9 +20,10 @@ struct tl_cut {
     struct tl_rows_copy copy;  /* the memory of `rows` */
     size_t n_rows;
     size_t n_stored;       /* number of shards in the store */
-    struct tl_view **tail; /* views of rows[n_stored…], which are in memory */
-    uint64_t end;          /* after the last position */
-    bool open;             /* the lane may still grow */
+    struct tl_view **tail; /* views of rows[n_stored…], which are in memory; NULL: put away */
+    struct tl_away_taken away;
+    uint64_t end; /* after the last position */
+    bool open;    /* the lane may still grow */
     /* If the last ones are outlines: their owner, and lane; those before `n_indexed` are not. They
      * are only good for walks, unless they were indexed for this snapshot. */
     struct tl_gen *outline;

@@ -3,6 +3,7 @@
  * Generations and their lanes: lifetime, rows in the catalog, image. Readers hold references, so
  * that a generation that was replaced goes once its last reader has ended.
  */
+#include "lake/away.h"
 #include "lake/lakeint.h"
 #include "setup/timestamps.h"
 
@@ -75,6 +76,9 @@ static void lane_free(struct tl_lane *lane)
     for (size_t i = 0; i < lane->n_pending; i++)
         tl_view_put(lane->pending[i]);
     free(lane->pending);
+    for (size_t i = 0; i < lane->n_away; i++)
+        tl_away_put(lane->away[i]);
+    free(lane->away);
     tl_rows_fini(&lane->rows);
     free(lane->fit);
     tl_buckets_fini(&lane->summary);

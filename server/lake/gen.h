@@ -55,6 +55,8 @@ struct tl_lane {
     struct tl_rows rows;      /* shards in the catalog, in order */
     struct tl_view **pending; /* complete shards that are not in the catalog yet */
     size_t n_pending, cap_pending;
+    struct tl_away **away; /* of an outline: those before them, out of memory */
+    size_t n_away, cap_away;
     struct tl_build *build; /* builder of the next shard, NULL: not being decoded */
     uint64_t lost_bytes;
     struct tl_clock_relation clock; /* relation of its timestamps to this server's clock */
@@ -65,7 +67,7 @@ struct tl_lane {
     struct tl_buckets summary;
     uint64_t summary_shards;
     struct tl_time_summary time_summary, function_summary; /* each has a lock of its own */
-    struct tl_shard_stats **stats;       /* cached statistics of rows[i], or NULL */
+    struct tl_shard_stats **stats; /* cached statistics of rows[i], or NULL */
     size_t n_stats, cap_stats;
     size_t stats_bytes;
     struct tl_calltree **calltrees; /* cached call trees of rows[i], or NULL */

@@ -10,6 +10,7 @@
 #define SUMMARY_BUCKETS  32768
 #define CHECKPOINT_BYTES ((uint64_t)64 << 20)
 #define OUTLINE_BYTES    (UINT64_C(256) << 10)
+#define OUTLINES_KEPT    512
 #define LAG_BYTES        (UINT64_C(16) << 20)
 #define MIN_FREE         (UINT64_C(256) << 20)
 
@@ -122,6 +123,7 @@ struct tl_lake *tl_lake_new(struct tl_backend *backend, const struct tl_lake_opt
     lake->segment_bytes = lake->options.segment_bytes;
     atomic_init(&lake->min_free, lake->options.min_free_bytes);
     atomic_init(&lake->index_end, UINT64_MAX);
+    atomic_init(&lake->outlines_kept, OUTLINES_KEPT);
     lake->last_job = &lake->jobs;
     lake->last_turn = &lake->turns;
     init_locks(lake);

@@ -346,8 +346,11 @@ static int plan_last(struct tl_range_zstf *z, struct tl_fail *fail)
 /* Is a frame's shard virtual? */
 static bool is_made(const struct tl_cut *cut, const struct tl_range_frame *frame)
 {
-    return frame->shard < cut->n_stored ? !frame->view->backend
-                                        : cut->tail[frame->shard - cut->n_stored]->make != NULL;
+    const struct tl_view *const tail =
+        frame->shard < cut->n_stored ? NULL : cut->tail[frame->shard - cut->n_stored];
+    if (frame->shard < cut->n_stored)
+        return !frame->view->backend;
+    return !tail || tail->make != NULL; /* those that are put away are */
 }
 
 /* TL_AGAIN: the file cannot be planned. */
