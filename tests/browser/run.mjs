@@ -33,6 +33,7 @@ import { serverChecks } from "./server.mjs";
 import { slowChecks } from "./slow.mjs";
 import { sourceChecks } from "./source.mjs";
 import { timeChecks } from "./time.mjs";
+import { handChecks } from "./hands.mjs";
 import { interruptChecks, spreadChecks, sqlChecks } from "./timing.mjs";
 import { togetherChecks } from "./together.mjs";
 import { truthChecks } from "./truth.mjs";
@@ -53,6 +54,7 @@ const LAB = {
   async server(lab, on) {
     await loginChecks(suite);
     await lab.whileLive((live) => serverChecks(suite, { ...on, live }));
+    await handChecks(suite, on);
     await frameChecks(suite, { ...on, plain: await lab.recorded("dhry_riscv.zstf") });
     const real = await lab.real("juno_r1_1", "ETB_0");
     if (real) await serverChecks(suite, { ...on, trace: real, title: "board" });
