@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Wheel, drag, click and keys on the timeline.
 import type { App } from "../view/app.ts";
+import { setFolds } from "../view/folding.ts";
 import { match, type Command } from "../view/keys.ts";
 import { centre, pan, place, span, toUnit, type View } from "../base/scale.ts";
 import { overview } from "./minimap.ts";
@@ -181,7 +182,7 @@ export class Gestures {
     }
     const seam = this.timeline.seamAt(e.offsetX);
     if (seam) {
-      this.app.setFolds((s.view.folds ?? []).filter((f) => f !== seam.fold));
+      setFolds(this.app, (s.view.folds ?? []).filter((f) => f !== seam.fold));
       return;
     }
     const lane = this.timeline.under.laneAtY(e.offsetY);
@@ -286,7 +287,7 @@ export class Gestures {
       case "whole": this.app.showWhole(); return true;
       case "frame": void this.app.frame(); return true;
       case "foldTime": this.timeline.fold(); return true;
-      case "unfoldTime": this.app.setFolds([]); return true;
+      case "unfoldTime": setFolds(this.app, []); return true;
       case "laneUp": this.lane(-1); return true;
       case "laneDown": this.lane(1); return true;
       case "toggleLane": this.app.tree.toggleLane(s.lane); return true;

@@ -48,7 +48,10 @@ export class SubLanes {
     if (this.app.tree.subs.has("counters") && cores.length > 0) s.counters.want(cores, s.view, revision, edge);
   }
 
-  /** Draws everything except the titles of the curves that it returns. */
+  /**
+   * Draws everything in a window of the view except the titles of the curves that it returns. Scales are those of the
+   * whole view, so that heights are the same in all windows.
+   */
   draw(
     ctx: CanvasRenderingContext2D, s: Session, box: LaneBox, top: number, colours: Colours, width: number, cuts: Cuts, view: View, visit: Visit,
   ): readonly Curve[] {
@@ -64,13 +67,13 @@ export class SubLanes {
     const curves: Curve[] = [];
     const counters = s.counters.get(stream.name, s.view);
     const sampled = counters?.sampled === true;
+    const points = (values: readonly number[], of = view): Curve["points"] => (counters ? columnPoints(counters, values, of, width) : []);
     if (stream.hasTime) {
-      const points = counters ? columnPoints(counters, counters.rate, view, width) : [];
-      curves.push({ title: "instructions", points, most: scaleOf(points), unit: (v) => rateText(v, stream.timeIsNs), sampled: false });
+      const rate = counters?.rate ?? [];
+      curves.push({ title: "instructions", points: points(rate), most: scaleOf(points(rate, s.view)), unit: (v) => rateText(v, stream.timeIsNs), sampled: false });
     }
     if (counters && counters.cpi.length > 0) {
-      const points = columnPoints(counters, counters.cpi, view, width);
-      curves.push({ title: "cycles per instruction", points, most: scaleOf(points), unit: (v) => String(Number(v.toPrecision(3))), sampled });
+      curves.push({ title: "cycles per instruction", points: points(counters.cpi), most: scaleOf(points(counters.cpi, s.view)), unit: (v) => String(Number(v.toPrecision(3))), sampled });
     }
     curves.push({ title: "branches", points: branchPoints(s, box.lane, view, visit, width), most: 1, unit: () => "100 %", sampled: false });
     drawCurves(ctx, curves, box.counters, top, colours, width);

@@ -3,6 +3,7 @@
 import { render } from "lit-html";
 import type { App } from "../view/app.ts";
 import type { Node } from "../view/arrange.ts";
+import { setFolds } from "../view/folding.ts";
 import type { Session } from "../view/session.ts";
 import { allSoftware, describe, nothingRan, spoken } from "./describe.ts";
 import { hasRings, isSoftware, streamExtent } from "../data/model.ts";
@@ -26,7 +27,7 @@ import { drawRuler, RULER_HEIGHT } from "./ruler.ts";
 import { needed, pieces, standIns, stripesOf, type Piece } from "./scene.ts";
 import { drawSeams, foldsOf, seamAt, seamEdges, type Seam } from "./seams.ts";
 import { levels, Stacks } from "./stacks.ts";
-import { drawTitles } from "./sublanes.ts";
+import { drawTitles, type Curve } from "./sublanes.ts";
 import { SubLanes } from "./subs.ts";
 import { savePicture, surface } from "./surface.ts";
 import { Under, type Drawn, type Each, type Hover } from "./under.ts";
@@ -64,6 +65,7 @@ export class Timeline implements Drawn {
   private shown: Session | undefined;
   private shownLane = -1;
   readonly inlined = new Map<number, readonly InlinedRun[]>(); // drawn runs, by lane
+  private readonly curves = new Map<number, readonly Curve[]>(); // drawn last, by lane
   private readonly gestures: Gestures;
   private readonly subs: SubLanes;
   private readonly wants: Wants;
@@ -238,7 +240,10 @@ export class Timeline implements Drawn {
     this.visitTiles(s, stripesOf(group.lanes[0]!, group.lanes[0]!)[0]!, (stripe) => this.mergedOf(s, group, stripe), each);
   }
 
-  private visitTiles(s: Session, at: number, columnsOf: (stripe: Stripe) => Columns | undefined, each: Each, part: { readonly view: View; readonly width: number } = { view: s.view, width: this.width }): void {
+  private visitTiles(
+    s: Session, at: number, columnsOf: (stripe: Stripe) => Columns | undefined, each: Each,
+    part: Pick<Window, "view" | "width"> = { view: s.view, width: this.width },
+  ): void {
     for (const id of this.tilesOf(s, at, part)) {
       for (const { stripe, from, to, exact } of pieces(s.tiles, id, s.trace.tileBase[s.view.axis])) {
         const columns = columnsOf(stripe);
@@ -251,6 +256,7 @@ export class Timeline implements Drawn {
 
   private drawLanes(s: Session, colours: Colours): void {
     this.inlined.clear();
+    this.curves.clear();
     const { ctx } = this.base;
     const height = this.height - RULER_HEIGHT;
     this.pictures.begin();
@@ -269,19 +275,22 @@ export class Timeline implements Drawn {
       }
     }
     const edges = seamEdges(ctx, s, this.width);
+    const each = (x: number, width: number, draw: (box: LaneBox) => void): void => {
+      for (const [from, to, first] of [[pinned, height, false], [0, pinned, true]] as const) {
+        this.within([x, RULER_HEIGHT + from, width, to - from], () => {
+          for (const box of visible) if (box.pinned === first) draw(box);
+        });
+      }
+    };
     for (this.part of windows(s.view, this.width)) {
       const { x, width, view } = this.part;
       this.within([x, 0, width, this.height], () => {
         drawRuler(ctx, s, view, width, this.height, colours, [edges.get(x) ?? 0, edges.get(x + width) ?? 0]);
       });
-      for (const [from, to, first] of [[pinned, height, false], [0, pinned, true]] as const) {
-        this.within([x, RULER_HEIGHT + from, width, to - from], () => {
-          for (const box of visible) if (box.pinned === first) this.paintBox(s, box, colours);
-        });
-      }
+      each(x, width, (box) => this.paintBox(s, box, colours));
     }
     drawSeams(ctx, s, this.width, this.height, edges, colours);
-    for (const box of visible) this.noteLane(s, box, colours);
+    each(0, this.width, (box) => this.noteLane(s, box, colours));
     if (this.pictures.late) this.app.draw();
   }
 
@@ -338,7 +347,7 @@ export class Timeline implements Drawn {
   }
 
   /** Tiles of a stripe of visible lanes, from left to right. */
-  private tilesOf(s: Session, at: number, { view, width }: { readonly view: View; readonly width: number }): TileId[] {
+  private tilesOf(s: Session, at: number, { view, width }: Pick<Window, "view" | "width">): TileId[] {
     const { tiles } = needed(view, width, s.extent, s.trace.tileBase[s.view.axis], [at]);
     return [...tiles].sort((a, b) => a.index - b.index);
   }
@@ -449,16 +458,18 @@ export class Timeline implements Drawn {
       drawInsnBreaks(ctx, breaks, view, top, box, colours, width, ground);
     }
     if (behind.length > 0) drawBehind(ctx, behind, streamExtent(stream, view.axis).last, view, top, box, colours, width, ground);
-    if (this.part.index === 0) drawTitles(ctx, curves, box.counters, top, colours); // also over gaps
+    this.curves.set(box.lane, curves);
   }
 
-  /** Why a lane is empty. */
+  /** What is written over windows and gaps: titles of curves, and why a lane is empty. */
   private noteLane(s: Session, box: LaneBox, colours: Colours): void {
     const stream = s.trace.streams[box.lane];
     if (!stream) return;
+    const top = RULER_HEIGHT + box.y;
+    drawTitles(this.base.ctx, this.curves.get(box.lane) ?? [], box.counters, top, colours);
     const why = s.view.axis === "time" && !stream.hasTime ? "No timestamps: switch to the instruction axis"
       : stream.insns > 0 || isSoftware(stream.protocol) ? "" : nothingRan(s, stream);
-    if (why !== "") drawNote(this.base.ctx, why, RULER_HEIGHT + box.y, box, colours, this.width, this.groundOf(s, box, colours));
+    if (why !== "") drawNote(this.base.ctx, why, top, box, colours, this.width, this.groundOf(s, box, colours));
   }
 
   private groundOf(s: Session, box: LaneBox, { named }: Colours): string {
@@ -562,7 +573,7 @@ export class Timeline implements Drawn {
   /** Fold the empty time in view away. */
   fold(): void {
     const s = this.app.session;
-    if (s && s.view.axis === "time") this.app.setFolds(foldsOf(s, this.width));
+    if (s && s.view.axis === "time") setFolds(this.app, foldsOf(s, this.width));
   }
 
   seamAt(x: number): Seam | undefined {

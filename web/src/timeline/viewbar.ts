@@ -4,6 +4,7 @@
 import { html, nothing, type TemplateResult } from "lit-html";
 import type { App } from "../view/app.ts";
 import { hasTime } from "../data/model.ts";
+import { setFolds } from "../view/folding.ts";
 import { ViewField } from "./viewfield.ts";
 import type { Axis } from "../base/scale.ts";
 import type { Session } from "../view/session.ts";
@@ -35,7 +36,7 @@ export class ViewBar {
       ${button("Zoom out", "(−, or S at the pointer)", () => app.zoomBy(2))}
       ${button("Fit", "The selection, or the call at the cursor; again: its caller, at last the lane (Z)", () => void app.frame())}
       ${button("Whole", "The whole trace (0)", () => app.showWhole())}
-      ${s.view.axis === "insn" ? nothing : s.view.folds ? button("Unfold", "Show folded time again (Shift X); more is folded by X, one seam is opened by a click", () => app.setFolds([]))
+      ${s.view.axis === "insn" ? nothing : s.view.folds ? button("Unfold", "Show folded time again (Shift X); more is folded by X, one seam is opened by a click", () => setFolds(app, []))
     : button("Fold", "Fold empty time in view away (X)", this.fold)}</div>`;
   }
 

@@ -13,7 +13,7 @@ import { Live, type Connection } from "../data/live.ts";
 import { extentOf, hasTime, isSoftware, type Trace } from "../data/model.ts";
 import type { Colour, Theme } from "./palette.ts";
 import { observe } from "../base/pace.ts";
-import { joined, NO_FOLDS, type Folds } from "../base/folds.ts";
+import { joined, NO_FOLDS } from "../base/folds.ts";
 import { centre, clamp, pan, place as placed, span, toUnit, whole, zoom, type Axis, type View } from "../base/scale.ts";
 import { Naming } from "./naming.ts";
 import { Noting } from "./noting.ts";
@@ -328,22 +328,6 @@ export class App {
     s.view = clamp({ ...view, folds: s.view.folds }, s.extent);
     this.toUrl();
     this.changed();
-  }
-
-  /** Leave stretches of time out of the view, which shows as much as before, or the whole trace. */
-  setFolds(folds: Folds): void {
-    const s = this.session;
-    if (!s) return;
-    const before = s.view.folds?.length ?? 0;
-    const all = whole(s.view.axis, s.extent, s.view.folds);
-    const full = span(s.view) >= span(all) * 0.999;
-    this.jumps();
-    this.following = undefined;
-    const now = folds.length > 0 ? folds : undefined;
-    s.view = full ? whole(s.view.axis, s.extent, now) : clamp({ ...s.view, folds: now }, s.extent);
-    const n = folds.length - before;
-    this.say(now === undefined ? "No time is folded away." : n > 0 ? `${n} more folded away.` : n < 0 ? `${-n} opened again.` : "No more empty time in view.");
-    this.toUrl();
   }
 
   zoomBy(factor: number, anchor?: number): void {
