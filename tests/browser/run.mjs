@@ -32,6 +32,7 @@ import { questionChecks } from "./questions.mjs";
 import { serverChecks } from "./server.mjs";
 import { slowChecks } from "./slow.mjs";
 import { sourceChecks } from "./source.mjs";
+import { tailChecks } from "./tail.mjs";
 import { timeChecks } from "./time.mjs";
 import { handChecks } from "./hands.mjs";
 import { interruptChecks, spreadChecks, sqlChecks } from "./timing.mjs";
@@ -53,7 +54,10 @@ const MOCK = {
 const LAB = {
   async server(lab, on) {
     await loginChecks(suite);
-    await lab.whileLive((live) => serverChecks(suite, { ...on, live }));
+    await lab.whileLive(async (live) => {
+      await tailChecks(suite, { ...on, live });
+      await serverChecks(suite, { ...on, live });
+    });
     await handChecks(suite, on);
     await frameChecks(suite, { ...on, plain: await lab.recorded("dhry_riscv.zstf") });
     const real = await lab.real("juno_r1_1", "ETB_0");

@@ -52,6 +52,12 @@ export async function json(path: string, signal?: AbortSignal): Promise<unknown>
   return JSON.parse(visible(await reply.text())) as unknown;
 }
 
+export async function text(path: string, signal?: AbortSignal): Promise<string> {
+  const reply = await get(path, signal ? { signal } : {});
+  if (!reply.ok) throw new ApiError(reply.status, await reason(reply));
+  return visible(await reply.text());
+}
+
 /** The server's error message, if it sent one. */
 export async function reason(reply: Response): Promise<string> {
   const body = (await reply.text().catch(() => "")).trim();

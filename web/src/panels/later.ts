@@ -13,4 +13,5 @@ export { LogPanel } from "./log.ts";
 export { NotesPanel } from "./notes.ts";
 export { SqlPanel } from "./sql.ts";
 export { StatsPanel } from "./statistics.ts";
+export { TailPanel } from "./tail.ts";
 export { TogetherPanel } from "./together.ts";

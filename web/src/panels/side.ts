@@ -54,11 +54,13 @@ const SEEN = 0.004;
 export class Side {
   private readonly list: InsnList;
   private readonly overview: OverviewPanel;
+  private readonly tail: Lazy;
   private readonly lazy: ReadonlyMap<Panel, Lazy>;
 
   constructor(private readonly app: App) {
     this.list = new InsnList(app);
     this.overview = new OverviewPanel(app);
+    this.tail = new Lazy(app, async () => new (await later()).TailPanel(app));
     this.lazy = new Map<Panel, Lazy>([
       ["calls", new Lazy(app, async () => new (await later()).CallsPanel(app))],
       ["source", new Lazy(app, async () => new (await later()).SourcePanel(app))],
@@ -99,9 +101,11 @@ export class Side {
     </aside>${this.lazy.get(app.panel)?.below(s) ?? nothing}`;
   }
 
-  private insns(s: Session): TemplateResult {
+  private insns(s: Session): TemplateResult | typeof nothing {
     const stream = s.stream;
     if (!stream) return html`<p class="muted hint">This trace has no streams yet.</p>`;
+    // At the edge nothing is clicked on.
+    if (this.app.following !== undefined && s.cursor === undefined) return this.tail.view(s);
     if (s.cursorInsn === undefined) return html`<p class="muted hint">Click in a lane to see what was executed there.</p>`;
     return html`${this.details(s)}${this.list.view(s)}`;
   }

@@ -8,10 +8,13 @@ import { timeText } from "../timeline/describe.ts";
 import { estimated, grouped, percent, short } from "../base/format.ts";
 import { isSoftware, type Stats } from "../data/model.ts";
 import type { OwnTimes } from "../data/timing.ts";
+import { Filter } from "./filter.ts";
 import { LENGTHS, lengths } from "./overview.ts";
 import { boundedText, lengthText, REASONS } from "./reach.ts";
 
 export class StatsPanel {
+  private readonly filter = new Filter(() => this.app.changed()); // of downloads
+
   constructor(private readonly app: App) {}
 
   view(s: Session): TemplateResult {
@@ -25,7 +28,7 @@ export class StatsPanel {
     const stream = s.trace.streams[m.lane];
     if (!stream) return html``;
     const link = (format: string): TemplateResult => html`<a class="action" download
-      href=${rangeUrl(s.trace.id, stream.name, "insn", m.from, m.to, format)}>${format}</a>`;
+      href=${rangeUrl(s.trace.id, stream.name, "insn", m.from, m.to, format) + this.filter.query}>${format}</a>`;
     return html`<div class="scroll" tabindex="0" role="region" aria-label="Statistics">
       <dl class="details">
         <div><dt>Stream</dt><dd>${stream.name}</dd></div>
@@ -34,8 +37,8 @@ export class StatsPanel {
         <div><dt>From</dt><dd>${grouped(m.from)}</dd></div>
         <div><dt>To</dt><dd>${grouped(m.to)}</dd></div>
         <div><dt>${isSoftware(stream.protocol) ? "Records" : "Instructions"}</dt><dd>${grouped(m.to - m.from)}</dd></div>
-        <div><dt>Download</dt><dd class="links">${link("zstf")}${link("stf")}${link("text")}</dd></div>
-      </dl>
+        <div><dt title="As far as the fields below do not leave it out">Download</dt><dd class="links">${link("zstf")}${link("stf")}${link("text")}</dd></div>
+      </dl>${this.filter.view()}
       ${m.error !== "" ? html`<p class="trouble" role="alert">${m.error}</p>`
     : m.stats ? html`${m.times ? this.byTime(s, m.times) : isSoftware(stream.protocol) ? this.bySamples(m.stats) : this.byInsns(m.stats)}${this.tables(s, m.stats)}` : html`<p class="muted hint">Counting…</p>`}
       <p class="hint">${again}</p>
