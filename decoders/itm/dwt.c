@@ -87,7 +87,7 @@ static void take_address(struct tl_dwt *dwt, const struct packet *p)
     const uint32_t step = UINT32_C(1) << 8 * p->size;
     uint64_t address = (range->first & ~(step - 1)) | p->value;
     address += address < range->first ? step : 0;
-    if (address - range->first < range->size) {
+    if (address - range->first < range->size && address + step - range->first >= range->size) {
         open->known = 4;
         open->address = (uint32_t)address;
     }

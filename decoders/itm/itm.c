@@ -267,8 +267,7 @@ static void on_global_low(struct itm *d)
     on_global_time(d, "ITM_GTS_1", value, flags[flag], flag & 1);
 }
 
-/* Bits 26 and up: four bytes transmit bits up to 47, six bytes up to 63; other lengths are not
- * defined. */
+/* Bits 26 and up: four bytes transmit bits up to 47, six bytes up to 63. */
 static void on_global_high(struct itm *d)
 {
     uint64_t value = 0;
@@ -318,10 +317,24 @@ static on_packet *packet_of(uint8_t h)
     return h == 0x70 ? on_overflow : on_local_time;
 }
 
+/* Can a packet of a header and such a payload be? All but an extension end with bit 7 clear, and
+ * bits from 26 on of a global timestamp are of 48 or of 64 bits. */
+static bool is_possible(const struct itm *d, on_packet *on)
+{
+    const bool ends = d->n == 1 || !(d->bytes[d->n - 1] & 0x80);
+    if (on == on_global_high)
+        return ends && (d->n == 5 || d->n == 7);
+    return ends || (on != on_global_low && on != on_local_time);
+}
+
 static void complete(struct itm *d)
 {
     on_packet *const on = packet_of(d->bytes[0]);
     d->state = HEADER;
+    if (!is_possible(d, on)) {
+        drop(d, RESERVED, d->start, d->n);
+        return;
+    }
     if (on == on_hardware &&
         !tl_dwt_is_packet(d->bytes[0] >> 3, (unsigned)d->n - 1, (uint32_t)payload_of(d))) {
         step_back(d);

@@ -140,6 +140,37 @@ static void accesses_are_joined(void **state)
            "");
 }
 
+/* A synchronisation packet stands in no access. */
+static void synchronisation_ends_accesses(void **state)
+{
+    static const uint8_t bytes[] = {0x47, 0, 1, 0, 8, 0, 0, 0, 0, 0, 0x80, 0x85, 7};
+    expect(&plain, NULL, bytes, sizeof bytes,
+           "H data access 0 - - 0000000008000100 dwt0\nH data read 0 - 07 - dwt0\n", "");
+}
+
+/* The bits that are sent tell an address only where the comparator's range has one that has them.
+ */
+static void addresses_in_wide_ranges(void **state)
+{
+    static const uint8_t bytes[] = {0x4e, 0x10, 0x01, 0x85, 7};
+    static const struct {
+        uint64_t first, mask;
+        const char *text;
+    } cases[] = {{0x20000000, 16, "H data read 0 20000110 07 - dwt0\n"},
+                 {0x20000000, 17, "H data read 0 xxxx0110 07 - dwt0\n"},
+                 {0x20000000, 31, "H data read 0 xxxx0110 07 - dwt0\n"},
+                 {0x20000100, 5, "H data read 0 20000110 07 - dwt0\n"},
+                 {0x20000120, 5, "H data read 0 xxxx0110 07 - dwt0\n"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct tl_source source = {.id = 1,
+                                         .protocol = TL_PROTO_ITM,
+                                         .n_regs = 2,
+                                         .regs = {{.name = "DWT_COMP0", .value = cases[i].first},
+                                                  {.name = "DWT_MASK0", .value = cases[i].mask}}};
+        expect(&source, NULL, bytes, sizeof bytes, cases[i].text, "");
+    }
+}
+
 /* The registers tell the address, or all of its bits. */
 static void variables_by_their_names(void **state)
 {
@@ -442,6 +473,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(accesses_are_joined),
+        cmocka_unit_test(synchronisation_ends_accesses),
+        cmocka_unit_test(addresses_in_wide_ranges),
         cmocka_unit_test(variables_by_their_names),
         cmocka_unit_test(handlers_are_frames),
         cmocka_unit_test(impossible_packets),

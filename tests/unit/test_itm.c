@@ -150,12 +150,16 @@ static void global_time_alone(void **state)
                 "T 67108869\nS itm 0 62\nT 67108873\nS itm 0 63\nS itm 0 64\nS itm 0 65\n");
 }
 
-/* High halves of global timestamps that are neither of 48 nor of 64 bits lose nothing else. */
-static void odd_global_time(void **state)
+/* Timestamps that cannot be are no times: high halves that are neither of 48 nor of 64 bits, and
+ * any that do not end. They lose nothing else. */
+static void odd_times(void **state)
 {
     static const uint8_t bytes[] = {SYNC, 0xb4, 0x01, 0x09, 1,    0xb4, 0x81,
                                     0x80, 0x80, 0x80, 0x00, 0x09, 2};
-    assert_text(bytes, sizeof bytes, "T 67108864\nT 67108864\nS itm 1 01\nS itm 1 02\n");
+    assert_text(bytes, sizeof bytes, "G bad-packet\nS itm 1 01\nG bad-packet\nS itm 1 02\n");
+    static const uint8_t endless[] = {SYNC, 0xc0, 0x81, 0x81, 0x81, 0x81, 0x09, 1,
+                                      0x94, 0x81, 0x81, 0x81, 0x81, 0x09, 2};
+    assert_text(endless, sizeof endless, "G bad-packet\nS itm 1 01\nG bad-packet\nS itm 1 02\n");
 }
 
 /* One gap, and decoding goes on right behind it. */
@@ -347,12 +351,17 @@ static void real_captures(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_kind_of_packet),   cmocka_unit_test(local_time_of_packets),
-        cmocka_unit_test(no_local_time),          cmocka_unit_test(prescaled_local_time),
-        cmocka_unit_test(ports_by_rule),          cmocka_unit_test(odd_global_time),
+        cmocka_unit_test(every_kind_of_packet),
+        cmocka_unit_test(local_time_of_packets),
+        cmocka_unit_test(no_local_time),
+        cmocka_unit_test(prescaled_local_time),
+        cmocka_unit_test(ports_by_rule),
+        cmocka_unit_test(odd_times),
         cmocka_unit_test(global_time_alone),
-        cmocka_unit_test(bad_bytes_are_dropped),  cmocka_unit_test(begins_at_the_first_byte),
-        cmocka_unit_test(any_bytes_any_chunking), cmocka_unit_test(synchronisation_amid_a_packet),
+        cmocka_unit_test(bad_bytes_are_dropped),
+        cmocka_unit_test(begins_at_the_first_byte),
+        cmocka_unit_test(any_bytes_any_chunking),
+        cmocka_unit_test(synchronisation_amid_a_packet),
         cmocka_unit_test(real_captures),
     };
     return cmocka_run_group_tests_name("itm", tests, NULL, NULL);
