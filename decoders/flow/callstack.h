@@ -62,9 +62,11 @@ enum tl_frame_flag {
     TL_FRAME_RETURNED = 2, /* … which has returned, to code that makes a system call to end it */
     TL_FRAME_RESUMED =
         4, /* began earlier, before another stack was active: not a call of its own */
-    TL_FRAME_REPORTED = 8,  /* by hardware, which tells exceptions but no flow */
-    TL_FRAME_CONTINUED = 16 /* EXCEPTION, only while its begin is reported: it takes the place of a
+    TL_FRAME_REPORTED = 8,   /* by hardware, which tells exceptions but no flow */
+    TL_FRAME_CONTINUED = 16, /* EXCEPTION, only while its begin is reported: it takes the place of a
                                frame of the same exception, as its handler jumped to a function */
+    TL_FRAME_LOST = 32 /* REPORTED, only while its end is reported: that was not told, but something
+                          of which follows that it has ended */
 };
 
 /* A stack that is not active. Its frames are in `aside`, behind those of the ones before it. */

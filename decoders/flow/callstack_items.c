@@ -179,6 +179,13 @@ static uint32_t find_handler(const struct tl_callstack *cs, uint16_t number)
     return 0;
 }
 
+/* Frames from `depth` on have ended, which nobody told. */
+static void lose_frames(struct tl_callstack *cs, uint32_t depth)
+{
+    for (uint32_t i = depth; i < cs->depth; i++)
+        cs->frames[i].flags |= TL_FRAME_LOST;
+}
+
 /* A handler that ends takes those with it that it was interrupted by: their ends were not told. One
  * that is returned to, and not known, began before the trace did. */
 static int take_hardware(struct tl_callstack *cs, const struct tl_item *item)
@@ -192,9 +199,11 @@ static int take_hardware(struct tl_callstack *cs, const struct tl_item *item)
     case TL_ACTION_ENTER:
         return enter_handler(cs, number, 0);
     case TL_ACTION_EXIT:
+        lose_frames(cs, active ? active : cs->depth);
         return active ? tl_callstack_unwind(cs, active - 1) : TL_OK;
     default:
         rc = begin_reported(cs);
+        lose_frames(cs, active ? active : 1);
         if (rc >= 0)
             rc = tl_callstack_unwind(cs, active ? active : 1);
         return rc < 0 || active || number == 0 ? rc : enter_handler(cs, number, TL_FRAME_RESUMED);
@@ -209,6 +218,8 @@ static int take_gap(struct tl_callstack *cs, const struct tl_item *item)
 {
     const bool off = item->kind == TL_ITEM_GAP && item->sub == TL_GAP_OFF;
     const bool on = item->kind == TL_ITEM_TRACE_ON;
+    if (is_reported(cs))
+        lose_frames(cs, 0);
     const int rc = is_reported(cs)           ? tl_callstack_unwind(cs, 0)
                    : tl_item_is_branch(item) ? take_branch(cs, item)
                                              : TL_OK;

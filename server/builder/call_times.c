@@ -225,11 +225,11 @@ static inline uint64_t end_of(const struct tl_call_times *t, const struct tl_tim
 
 /* A frame ended that is an exception, or called by one. */
 static __attribute__((noinline)) int pop_exception(struct tl_call_times *t,
-                                                   const struct tl_timed_frame *frame)
+                                                   const struct tl_timed_frame *frame, bool lost)
 {
     int r = TL_OK;
     if (is_exception(frame->detail))
-        r = tl_exception_times_leave(&t->exceptions, t->position, t->time, end_of(t, frame));
+        r = tl_exception_times_leave(&t->exceptions, t->position, t->time, end_of(t, frame), lost);
     if (frame > t->frames && is_exception(frame[-1].detail))
         tl_exception_times_called(&t->exceptions, t->exceptions.n - 1, frame->position, frame->time,
                                   t->position, t->time);
@@ -251,13 +251,13 @@ static inline __attribute__((always_inline)) int push(struct tl_call_times *t,
     return is_exception(event->detail) ? push_exception(t, &t->frames[t->depth - 1]) : TL_OK;
 }
 
-static inline __attribute__((always_inline)) int pop(struct tl_call_times *t)
+static inline __attribute__((always_inline)) int pop(struct tl_call_times *t, uint32_t detail)
 {
     if (t->depth == 0)
         return TL_OK;
     const struct tl_timed_frame *const frame = &t->frames[--t->depth];
     t->path = t->depth > 0 ? frame[-1].path : 0;
-    if (t->exceptions.n > 0 && pop_exception(t, frame) < 0)
+    if (t->exceptions.n > 0 && pop_exception(t, frame, detail >> 8 & TL_FRAME_LOST) < 0)
         return TL_NOMEM;
     if (!is_call(frame->detail) || frame->path == t->path)
         return TL_OK;
@@ -327,7 +327,7 @@ static inline __attribute__((always_inline)) int settle_event(struct tl_call_tim
     case TL_CALL_PUSH:
         return push(t, event) < 0 ? TL_NOMEM : 1;
     case TL_CALL_POP:
-        return pop(t) < 0 ? TL_NOMEM : 1;
+        return pop(t, event->detail) < 0 ? TL_NOMEM : 1;
     default:
         return pass_note(t, event) < 0 ? TL_NOMEM : 1;
     }

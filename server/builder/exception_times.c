@@ -82,7 +82,7 @@ void tl_exception_times_called(struct tl_exception_times *x, size_t i, uint64_t 
 }
 
 int tl_exception_times_leave(struct tl_exception_times *x, uint64_t position, uint64_t time,
-                             uint64_t end_time)
+                             uint64_t end_time, bool lost)
 {
     if (x->n == 0)
         return TL_OK;
@@ -90,6 +90,7 @@ int tl_exception_times_leave(struct tl_exception_times *x, uint64_t position, ui
     x->left = x->open[x->n - 1];
     x->ended = row_of(x, &x->left, x->n, position, time);
     x->ended.end_time = end_time;
+    x->ended.flags |= lost ? TL_EXCEPTION_UNSEEN : 0;
     x->has_ended = true;
     x->n--;
     return r;

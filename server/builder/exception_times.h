@@ -43,10 +43,10 @@ TL_MUST_USE int tl_exception_times_enter(struct tl_exception_times *x,
  * returned, or is active where the shard ends. */
 void tl_exception_times_called(struct tl_exception_times *x, size_t i, uint64_t position,
                                uint64_t time, uint64_t end, uint64_t end_time);
-/* The innermost one ends where all is settled; at a gap it ended before that, at `end_time`.
- * TL_NOMEM. */
+/* The innermost one ends where all is settled; at a gap it ended before that, at `end_time`;
+ * `lost`: earlier, nobody told when. TL_NOMEM. */
 TL_MUST_USE int tl_exception_times_leave(struct tl_exception_times *x, uint64_t position,
-                                         uint64_t time, uint64_t end_time);
+                                         uint64_t time, uint64_t end_time, bool lost);
 /* One whose handler is not traced happens where all is settled. TL_NOMEM. */
 TL_MUST_USE int tl_exception_times_unseen(struct tl_exception_times *x, uint16_t number,
                                           uint64_t position, uint64_t time);

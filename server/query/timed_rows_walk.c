@@ -93,7 +93,8 @@ static int on_end(void *context, const struct tl_timing_call *call)
     row->self += call->self;
     row->self_time += call->self_time;
     row->function = call->frame.function;
-    row->flags |= call->open ? TL_EXCEPTION_OPEN : 0;
+    row->flags |= (uint8_t)((call->open ? TL_EXCEPTION_OPEN : 0) |
+                            (call->frame.flags & TL_FRAME_LOST ? TL_EXCEPTION_UNSEEN : 0));
     m->active--;
     if (row->flags & TL_EXCEPTION_CUT)
         return tl_timed_rows_exception(m->rows, row);

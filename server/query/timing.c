@@ -343,6 +343,8 @@ static int change_frame(struct walker *w, enum tl_frame_change change, const str
     const struct tl_timing_sinks *const sinks = w->sinks;
     int r = settle(w, insn);
     if (r >= 0 && change == TL_FRAME_POP) {
+        w->frames[depth].frame.flags |= frame->flags & TL_FRAME_LOST;
+        w->frames[depth].cut |= (frame->flags & TL_FRAME_LOST) != 0;
         r = end_call(w, depth, insn, false);
         w->depth = depth;
     } else if (r >= 0) {

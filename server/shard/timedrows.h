@@ -20,7 +20,7 @@
 enum tl_exception_flag {
     TL_EXCEPTION_RESUMED = 1, /* it began earlier, before another stack was active */
     TL_EXCEPTION_OPEN = 2,    /* it is still active at the section's end */
-    TL_EXCEPTION_UNSEEN = 4,  /* its handler is not traced: it has no length, and no function */
+    TL_EXCEPTION_UNSEEN = 4,  /* its handler, or its end, is not traced: it has no length */
     TL_EXCEPTION_SIGNAL = 8   /* a signal handler, which no item tells of */
 };
 /* … of those whose length is known: none of */

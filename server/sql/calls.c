@@ -87,7 +87,7 @@ static int on_frame(void *context, enum tl_frame_change change, const struct tl_
         .depth = depth,
         .exception = frame->exception,
         .kind = frame->kind,
-        .ended = !s->finishing,
+        .ended = !s->finishing && !(frame->flags & TL_FRAME_LOST),
     };
     return TL_OK;
 }

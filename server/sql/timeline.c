@@ -111,7 +111,7 @@ static int on_frame(void *context, enum tl_frame_change change, const struct tl_
                                        .position = insn,
                                        .depth = depth,
                                        .what = change == TL_FRAME_PUSH ? BEGIN : END,
-                                       .ended = !s->finishing});
+                                       .ended = !s->finishing && !(frame->flags & TL_FRAME_LOST)});
 }
 
 static int add_item(struct timeline *s)

@@ -244,6 +244,24 @@ def chip_names(lab):
 
 
 @test
+def lost_ends(lab):
+    """A handler whose end was lost, or not told, has no length."""
+    enter, leave, pend, back = '0e0f10', '0e0f20', '0e3510', '0e0030'
+    lab.start()
+    whole = enter + 'c00a' + leave + 'c005' + back + 'c001'
+    for name, events, counts in (
+            ('overflow', enter + 'c00a' + '70' + whole, {15: ('2', '5')}),
+            ('nested', enter + 'c00a' + pend + 'c005' + '70' + back + 'c00a' + whole, {15: ('2', '5'), 53: ('1', '-')}),
+            ('outer', enter + 'c00a' + pend + 'c005' + leave + 'c005' + back + 'c001', {15: ('1', '10'), 53: ('1', '-')}),
+            ('returned', enter + 'c00a' + back + 'c005' + whole, {15: ('2', '5')})):
+        push_itm(lab, name, bytes.fromhex(events))
+        rows = [line.split() for line in lab.run('interrupts', name + '/cs.00').text().splitlines() if line[0] != '#']
+        check({int(r[0]): (r[1], r[2]) for r in rows} == counts, name, rows)
+        ended = lab.run('sql', name, 'SELECT number, ended FROM call ORDER BY position', '--csv').text().split()[1:]
+        check(sum(line.endswith(',0') for line in ended) == (2 if name == 'nested' else 1), name, ended)
+
+
+@test
 def delayed_times(lab):
     """What an ITM marks as delayed, and what is behind an overflow, has bounds instead of a time."""
     lab.start()
