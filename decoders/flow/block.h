@@ -3,7 +3,8 @@
  * The block cache: decodes each basic block of the image once.
  *
  * A block runs from its entry to the first instruction that can change the flow (a waypoint), to
- * the end of the mapped region, or to TL_BLOCK_MAX instructions.
+ * the end of the mapped region, or to TL_BLOCK_MAX instructions, or a few less: an IT block and a
+ * RISC-V pair of LUI or AUIPC and a jump are never divided.
  *
  *     tl_block_cache_new(&cache, image, &options);
  *     struct tl_block *block = tl_block_get(cache, space, isa, pc);

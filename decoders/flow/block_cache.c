@@ -343,6 +343,8 @@ static int decode(struct tl_block_cache *cache, unsigned space, struct tl_block 
         }
         if (rc < 0)
             one.kind = TL_INSN_TRAP; /* undefined: if it was executed, it trapped */
+        if (b->n + tl_insn_companions(isa, b->pc + b->size, &one) >= TL_BLOCK_MAX)
+            break;
         b->traps |= one.kind == TL_INSN_TRAP;
         b->binds |= one.binds;
         if (one.table)

@@ -81,6 +81,10 @@ struct tl_isa_options {
 bool tl_riscv_sequential_jump(unsigned xlen, uint64_t pc, uint32_t before, uint32_t jump,
                               uint64_t *target);
 
+/* How many instructions behind this one, at `pc`, mean something only together with it: of an IT
+ * block, or one that may be such a sequential jump. */
+unsigned tl_insn_companions(enum tl_isa isa, uint64_t pc, const struct tl_insn *insn);
+
 /*
  * Decode the instruction at `pc`. `code` holds all bytes mapped there, or at least 15. Returns the
  * size in bytes, TL_AGAIN if the instruction is longer than `code`, or TL_BAD if the encoding is

@@ -174,6 +174,14 @@ static bool loads_upper(uint64_t pc, uint32_t op, uint32_t *rd, uint64_t *value)
     return (op & 0xffff) == op && (op & 0xe003) == 0x6001 && *rd != 0 && *rd != 2 && imm != 0;
 }
 
+unsigned tl_insn_companions(enum tl_isa isa, uint64_t pc, const struct tl_insn *insn)
+{
+    uint32_t rd;
+    uint64_t value;
+    return isa == TL_ISA_RV32 || isa == TL_ISA_RV64 ? loads_upper(pc, insn->encoding, &rd, &value)
+                                                    : insn->it_length;
+}
+
 /* Is it JALR, C.JR or C.JALR? Then its base register and offset. */
 static bool jumps_by_register(uint32_t op, uint32_t *rs1, int64_t *offset)
 {

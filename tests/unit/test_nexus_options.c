@@ -265,6 +265,31 @@ static void deep_calls(void **state)
     assert_int_equal(tally.gaps + tally.losses, 0);
 }
 
+/* A sequential jump behind so many instructions that the block they are in is full. */
+static void far_pair(void **state)
+{
+    (void)state;
+    /* auipc t1, 0; jr 12(t1); nop 4; nop; jr a0 */
+    static const uint8_t pair[] = {0x17, 0x03, 0x00, 0x00, 0x67, 0x00, 0xc3, 0x00,
+                                   0x13, 0x00, 0x00, 0x00, 0x01, 0x00, 0x02, 0x85};
+    static const uint8_t nop[] = {0x01, 0x00};
+    for (unsigned n = TL_BLOCK_MAX - 3; n < TL_BLOCK_MAX + 3; n++) {
+        uint8_t code[2 * (TL_BLOCK_MAX + 3) + sizeof pair];
+        struct trace t = {0};
+        for (unsigned i = 0; i < n; i++)
+            memcpy(code + 2 * (size_t)i, nop, sizeof nop);
+        memcpy(code + 2 * (size_t)n, pair, sizeof pair);
+        sync_at(&t, 0, 0x1000);
+        message(&t, 5, F(28, 6), F(0, 2), V(n + 4 + 2), V(0), V(1));
+        end(&t, 1);
+        const struct tally tally = add_all("[trace]\nformat=ntrace\n[source nt.0]\ncore=rv64\n"
+                                           "trTeInstEnSequentialJump=1\n",
+                                           code, 2 * (size_t)n + sizeof pair, &t);
+        assert_int_equal(tally.insns, n + 2 + 2 + 1);
+        assert_int_equal(tally.gaps + tally.losses, 1); /* the end */
+    }
+}
+
 /* ---- going on ------------------------------------------------------------------------------- */
 
 /* Behind what does not fit, the flow goes on at an address from which several outcomes fit;
@@ -375,8 +400,9 @@ int main(void)
         cmocka_unit_test(inhibited_source), cmocka_unit_test(address_bits),
         cmocka_unit_test(table_jumps),      cmocka_unit_test(no_table),
         cmocka_unit_test(large_counts),     cmocka_unit_test(deep_calls),
-        cmocka_unit_test(found_again),      cmocka_unit_test(not_found_again),
-        cmocka_unit_test(kind_of_trace),    cmocka_unit_test(short_messages),
+        cmocka_unit_test(far_pair),         cmocka_unit_test(found_again),
+        cmocka_unit_test(not_found_again),  cmocka_unit_test(kind_of_trace),
+        cmocka_unit_test(short_messages),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
