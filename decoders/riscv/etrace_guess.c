@@ -30,7 +30,8 @@ static unsigned possible(const struct tl_etrace_params *p, unsigned *always)
     bool has_tvec = false;
     for (unsigned i = 0; i < TL_ETRACE_TVECS; i++)
         has_tvec |= p->tvec[i] != 0;
-    *always = (both ? 0 : tables) | (p->sijump ? TL_ETRACE_SEQUENTIAL : 0);
+    *always =
+        (both ? 0 : tables) | (p->sijump && p->unit != TL_ETRACE_PULP ? TL_ETRACE_SEQUENTIAL : 0);
     return TL_ETRACE_FULL_ADDRESS | (both ? tables : 0) |
            (has_tvec ? TL_ETRACE_IMPLICIT_EXCEPTION : 0) |
            (p->unit == TL_ETRACE_PULP ? TL_ETRACE_SEQUENTIAL : 0) |
@@ -77,17 +78,19 @@ static int try_options(const struct tl_etrace_flow *f, unsigned options)
 }
 
 /* The set of options that most packets fit. Of equal ones that with implicit returns, which an
- * encoder with their table hardly lacks, and without full addresses. */
+ * encoder with their table hardly lacks, and without full addresses; sequential jumps as the setup
+ * has them. */
 static int find_options(struct tl_etrace_flow *f, unsigned *options)
 {
     unsigned always, second = 0;
     const unsigned may = possible(&f->given, &always);
+    const unsigned unlikely = TL_ETRACE_FULL_ADDRESS | (f->given.sijump ? 0 : TL_ETRACE_SEQUENTIAL);
     int most = -1, others = -1;
     *options = always;
     for (unsigned off = 0; off <= may; off++) {
         if (off & ~may)
             continue;
-        const unsigned set = always | ((may & ~off) ^ (may & TL_ETRACE_FULL_ADDRESS));
+        const unsigned set = always | ((may & ~off) ^ (may & unlikely));
         const int fitted = try_options(f, set);
         if (fitted < 0)
             return fitted;

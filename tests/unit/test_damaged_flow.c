@@ -399,8 +399,9 @@ static void etrace_counted_returns(void **state)
  * first place, whose first half was executed in front of it. */
 static void etrace_begun_before(void **state)
 {
-    static const uint64_t seeds[] = {0x15ff8, 0x16334, 0x16889, 0x168a6, 0x16a3d,
-                                     0x16ac5, 0x16dbf, 0x173ef, 0x177bb};
+    static const uint64_t seeds[] = {0x15ff8,  0x16334,  0x16889, 0x168a6, 0x16a3d,
+                                     0x16ac5,  0x16dbf,  0x173ef, 0x177bb, 0x6acfe6,
+                                     0x6ad5e5, 0x6ad7eb, 0x6adf0e};
     struct round r = {.seed = 0};
     (void)state;
     for (size_t i = 0; i < sizeof seeds / sizeof *seeds; i++) {
