@@ -309,6 +309,34 @@ static void limits_block_length(void **state)
     tl_image_free(image);
 }
 
+/* An IT block is not divided: the last of its instructions is conditional. */
+static void keeps_it_blocks_whole(void **state)
+{
+    /* itt eq; moveq r0, r1; beq, the last of them; at the end of a full block and around it */
+    static const uint16_t it[] = {0xbf04, 0x4608, 0xe000};
+    const struct tl_isa_options options = {0};
+    (void)state;
+    for (size_t at = TL_BLOCK_MAX - 4; at <= TL_BLOCK_MAX; at++) {
+        struct tl_image *image;
+        struct tl_block_cache *cache;
+        uint8_t code[2 * (TL_BLOCK_MAX + 3)];
+        for (size_t i = 0; i < at + 3; i++)
+            tl_put_le16(code + 2 * i, i < at ? 0xbf00 : it[i - at]);
+        assert_int_equal(tl_image_new(&image), TL_OK);
+        assert_int_equal(tl_image_add_bytes(image, 0, (struct tl_bytes){code, 2 * (at + 3)},
+                                            TL_SPACE_ANY, NULL, NULL),
+                         TL_OK);
+        assert_int_equal(tl_image_freeze(image), TL_OK);
+        assert_int_equal(tl_block_cache_new(&cache, image, &options), TL_OK);
+        const struct tl_block *b = tl_block_get(cache, TL_SPACE_ANY, TL_ISA_T32, 0);
+        if (b->end == TL_BLOCK_FULL)
+            b = tl_block_get(cache, TL_SPACE_ANY, TL_ISA_T32, b->size);
+        assert_true(b->end == TL_BLOCK_WAYPOINT && b->conditional && b->n >= 3);
+        tl_block_cache_free(cache);
+        tl_image_free(image);
+    }
+}
+
 /* Cached lines equal those formatted each time, also for parts of blocks. */
 static void has_its_lines_ready(void **state)
 {
@@ -457,6 +485,7 @@ int main(void)
         cmocka_unit_test(grows_and_resets),
         cmocka_unit_test(remembers_what_is_not_there),
         cmocka_unit_test(limits_block_length),
+        cmocka_unit_test(keeps_it_blocks_whole),
         cmocka_unit_test(has_its_lines_ready),
         cmocka_unit_test(rests_are_blocks),
     };
