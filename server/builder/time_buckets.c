@@ -159,7 +159,7 @@ static int keep_frequent(const struct tl_time_buckets *tb, const struct tl_time_
 static int keep(struct tl_time_buckets *tb, unsigned level, bool last)
 {
     const struct tl_time_open *const o = &tb->open[level];
-    const bool all = level > tb->finest || last || tb->closed[level].n == 0;
+    const bool all = level > tb->finest || tb->alone || last || tb->closed[level].n == 0;
     if (level > tb->finest + 1)
         return TL_OK;
     struct tl_time_bucket *const b = tl_time_level_at(&tb->closed[level], o->sums.number);
