@@ -11,6 +11,7 @@
 #include "base/now.h"
 #include "sql/batch.h"
 #include "sql/functions.h"
+#include "sql/insn_groups.h"
 #include "sql/table.h"
 #include "sql/tempfile.h"
 
@@ -148,13 +149,44 @@ static bool has_more(struct question *q, const char *rest)
     return more;
 }
 
+/* Does the prepared statement read positions of rows? Its program tells: in SQLite's listing. */
+static bool reads_positions(struct question *q, const char *text)
+{
+    sqlite3_stmt *s = NULL;
+    char *const listing = sqlite3_mprintf("EXPLAIN %s", text);
+    bool reads = !listing || sqlite3_prepare_v2(q->db, listing, -1, &s, NULL) != SQLITE_OK;
+    bool any = false;
+    while (!reads && sqlite3_step(s) == SQLITE_ROW) {
+        const char *const operation = (const char *)sqlite3_column_text(s, 1);
+        any |= operation && strcmp(operation, "VFilter") == 0;
+        reads = operation && strcmp(operation, "VColumn") == 0 &&
+                sqlite3_column_int(s, 3) == TL_COLUMN_INSN_POSITION;
+    }
+    sqlite3_finalize(s);
+    sqlite3_free(listing);
+    return reads || !any;
+}
+
+/* Prepare the first statement of a text: SQLite's result code. */
+static int compile(struct question *q, const char *text, size_t n, const char **rest)
+{
+    q->asking.bounds_only = true;
+    int r = sqlite3_prepare_v2(q->db, text, (int)n, &q->statement, rest);
+    if (r == SQLITE_OK && q->asking.counts_on_it && reads_positions(q, text)) {
+        q->asking.bounds_only = false;
+        sqlite3_finalize(q->statement);
+        r = sqlite3_prepare_v2(q->db, text, (int)n, &q->statement, rest);
+    }
+    return r;
+}
+
 static int prepare(struct question *q, const char *text, struct tl_fail *fail)
 {
     const char *rest = "";
     const size_t n = strlen(text);
     if (n > TL_SQL_BYTES)
         return tl_fail_set(fail, TL_USAGE, "a question has at most %u bytes", TL_SQL_BYTES);
-    if (sqlite3_prepare_v2(q->db, text, (int)n, &q->statement, &rest) != SQLITE_OK)
+    if (compile(q, text, n, &rest) != SQLITE_OK)
         return q->limit != WITHIN ? TL_LIMIT
                : sqlite3_errcode(q->db) == SQLITE_AUTH
                    ? tl_fail_set(fail, TL_USAGE,

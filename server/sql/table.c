@@ -71,13 +71,25 @@ static char applied(sqlite3_index_info *info, int i, enum tl_column_role role)
     return role == TL_COLUMN_FUNCTION && op && sqlite3_vtab_in(info, i, -1) ? 0 : op;
 }
 
-/* How rows may be put together. */
-static uint32_t groups_of(const struct tl_table *table, sqlite3_index_info *info)
+/* The columns that tell positions. */
+static uint32_t positions_of(const struct tl_table *table)
 {
+    uint32_t columns = 0;
+    for (int i = 0; i < table->n_columns; i++)
+        columns |= (uint32_t)(table->columns[i].role == TL_COLUMN_POSITION) << i;
+    return columns;
+}
+
+/* How rows may be put together. */
+static uint32_t groups_of(const struct module *module, sqlite3_index_info *info)
+{
+    const struct tl_table *const table = module->table;
     const int distinct = sqlite3_vtab_distinct(info);
     uint32_t groups = distinct > 1 ? TL_GROUP_ONCE : 0;
+    const uint64_t other = info->colUsed & ~(uint64_t)table->grouped;
+    const bool bounds = other && module->asking->bounds_only && !(other & ~positions_of(table));
     if (distinct == 0 || info->nOrderBy < 1 || info->nOrderBy > TL_GROUP_COLUMNS ||
-        info->colUsed & ~(uint64_t)table->grouped)
+        (other && !bounds) || !table->grouped)
         return 0;
     for (int i = 0; i < info->nOrderBy; i++) {
         const int column = info->aOrderBy[i].iColumn;
@@ -85,6 +97,7 @@ static uint32_t groups_of(const struct tl_table *table, sqlite3_index_info *info
             return 0;
         groups |= ((uint32_t)column + 1 + 16 * info->aOrderBy[i].desc) << 5 * i;
     }
+    module->asking->counts_on_it |= bounds;
     return groups;
 }
 
@@ -98,7 +111,9 @@ static bool comes_in_order(const struct tl_table *table, const sqlite3_index_inf
 
 static int choose_plan(sqlite3_vtab *base, sqlite3_index_info *info)
 {
-    const struct tl_table *const table = ((struct module *)base)->table;
+    const struct module *const module = (struct module *)base;
+    const struct tl_table *const table = module->table;
+    const uint32_t groups = groups_of(module, info);
     char plan[2 * PLAN_MAX + 1] = "";
     double rows = table->rows, read = rows; /* a function's rows are found by reading all */
     int n = 0;
@@ -110,11 +125,13 @@ static int choose_plan(sqlite3_vtab *base, sqlite3_index_info *info)
         plan[2 * n] = role_letters[role];
         plan[2 * n + 1] = op;
         info->aConstraintUsage[i].argvIndex = ++n;
+        /* In groups there is no position to be tested again. */
+        info->aConstraintUsage[i].omit = groups && role == TL_COLUMN_POSITION;
         rows *= share_of(role_letters[role], op);
         read *= role == TL_COLUMN_FUNCTION ? 1 : share_of(role_letters[role], op);
     }
     plan[2 * n] = 0;
-    info->idxNum = (int)groups_of(table, info);
+    info->idxNum = (int)groups;
     info->idxStr = sqlite3_mprintf("%s", plan);
     info->needToFreeIdxStr = 1;
     info->estimatedRows = rows < 1 ? 1 : (sqlite3_int64)rows;
@@ -144,29 +161,42 @@ static int bound_text(struct tl_table_bounds *b, char **text, sqlite3_value *val
     return TL_OK;
 }
 
-/* Bounds that no row's number can have leave no rows; others than whole numbers are rounded
- * outwards, since SQLite tests again. */
+/* Take the whole numbers that a condition with a fraction means; false: it is none of them, or is
+ * met by all. */
+static bool take_real(struct tl_table_bounds *b, char *op, double number, uint64_t *v)
+{
+    const bool below = *op == '<' || *op == '[';
+    if (!(number >= 0 && number < 9e18)) {
+        b->nothing = b->nothing || below == (number < 0) || *op == '=';
+        return false;
+    }
+    *v = (uint64_t)number;
+    if ((double)*v != number) {
+        b->nothing = b->nothing || *op == '=';
+        *op = *op == '<' ? '[' : *op == ']' ? '>' : *op;
+    }
+    return true;
+}
+
+/* A condition on a number: exactly what SQLite makes of it. Each text is more than any number. */
 static void bound_number(struct tl_table_bounds *b, uint64_t *low, uint64_t *high, char op,
                          sqlite3_value *value)
 {
     const int type = sqlite3_value_numeric_type(value);
-    uint64_t v;
+    const bool below = op == '<' || op == '[';
+    uint64_t v = 0;
     if (type == SQLITE_INTEGER) {
         const sqlite3_int64 number = sqlite3_value_int64(value);
         if (number < 0) {
-            b->nothing = b->nothing || op == '=' || op == '<' || op == '[';
+            b->nothing = b->nothing || op == '=' || below;
             return;
         }
         v = (uint64_t)number;
     } else if (type == SQLITE_FLOAT) {
-        const double number = sqlite3_value_double(value);
-        if (!(number >= 0 && number < 9e18))
+        if (!take_real(b, &op, sqlite3_value_double(value), &v))
             return;
-        v = (uint64_t)number;
-        op = op == '>' ? ']' : op; /* the fraction is gone */
-        op = op == '<' ? '[' : op;
     } else {
-        b->nothing = true;
+        b->nothing = b->nothing || type == SQLITE_NULL || !below;
         return;
     }
     if (op == '<' && v == 0)

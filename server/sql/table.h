@@ -40,6 +40,9 @@ struct tl_asking {
      * TL_CANCELLED if not. */
     int (*check)(struct tl_asking *asking);
     struct tl_gen *kept[TL_ASKING_KEPT]; /* whose names SQLite may still have */
+    /* While a question is prepared: its positions are taken to be only bounded, not told; some
+     * table counts on it. */
+    bool bounds_only, counts_on_it;
     size_t collected; /* bytes of what functions and tables collect: tl_asking_takes() */
     bool stopped;     /* it has come to a limit: what was collected is of no use */
 };
@@ -79,7 +82,7 @@ struct tl_cursor {
 
 /*
  * Rows of which a question asks only `grouped` columns, to group or distinguish them by some of
- * these, come in the order of those, so that nothing needs to be sorted.
+ * these, come in the order of those, so that nothing needs to be sorted. It may bound positions.
  */
 #define TL_GROUP_COLUMNS 6
 #define TL_GROUP_ONCE    (1u << 30) /* equal rows may be told once */
