@@ -23,7 +23,7 @@
 #define TL_VIEW_CACHE      256
 #define TL_MADE_CACHE      48 /* cached parts of virtual shards: chunks, and whole shards */
 #define TL_READERS         16
-#define TL_REMAKERS        4 /* decoders that regenerated shards, kept in case they can continue */
+#define TL_MAKERS          4 /* decoders that regenerated shards, kept in case they can continue */
 #define TL_LABEL_SHARDS    "shards" /* label that determines how shards of a trace are stored */
 #define TL_LABEL_INDEX     "index"  /* label that determines when their index is made */
 #define TL_WATCHERS        64
@@ -47,6 +47,13 @@ struct tl_watcher {
 struct tl_cached_view {
     struct tl_view *view; /* a reference; NULL: none, nor any after it */
     uint64_t key;         /* hash of its key */
+};
+
+/* A decoder that has regenerated shards of a lane, the first member of what virtual/remake.c has of
+ * it: kept, with no reference to the lane, in case it can continue. */
+struct tl_maker {
+    struct tl_lane *lane;
+    void (*free)(struct tl_maker *maker);
 };
 
 struct tl_lake_rooms;
@@ -139,7 +146,7 @@ struct tl_lake {
     pthread_mutex_t cache_lock;
     struct tl_cached_view cache[TL_VIEW_CACHE]; /* most recently used first */
     struct tl_cached_view made[TL_MADE_CACHE];  /* most recently used first */
-    struct tl_remaker *remakers[TL_REMAKERS];   /* most recently used first */
+    struct tl_maker *makers[TL_MAKERS];         /* most recently used first */
     /* Of raw bytes, not in use, most recently used first: they know where segments are. */
     struct tl_spool_reader *readers[TL_READERS];
 
@@ -279,7 +286,12 @@ TL_MUST_USE int tl_lake_image_need(struct tl_lake *lake, const char *hash, struc
 /* Append the content of the image with this hash. TL_BAD: it is damaged; TL_NOTFOUND. */
 TL_MUST_USE int tl_lake_image_content(struct tl_lake *lake, const char *hash, struct tl_buf *out,
                                       struct tl_fail *fail);
-/* Drop cached views below a key prefix. */
+/* Take one of the lane's makers out of the cache, or NULL; keep one, in place of the least recently
+ * used; free those whose shard keys begin with the prefix. */
+struct tl_maker *tl_lane_take_maker(struct tl_lane *lane);
+void tl_lane_keep_maker(struct tl_maker *maker);
+void tl_lake_forget_makers(struct tl_lake *lake, const char *prefix);
+/* Drop cached views below a key prefix, and the makers. */
 void tl_lake_forget_views(struct tl_lake *lake, const char *prefix);
 /* Free the readers of raw bytes: while none is in use. */
 void tl_lake_forget_readers(struct tl_lake *lake);
@@ -318,10 +330,9 @@ struct tl_gen *tl_edge_end_locked(struct tl_trace *trace);
 struct tl_lake_rooms {
     /* Decoding: run one decode job; the delay in ns until the next one is due, < 0: none is. */
     int64_t (*run_job)(struct tl_trace *trace);
-    /* Virtual shards: regenerate part of one; forget the decoders that could continue, by a prefix
-     * of shard keys; the serving generation once its shards can be regenerated. */
+    /* Virtual shards: regenerate part of one; the serving generation once its shards can be
+     * regenerated. */
     tl_view_make *make;
-    void (*forget_makers)(struct tl_lake *lake, const char *prefix);
     /* Index what is only outlined, ahead of its turn (virtual/early.h). */
     size_t (*index_early)(struct tl_lane *lane, struct tl_view **views, size_t n);
     struct tl_gen *(*settled)(struct tl_trace *trace);

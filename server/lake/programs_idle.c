@@ -45,11 +45,11 @@ static int64_t idle_since(struct tl_lake *lake, struct tl_trace *trace, bool dro
 }
 
 /* Decoders that could continue regenerating the trace's shards have its program, too. */
-static void forget_remakers(struct tl_lake *lake, const char *id)
+static void forget_makers(struct tl_lake *lake, const char *id)
 {
     char prefix[80];
     snprintf(prefix, sizeof prefix, "t/%s/", id);
-    lake->rooms->forget_makers(lake, prefix);
+    tl_lake_forget_makers(lake, prefix);
 }
 
 struct idle {
@@ -88,7 +88,7 @@ void tl_lake_trim_programs(struct tl_lake *lake, uint64_t most)
     const size_t n_idle = idle ? find_idle(lake, traces, n, idle) : 0;
     for (size_t i = 0; i < n_idle && tl_programs_bytes(lake) > most; i++) {
         if (idle_since(lake, idle[i].trace, true) != INT64_MAX)
-            forget_remakers(lake, idle[i].trace->id);
+            forget_makers(lake, idle[i].trace->id);
     }
     for (size_t i = 0; i < n; i++)
         tl_trace_put(traces[i]);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Caches of views: of stored shards, and of regenerated ones. Both are bounded by bytes, and a view
- * in use is never dropped.
+ * in use is never dropped. Beside them what regenerates them, which nobody else has meanwhile.
  */
 #include "base/hash.h"
 #include "base/recent.h"
@@ -48,9 +48,57 @@ static void forget(struct tl_cached_view *views, size_t n, const char *prefix)
     }
 }
 
+struct tl_maker *tl_lane_take_maker(struct tl_lane *lane)
+{
+    struct tl_lake *const lake = lane->gen->lake;
+    struct tl_maker *found = NULL;
+    pthread_mutex_lock(&lake->cache_lock);
+    for (size_t i = 0; i < TL_MAKERS && !found; i++)
+        if (lake->makers[i] && lake->makers[i]->lane == lane)
+            tl_recent_take(lake->makers, sizeof found, TL_MAKERS, i, &found);
+    pthread_mutex_unlock(&lake->cache_lock);
+    return found;
+}
+
+void tl_lane_keep_maker(struct tl_maker *maker)
+{
+    struct tl_lake *const lake = maker->lane->gen->lake;
+    struct tl_maker *oldest;
+    pthread_mutex_lock(&lake->cache_lock);
+    tl_recent_put(lake->makers, sizeof maker, TL_MAKERS, &maker, &oldest);
+    pthread_mutex_unlock(&lake->cache_lock);
+    if (oldest)
+        oldest->free(oldest);
+}
+
+static bool makes(const struct tl_maker *maker, const char *prefix)
+{
+    char key[192];
+    const struct tl_gen *const gen = maker->lane->gen;
+    tl_shard_key(key, gen->trace, gen->number, maker->lane->name, 0);
+    return strncmp(key, prefix, strlen(prefix)) == 0;
+}
+
+void tl_lake_forget_makers(struct tl_lake *lake, const char *prefix)
+{
+    struct tl_maker *gone[TL_MAKERS];
+    size_t n = 0, i = 0;
+    pthread_mutex_lock(&lake->cache_lock);
+    while (i < TL_MAKERS && lake->makers[i])
+        if (makes(lake->makers[i], prefix))
+            tl_recent_take(lake->makers, sizeof *gone, TL_MAKERS, i, &gone[n++]);
+        else
+            i++;
+    pthread_mutex_unlock(&lake->cache_lock);
+    while (n > 0) {
+        n--;
+        gone[n]->free(gone[n]);
+    }
+}
+
 void tl_lake_forget_views(struct tl_lake *lake, const char *prefix)
 {
-    lake->rooms->forget_makers(lake, prefix);
+    tl_lake_forget_makers(lake, prefix);
     tl_verified_forget(&lake->verified);
     pthread_mutex_lock(&lake->cache_lock);
     forget(lake->cache, TL_VIEW_CACHE, prefix);

@@ -32,7 +32,6 @@
 static const struct tl_lake_rooms rooms = {
     .run_job = tl_trace_run_job,
     .make = tl_lane_make,
-    .forget_makers = tl_remakers_forget,
     .index_early = tl_index_early,
     .settled = tl_trace_settled,
     .put_image = tl_lake_put_image,

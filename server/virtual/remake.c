@@ -7,7 +7,6 @@
 #include "virtual/remake.h"
 
 #include "base/cancel.h"
-#include "base/recent.h"
 #include "decoding/marks.h"
 #include "decoding/resume.h"
 #include "lake/lakeint.h"
@@ -30,7 +29,8 @@ struct job;
 
 /* Decodes a lane's stream and regenerates parts of its shards: from `run.shard` and `run.frame` on
  * they are in `parts`, or will be. */
-struct tl_remaker {
+struct remaker {
+    struct tl_maker maker; /* of the lake: it is kept while it can continue */
     struct tl_rerun run;
     bool given_up;     /* abandoned during output: it cannot continue */
     struct job *job;   /* the job it works for */
@@ -48,7 +48,7 @@ struct job {
     size_t chunk, chunk_end;  /* chunks: the next missing one, and the end */
     size_t frame;             /* the next missing frame */
     struct tl_packer *packer; /* of the frames; NULL: they stay uncompressed */
-    struct tl_remaker *remaker;
+    struct remaker *remaker;
     bool others;   /* a mark is from another program version */
     bool no_image; /* the program's images cannot be read, which `fail` says */
     bool differs;  /* the result is inconsistent with the index */
@@ -56,21 +56,26 @@ struct job {
 
 /* ---- remakers ------------------------------------------------------------------------------- */
 
-static void drop_parts(struct tl_remaker *m)
+static void drop_parts(struct remaker *m)
 {
     for (size_t i = 0; i < m->n_parts; i++)
         tl_blob_put(m->parts[i].blob);
     m->n_parts = 0;
 }
 
-static void remaker_free(struct tl_remaker *m)
+static void free_remaker(struct tl_maker *maker)
 {
-    if (!m)
-        return;
+    struct remaker *const m = (struct remaker *)maker;
     drop_parts(m);
     free(m->parts);
     tl_rerun_fini(&m->run);
     free(m);
+}
+
+static void drop_remaker(struct remaker *m)
+{
+    if (m)
+        free_remaker(&m->maker);
 }
 
 static int collect(struct job *job);
@@ -83,7 +88,7 @@ static bool is_many(const struct job *job)
 }
 
 /* Many parts were added at once: are there enough? */
-static int look(struct tl_remaker *m)
+static int look(struct remaker *m)
 {
     const int r = collect(m->job);
     m->part_bytes = 0;
@@ -93,7 +98,7 @@ static int look(struct tl_remaker *m)
 
 static int on_part(void *context, struct tl_build_part *part)
 {
-    struct tl_remaker *const m = context;
+    struct remaker *const m = context;
     const bool wanted =
         part->shard > m->run.shard || (part->shard == m->run.shard && part->frame >= m->run.frame);
     if (!wanted || tl_grow(&m->parts, &m->cap_parts, m->n_parts + 1, sizeof(*part)) < 0) {
@@ -111,9 +116,10 @@ static int begin_remaker(struct job *job, struct tl_fail *fail)
     const struct tl_shard_index *const index = &job->base->index;
     const uint64_t offset =
         job->chunk < index->n_chunks ? index->chunks[job->chunk].at.offset : index->row.byte_first;
-    struct tl_remaker *const m = calloc(1, sizeof *m);
+    struct remaker *const m = calloc(1, sizeof *m);
     if (!m)
         return TL_NOMEM;
+    m->maker = (struct tl_maker){.lane = job->lane, .free = free_remaker};
     m->job = job;
     job->remaker = m;
     const struct tl_build_options how = {.part = on_part, .context = m};
@@ -124,53 +130,8 @@ static int begin_remaker(struct job *job, struct tl_fail *fail)
     return r;
 }
 
-/* ---- cached decoders ------------------------------------------------------------------------ */
-
-static struct tl_remaker *take(struct tl_lake *lake, const struct tl_lane *lane)
-{
-    struct tl_remaker *found = NULL;
-    pthread_mutex_lock(&lake->cache_lock);
-    for (size_t i = 0; i < TL_REMAKERS && !found; i++)
-        if (lake->remakers[i] && lake->remakers[i]->run.lane == lane)
-            tl_recent_take(lake->remakers, sizeof found, TL_REMAKERS, i, &found);
-    pthread_mutex_unlock(&lake->cache_lock);
-    return found;
-}
-
-static void keep(struct tl_lake *lake, struct tl_remaker *m)
-{
-    struct tl_remaker *oldest;
-    pthread_mutex_lock(&lake->cache_lock);
-    tl_recent_put(lake->remakers, sizeof m, TL_REMAKERS, &m, &oldest);
-    pthread_mutex_unlock(&lake->cache_lock);
-    remaker_free(oldest);
-}
-
-void tl_remakers_forget(struct tl_lake *lake, const char *prefix)
-{
-    struct tl_remaker *gone[TL_REMAKERS];
-    size_t n = 0, kept = 0;
-    char key[192];
-    pthread_mutex_lock(&lake->cache_lock);
-    for (size_t i = 0; i < TL_REMAKERS; i++) {
-        struct tl_remaker *const m = lake->remakers[i];
-        lake->remakers[i] = NULL;
-        if (!m)
-            continue;
-        const struct tl_gen *const gen = m->run.lane->gen;
-        tl_shard_key(key, gen->trace, gen->number, m->run.lane->name, 0);
-        if (strncmp(key, prefix, strlen(prefix)) == 0)
-            gone[n++] = m;
-        else
-            lake->remakers[kept++] = m;
-    }
-    pthread_mutex_unlock(&lake->cache_lock);
-    while (n > 0)
-        remaker_free(gone[--n]);
-}
-
 /* Can it continue to what is wanted faster than from a mark? Nothing in between is regenerated. */
-static bool serves(struct job *job, struct tl_remaker *m)
+static bool serves(struct job *job, struct remaker *m)
 {
     const struct tl_shard_index *const index = &job->base->index;
     const uint64_t shard = index->row.number;
@@ -249,7 +210,7 @@ static bool is_done(const struct job *job)
 /* Take the parts that belong to the job; earlier ones are dropped. */
 static int collect(struct job *job)
 {
-    struct tl_remaker *const m = job->remaker;
+    struct remaker *const m = job->remaker;
     const uint64_t shard = job->base->index.row.number;
     size_t kept = 0;
     int r = TL_OK;
@@ -304,7 +265,7 @@ static int collect_open(struct job *job)
 
 static int decode(struct job *job, struct tl_fail *fail)
 {
-    struct tl_remaker *const m = job->remaker;
+    struct remaker *const m = job->remaker;
     const uint64_t end = tl_rerun_end(job->gen, job->base->open);
     size_t slice = SLICE_FIRST;
     m->job = job;
@@ -353,18 +314,17 @@ static int start(struct job *job)
 
 static int make(struct job *job, struct tl_fail *fail)
 {
-    struct tl_lake *const lake = job->gen->lake;
     int r = start(job);
     if (r < 0)
         return r;
-    job->remaker = take(lake, job->lane);
+    job->remaker = (struct remaker *)tl_lane_take_maker(job->lane);
     if (job->remaker && serves(job, job->remaker)) {
         r = decode(job, NULL);
         if ((r >= 0 && is_done(job)) || r == TL_CANCELLED || r == TL_NOMEM)
             return r;
         r = start(job); /* raw bytes may have been moved since then, or have grown */
     }
-    remaker_free(job->remaker);
+    drop_remaker(job->remaker);
     job->remaker = NULL;
     if (r >= 0)
         r = begin_remaker(job, fail);
@@ -402,7 +362,7 @@ static int take_open(struct job *job, const struct tl_build_part *part, uint64_t
 /* The builder gets the items of the missing range, which end the last instruction's records. */
 static int end_parts(struct job *job)
 {
-    struct tl_remaker *const m = job->remaker;
+    struct remaker *const m = job->remaker;
     const struct tl_shard_index *const index = &job->base->index;
     struct tl_build_part parts[2];
     struct tl_item items[2];
@@ -555,9 +515,9 @@ int tl_remake_shard(struct tl_lane *lane, struct tl_view *view, size_t from, siz
     const bool done = r >= 0 && !job.differs && (damaged || is_done(&job));
     const bool other = !damaged && !done && !job.no_image && (r >= 0 || r == TL_BAD);
     if (done && !damaged && !job.remaker->run.finished && !job.remaker->given_up)
-        keep(gen->lake, job.remaker);
+        tl_lane_keep_maker(&job.remaker->maker);
     else
-        remaker_free(job.remaker);
+        drop_remaker(job.remaker);
     tl_packer_free(job.packer);
     const int renewed = job.others || other ? tl_gen_renew(gen, other ? fail : NULL) : TL_OK;
     if (other && renewed < 0)

@@ -26,7 +26,6 @@ struct tl_decode;
 struct tl_gen;
 struct tl_lake;
 struct tl_lane;
-struct tl_remaker;
 struct tl_view;
 
 /*
@@ -43,9 +42,5 @@ TL_MUST_USE int tl_remake_shard(struct tl_lane *lane, struct tl_view *view, size
  * and others up to raw offset `byte_last`? TL_BAD: they are damaged. Errors as above. */
 TL_MUST_USE int tl_remake_check(struct tl_lane *lane, const struct tl_view *view, size_t chunk,
                                 uint64_t byte_last, struct tl_fail *fail);
-
-/* Free the decoders of generations whose shard keys begin with this prefix, none of which is being
- * read. */
-void tl_remakers_forget(struct tl_lake *lake, const char *prefix);
 
 #endif
