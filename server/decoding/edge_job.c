@@ -23,8 +23,8 @@ static struct tl_gen *begin_edge(struct tl_trace *trace)
 {
     struct tl_gen *gen = NULL;
     pthread_mutex_lock(&trace->lock);
-    const bool begins = tl_edge_exists_locked(trace) && trace->edge_read_ns &&
-                        tl_monotonic_ns() >= trace->edge_after_ns;
+    const bool begins = tl_edge_exists_locked(trace) && trace->edge.read_ns &&
+                        tl_monotonic_ns() >= trace->edge.after_ns;
     const uint64_t number = trace->serving->number;
     char *const setup = begins ? strdup(trace->setup) : NULL;
     pthread_mutex_unlock(&trace->lock);
@@ -42,8 +42,8 @@ static struct tl_gen *begin_edge(struct tl_trace *trace)
         return NULL;
     }
     pthread_mutex_lock(&trace->lock);
-    if (!trace->edge && tl_edge_exists_locked(trace) && trace->serving->number == number)
-        trace->edge = tl_gen_get(gen);
+    if (!trace->edge.gen && tl_edge_exists_locked(trace) && trace->serving->number == number)
+        trace->edge.gen = tl_gen_get(gen);
     pthread_mutex_unlock(&trace->lock);
     return gen;
 }
@@ -99,9 +99,9 @@ static void give_up(struct tl_trace *trace, struct tl_gen *gen)
 {
     struct tl_gen *ended = NULL;
     pthread_mutex_lock(&trace->lock);
-    if (trace->edge == gen)
+    if (trace->edge.gen == gen)
         ended = tl_edge_end_locked(trace);
-    trace->edge_after_ns = tl_monotonic_ns() + AGAIN_NS;
+    trace->edge.after_ns = tl_monotonic_ns() + AGAIN_NS;
     pthread_mutex_unlock(&trace->lock);
     tl_gen_put(ended);
 }
@@ -111,7 +111,7 @@ static void serve(struct tl_trace *trace, struct tl_gen *gen)
 {
     struct tl_gen *before = NULL;
     pthread_mutex_lock(&trace->lock);
-    if (trace->edge == gen && trace->serving != gen && tl_edge_exists_locked(trace)) {
+    if (trace->edge.gen == gen && trace->serving != gen && tl_edge_exists_locked(trace)) {
         before = trace->serving;
         trace->serving = tl_gen_get(gen);
     }
@@ -122,7 +122,7 @@ static void serve(struct tl_trace *trace, struct tl_gen *gen)
 int64_t tl_edge_run(struct tl_trace *trace)
 {
     pthread_mutex_lock(&trace->lock);
-    struct tl_gen *gen = trace->edge ? tl_gen_get(trace->edge) : NULL;
+    struct tl_gen *gen = trace->edge.gen ? tl_gen_get(trace->edge.gen) : NULL;
     const uint64_t end = trace->raw_bytes;
     pthread_mutex_unlock(&trace->lock);
     if (!gen && !(gen = begin_edge(trace)))

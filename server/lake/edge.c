@@ -24,12 +24,12 @@ void tl_edge_read(struct tl_trace *trace)
     pthread_mutex_lock(&trace->lock);
     const bool is = tl_edge_exists_locked(trace);
     const bool reports =
-        is && (!trace->edge_reported_ns || now - trace->edge_reported_ns >= REPORT_NS);
-    const bool begins = is && !trace->edge && now >= trace->edge_after_ns;
+        is && (!trace->edge.reported_ns || now - trace->edge.reported_ns >= REPORT_NS);
+    const bool begins = is && !trace->edge.gen && now >= trace->edge.after_ns;
     if (is)
-        trace->edge_read_ns = now;
+        trace->edge.read_ns = now;
     if (reports)
-        trace->edge_reported_ns = now;
+        trace->edge.reported_ns = now;
     pthread_mutex_unlock(&trace->lock);
     if (reports)
         lake->backend->ops->report(lake->backend, TL_NEWS_READ, trace->id);
@@ -41,10 +41,10 @@ void tl_edge_read(struct tl_trace *trace)
  * returns a reference that the caller must put after releasing the lock. */
 struct tl_gen *tl_edge_end_locked(struct tl_trace *trace)
 {
-    struct tl_gen *const edge = trace->edge;
+    struct tl_gen *const edge = trace->edge.gen;
     if (edge)
         atomic_store(&edge->abandoned, true);
-    trace->edge = NULL;
+    trace->edge.gen = NULL;
     return edge;
 }
 
@@ -52,11 +52,11 @@ bool tl_edge_continues(struct tl_trace *trace, const struct tl_catalog_trace *ro
 {
     struct tl_gen *ended = NULL;
     pthread_mutex_lock(&trace->lock);
-    const bool continues = trace->edge && tl_edge_exists_locked(trace) &&
-                           row->state < TL_TRACE_SEALED && row->generation == trace->edge->number &&
-                           row->wanted == row->generation &&
-                           tl_monotonic_ns() - trace->edge_read_ns < KEEP_NS;
-    const bool serves = continues && trace->serving == trace->edge;
+    const bool continues =
+        trace->edge.gen && tl_edge_exists_locked(trace) && row->state < TL_TRACE_SEALED &&
+        row->generation == trace->edge.gen->number && row->wanted == row->generation &&
+        tl_monotonic_ns() - trace->edge.read_ns < KEEP_NS;
+    const bool serves = continues && trace->serving == trace->edge.gen;
     if (!continues)
         ended = tl_edge_end_locked(trace);
     pthread_mutex_unlock(&trace->lock);
@@ -67,7 +67,7 @@ bool tl_edge_continues(struct tl_trace *trace, const struct tl_catalog_trace *ro
 void tl_edge_wake(struct tl_trace *trace)
 {
     pthread_mutex_lock(&trace->lock);
-    const bool is = trace->edge;
+    const bool is = trace->edge.gen;
     pthread_mutex_unlock(&trace->lock);
     if (is)
         tl_lake_queue(trace->lake, trace, 0);

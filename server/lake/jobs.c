@@ -44,6 +44,24 @@ struct tl_turn {
 
 /* ---- queue ---------------------------------------------------------------------------------- */
 
+void tl_job_queue_init(struct tl_job_queue *queue)
+{
+    *queue = (struct tl_job_queue){0};
+    pthread_cond_init(&queue->work, NULL);
+    queue->last = &queue->first;
+    queue->last_turn = &queue->turns;
+}
+
+void tl_job_queue_fini(struct tl_job_queue *queue)
+{
+    for (struct tl_trace *t = queue->first, *next; t; t = next) {
+        next = t->job.next;
+        tl_trace_put(t);
+    }
+    queue->first = NULL;
+    pthread_cond_destroy(&queue->work);
+}
+
 /* Is somebody tracing at this moment, here or, if it is followed, at another server? What is only
  * to be indexed behind the outline of it is not urgent. */
 static bool is_live(struct tl_trace *trace)
@@ -51,7 +69,7 @@ static bool is_live(struct tl_trace *trace)
     pthread_mutex_lock(&trace->lock);
     const bool outlined =
         trace->outline && atomic_load(&trace->outline->decoded) >= trace->raw_bytes;
-    const bool live = !trace->complete && (trace->session || trace->edge) && !outlined;
+    const bool live = !trace->complete && (trace->session || trace->edge.gen) && !outlined;
     pthread_mutex_unlock(&trace->lock);
     return live;
 }
@@ -61,10 +79,10 @@ static bool is_live(struct tl_trace *trace)
 static bool note_live_locked(struct tl_lake *lake, struct tl_trace *trace)
 {
     const bool live = is_live(trace);
-    if (live == trace->live)
+    if (live == trace->job.live)
         return false;
-    trace->live = live;
-    trace->used_ns = lake->served_ns[live];
+    trace->job.live = live;
+    trace->job.used_ns = lake->queue.served_ns[live];
     return true;
 }
 
@@ -72,33 +90,33 @@ static bool note_live_locked(struct tl_lake *lake, struct tl_trace *trace)
 static void enqueue_locked(struct tl_lake *lake, struct tl_trace *trace)
 {
     (void)note_live_locked(lake, trace);
-    if (trace->job >= TL_JOB_RUNS) {
-        trace->job = TL_JOB_RUNS_AGAIN; /* its thread looks when it is done */
+    if (trace->job.state >= TL_JOB_RUNS) {
+        trace->job.state = TL_JOB_RUNS_AGAIN; /* its thread looks when it is done */
         return;
     }
-    trace->job = TL_JOB_QUEUED;
-    struct tl_trace **p = trace->live ? &lake->jobs : lake->last_job;
-    while (*p && (*p)->live)
-        p = &(*p)->next_job;
-    trace->next_job = *p;
+    trace->job.state = TL_JOB_QUEUED;
+    struct tl_trace **p = trace->job.live ? &lake->queue.first : lake->queue.last;
+    while (*p && (*p)->job.live)
+        p = &(*p)->job.next;
+    trace->job.next = *p;
     *p = tl_trace_get(trace);
-    if (!trace->next_job)
-        lake->last_job = &trace->next_job;
-    pthread_cond_signal(&lake->work);
+    if (!trace->job.next)
+        lake->queue.last = &trace->job.next;
+    pthread_cond_signal(&lake->queue.work);
 }
 
 /* Remove the trace's job from the queue. The caller holds the lake's lock and a reference. */
 static void remove_locked(struct tl_lake *lake, struct tl_trace *trace)
 {
-    struct tl_trace **p = &lake->jobs;
+    struct tl_trace **p = &lake->queue.first;
     while (*p && *p != trace)
-        p = &(*p)->next_job;
-    trace->job = trace->job >= TL_JOB_RUNS ? TL_JOB_RUNS : TL_JOB_NONE;
+        p = &(*p)->job.next;
+    trace->job.state = trace->job.state >= TL_JOB_RUNS ? TL_JOB_RUNS : TL_JOB_NONE;
     if (!*p)
         return;
-    *p = trace->next_job;
+    *p = trace->job.next;
     if (!*p)
-        lake->last_job = p;
+        lake->queue.last = p;
     tl_trace_put(trace);
 }
 
@@ -106,16 +124,16 @@ void tl_lake_queue(struct tl_lake *lake, struct tl_trace *trace, int64_t delay_n
 {
     pthread_mutex_lock(&lake->lock);
     const int64_t when = delay_ns > 0 ? tl_monotonic_ns() + delay_ns : 0;
-    if (trace->job == TL_JOB_NONE || trace->job == TL_JOB_RUNS) {
-        trace->not_before_ns = when;
+    if (trace->job.state == TL_JOB_NONE || trace->job.state == TL_JOB_RUNS) {
+        trace->job.not_before_ns = when;
         enqueue_locked(lake, trace);
-    } else if (note_live_locked(lake, trace) && trace->job == TL_JOB_QUEUED) { /* another place */
-        remove_locked(lake, trace);
+    } else if (note_live_locked(lake, trace) && trace->job.state == TL_JOB_QUEUED) {
+        remove_locked(lake, trace); /* it has another place */
         enqueue_locked(lake, trace);
     }
-    if (when < trace->not_before_ns) {
-        trace->not_before_ns = when;
-        pthread_cond_signal(&lake->work);
+    if (when < trace->job.not_before_ns) {
+        trace->job.not_before_ns = when;
+        pthread_cond_signal(&lake->queue.work);
     }
     pthread_mutex_unlock(&lake->lock);
 }
@@ -126,8 +144,8 @@ static struct tl_trace **find_due_locked(struct tl_lake *lake, int64_t *wait)
 {
     const int64_t now = tl_monotonic_ns();
     *wait = -1;
-    for (struct tl_trace **p = &lake->jobs; *p; p = &(*p)->next_job) {
-        const int64_t left = (*p)->not_before_ns - now;
+    for (struct tl_trace **p = &lake->queue.first; *p; p = &(*p)->job.next) {
+        const int64_t left = (*p)->job.not_before_ns - now;
         if (left <= 0)
             return p;
         *wait = *wait < 0 || left < *wait ? left : *wait;
@@ -139,20 +157,21 @@ static struct tl_trace **find_due_locked(struct tl_lake *lake, int64_t *wait)
 static struct tl_trace *take_job_locked(struct tl_lake *lake, int64_t *wait)
 {
     *wait = -1;
-    struct tl_trace **const p = lake->busy < lake->slots ? find_due_locked(lake, wait) : NULL;
+    struct tl_trace **const p =
+        lake->queue.busy < lake->queue.slots ? find_due_locked(lake, wait) : NULL;
     if (!p)
         return NULL;
     struct tl_trace *const trace = *p;
-    *p = trace->next_job;
+    *p = trace->job.next;
     if (!*p)
-        lake->last_job = p;
-    trace->job = TL_JOB_RUNS;
-    trace->has_slot = true;
-    trace->begun_ns = tl_monotonic_ns();
-    lake->busy++;
+        lake->queue.last = p;
+    trace->job.state = TL_JOB_RUNS;
+    trace->job.has_slot = true;
+    trace->job.begun_ns = tl_monotonic_ns();
+    lake->queue.busy++;
     tl_crew_enter(lake->crew);
-    lake->given[trace->live]++;
-    lake->resumed = false;
+    lake->queue.given[trace->job.live]++;
+    lake->queue.resumed = false;
     return trace;
 }
 
@@ -160,12 +179,12 @@ static struct tl_trace *take_job_locked(struct tl_lake *lake, int64_t *wait)
 
 static void remove_turn_locked(struct tl_lake *lake, const struct tl_turn *turn)
 {
-    struct tl_turn **p = &lake->turns;
+    struct tl_turn **p = &lake->queue.turns;
     while (*p != turn)
         p = &(*p)->next;
     *p = turn->next;
     if (!*p)
-        lake->last_turn = p;
+        lake->queue.last_turn = p;
 }
 
 /* Of the suspended jobs of live captures, or of the others, the one that has had least; of equal
@@ -173,8 +192,9 @@ static void remove_turn_locked(struct tl_lake *lake, const struct tl_turn *turn)
 static struct tl_turn *least_served_locked(const struct tl_lake *lake, bool live)
 {
     struct tl_turn *least = NULL;
-    for (struct tl_turn *t = lake->turns; t; t = t->next)
-        if (t->trace->live == live && (!least || t->trace->used_ns < least->trace->used_ns))
+    for (struct tl_turn *t = lake->queue.turns; t; t = t->next)
+        if (t->trace->job.live == live &&
+            (!least || t->trace->job.used_ns < least->trace->job.used_ns))
             least = t;
     return least;
 }
@@ -182,7 +202,7 @@ static struct tl_turn *least_served_locked(const struct tl_lake *lake, bool live
 /* Is the next slot one for the live ones, if there are any? */
 static bool is_for_live_locked(const struct tl_lake *lake)
 {
-    return (lake->given[false] + lake->given[true]) % REST != 0;
+    return (lake->queue.given[false] + lake->queue.given[true]) % REST != 0;
 }
 
 static struct tl_turn *next_turn_locked(const struct tl_lake *lake)
@@ -197,11 +217,11 @@ static struct tl_turn *next_turn_locked(const struct tl_lake *lake)
 static bool is_new_first_locked(const struct tl_lake *lake, struct tl_trace *const *due,
                                 const struct tl_turn *turn)
 {
-    if (!due || lake->n_idle == 0)
+    if (!due || lake->queue.n_idle == 0)
         return false;
-    if ((*due)->live != turn->trace->live)
-        return (*due)->live == is_for_live_locked(lake);
-    return lake->resumed || tl_monotonic_ns() - lake->turns->since_ns < PATIENCE_NS;
+    if ((*due)->job.live != turn->trace->job.live)
+        return (*due)->job.live == is_for_live_locked(lake);
+    return lake->queue.resumed || tl_monotonic_ns() - lake->queue.turns->since_ns < PATIENCE_NS;
 }
 
 /* A slot may be free: give it to somebody. */
@@ -209,18 +229,18 @@ static void pass_on_locked(struct tl_lake *lake)
 {
     int64_t wait;
     struct tl_turn *turn;
-    while (lake->busy < lake->slots && (turn = next_turn_locked(lake))) {
+    while (lake->queue.busy < lake->queue.slots && (turn = next_turn_locked(lake))) {
         if (is_new_first_locked(lake, find_due_locked(lake, &wait), turn))
             break;
         remove_turn_locked(lake, turn);
-        turn->granted = lake->resumed = true;
-        lake->served_ns[turn->trace->live] = turn->trace->used_ns;
-        lake->given[turn->trace->live]++;
-        lake->busy++;
+        turn->granted = lake->queue.resumed = true;
+        lake->queue.served_ns[turn->trace->job.live] = turn->trace->job.used_ns;
+        lake->queue.given[turn->trace->job.live]++;
+        lake->queue.busy++;
         pthread_cond_signal(&turn->cond);
     }
-    if (lake->busy < lake->slots)
-        pthread_cond_signal(&lake->work);
+    if (lake->queue.busy < lake->queue.slots)
+        pthread_cond_signal(&lake->queue.work);
 }
 
 static int add_thread_locked(struct tl_lake *lake);
@@ -230,25 +250,25 @@ static bool is_wanted_locked(struct tl_lake *lake)
 {
     int64_t wait;
     const bool due = find_due_locked(lake, &wait) != NULL;
-    const bool served = due && (lake->n_idle > 0 || add_thread_locked(lake) == 0);
-    return lake->turns || served;
+    const bool served = due && (lake->queue.n_idle > 0 || add_thread_locked(lake) == 0);
+    return lake->queue.turns || served;
 }
 
 /* Count the turn that ends now. One that comes later does not get what others have had before. */
 static void count_turn_locked(struct tl_lake *lake, struct tl_trace *trace)
 {
     const bool changed = note_live_locked(lake, trace);
-    const int64_t least = lake->served_ns[trace->live] - (trace->live ? AHEAD_NS : 0);
-    if (!changed && trace->used_ns < least)
-        trace->used_ns = least;
-    trace->used_ns += tl_monotonic_ns() - trace->begun_ns;
+    const int64_t least = lake->queue.served_ns[trace->job.live] - (trace->job.live ? AHEAD_NS : 0);
+    if (!changed && trace->job.used_ns < least)
+        trace->job.used_ns = least;
+    trace->job.used_ns += tl_monotonic_ns() - trace->job.begun_ns;
 }
 
 /* Its slot is free. */
 static void leave_locked(struct tl_lake *lake, struct tl_trace *trace)
 {
-    trace->has_slot = false;
-    lake->busy--;
+    trace->job.has_slot = false;
+    lake->queue.busy--;
     tl_crew_exit(lake->crew);
 }
 
@@ -256,19 +276,19 @@ static void wait_for_turn_locked(struct tl_lake *lake, const struct tl_turns_of 
 {
     struct tl_turn turn = {.trace = turns->trace, .since_ns = tl_monotonic_ns()};
     pthread_cond_init(&turn.cond, NULL);
-    *lake->last_turn = &turn;
-    lake->last_turn = &turn.next;
+    *lake->queue.last_turn = &turn;
+    lake->queue.last_turn = &turn.next;
     pass_on_locked(lake);
     while (!turn.granted && !turns->unwanted(turns->context))
         (void)tl_cond_wait_until(&turn.cond, &lake->lock, tl_monotonic_ns() + LOOK_NS);
     if (!turn.granted) { /* it only unwinds, for which it needs no slot of its own */
         remove_turn_locked(lake, &turn);
-        lake->busy++;
+        lake->queue.busy++;
     }
     tl_crew_enter(lake->crew);
     pthread_cond_destroy(&turn.cond);
-    turns->trace->has_slot = true;
-    turns->trace->begun_ns = tl_monotonic_ns();
+    turns->trace->job.has_slot = true;
+    turns->trace->job.begun_ns = tl_monotonic_ns();
 }
 
 int tl_jobs_give_way(struct tl_lake *lake, const struct tl_turns_of *turns)
@@ -276,12 +296,12 @@ int tl_jobs_give_way(struct tl_lake *lake, const struct tl_turns_of *turns)
     struct tl_trace *const trace = turns->trace;
     if (turns->unwanted(turns->context))
         return TL_CANCELLED;
-    if (tl_monotonic_ns() - trace->begun_ns < TURN_NS)
+    if (tl_monotonic_ns() - trace->job.begun_ns < TURN_NS)
         return TL_OK;
     turns->changes(turns->context, false);
     pthread_mutex_lock(&lake->lock);
     count_turn_locked(lake, trace);
-    trace->begun_ns = tl_monotonic_ns();
+    trace->job.begun_ns = tl_monotonic_ns();
     if (is_wanted_locked(lake)) {
         leave_locked(lake, trace);
         wait_for_turn_locked(lake, turns);
@@ -297,7 +317,7 @@ void tl_jobs_leave(struct tl_lake *lake, struct tl_trace *trace)
     count_turn_locked(lake, trace);
     leave_locked(lake, trace);
     /* For jobs that come now; without it they wait for this one. */
-    if (lake->busy + lake->n_idle < lake->slots)
+    if (lake->queue.busy + lake->queue.n_idle < lake->queue.slots)
         (void)add_thread_locked(lake);
     pass_on_locked(lake);
     pthread_mutex_unlock(&lake->lock);
@@ -314,12 +334,12 @@ void tl_jobs_return(struct tl_lake *lake, const struct tl_turns_of *turns)
 
 static void wait_locked(struct tl_lake *lake, int64_t ns)
 {
-    lake->n_idle++;
+    lake->queue.n_idle++;
     if (ns < 0)
-        pthread_cond_wait(&lake->work, &lake->lock);
+        pthread_cond_wait(&lake->queue.work, &lake->lock);
     else
-        (void)tl_cond_wait_until(&lake->work, &lake->lock, tl_monotonic_ns() + ns);
-    lake->n_idle--;
+        (void)tl_cond_wait_until(&lake->queue.work, &lake->lock, tl_monotonic_ns() + ns);
+    lake->queue.n_idle--;
 }
 
 static void run_locked(struct tl_lake *lake, struct tl_trace *trace)
@@ -327,15 +347,15 @@ static void run_locked(struct tl_lake *lake, struct tl_trace *trace)
     pthread_mutex_unlock(&lake->lock);
     const int64_t delay = lake->rooms->run_job(trace);
     pthread_mutex_lock(&lake->lock);
-    if (trace->has_slot) {
+    if (trace->job.has_slot) {
         count_turn_locked(lake, trace);
         leave_locked(lake, trace);
     }
-    const bool again = trace->job == TL_JOB_RUNS_AGAIN;
-    trace->job = TL_JOB_NONE;
+    const bool again = trace->job.state == TL_JOB_RUNS_AGAIN;
+    trace->job.state = TL_JOB_NONE;
     if (again || delay >= 0) {
         if (!again)
-            trace->not_before_ns = delay > 0 ? tl_monotonic_ns() + delay : 0;
+            trace->job.not_before_ns = delay > 0 ? tl_monotonic_ns() + delay : 0;
         enqueue_locked(lake, trace);
     }
     /* Before a deleting thread continues: this is not the last reference, which that thread
@@ -354,12 +374,12 @@ static void *run_jobs(void *context)
         struct tl_trace *const trace = take_job_locked(lake, &wait);
         if (trace)
             run_locked(lake, trace);
-        else if (lake->n_idle < 2 * lake->slots)
+        else if (lake->queue.n_idle < 2 * lake->queue.slots)
             wait_locked(lake, wait);
         else
             break; /* one of those that took the place of suspended ones */
     }
-    lake->n_threads--;
+    lake->queue.n_threads--;
     pthread_cond_broadcast(&lake->idle);
     pthread_mutex_unlock(&lake->lock);
     return NULL;
@@ -369,13 +389,13 @@ static void *run_jobs(void *context)
 static int add_thread_locked(struct tl_lake *lake)
 {
     pthread_t thread;
-    if (lake->n_threads >= MAX_THREADS)
+    if (lake->queue.n_threads >= MAX_THREADS)
         return EAGAIN;
     const int e = pthread_create(&thread, NULL, run_jobs, lake);
     if (e != 0)
         return e;
     pthread_detach(thread);
-    lake->n_threads++;
+    lake->queue.n_threads++;
     return 0;
 }
 
@@ -383,8 +403,9 @@ int tl_jobs_start(struct tl_lake *lake, struct tl_fail *fail)
 {
     int e = 0;
     pthread_mutex_lock(&lake->lock);
-    lake->slots = lake->options.decode_threads ? lake->options.decode_threads : tl_processors();
-    while (e == 0 && lake->n_threads < lake->slots)
+    lake->queue.slots =
+        lake->options.decode_threads ? lake->options.decode_threads : tl_processors();
+    while (e == 0 && lake->queue.n_threads < lake->queue.slots)
         e = add_thread_locked(lake);
     pthread_mutex_unlock(&lake->lock);
     errno = e;
@@ -395,10 +416,10 @@ void tl_jobs_stop(struct tl_lake *lake)
 {
     pthread_mutex_lock(&lake->lock);
     atomic_store(&lake->closing, true);
-    for (struct tl_turn *turn = lake->turns; turn; turn = turn->next)
+    for (struct tl_turn *turn = lake->queue.turns; turn; turn = turn->next)
         pthread_cond_signal(&turn->cond);
-    while (lake->n_threads > 0) {
-        pthread_cond_broadcast(&lake->work);
+    while (lake->queue.n_threads > 0) {
+        pthread_cond_broadcast(&lake->queue.work);
         pthread_cond_wait(&lake->idle, &lake->lock);
     }
     pthread_mutex_unlock(&lake->lock);
@@ -413,7 +434,7 @@ void tl_jobs_stop(struct tl_lake *lake)
 void tl_jobs_end_locked(struct tl_lake *lake, struct tl_trace *trace)
 {
     remove_locked(lake, trace);
-    while (trace->job >= TL_JOB_RUNS) {
+    while (trace->job.state >= TL_JOB_RUNS) {
         pthread_cond_wait(&lake->idle, &lake->lock);
         remove_locked(lake, trace); /* it may have queued itself again */
     }

@@ -84,7 +84,6 @@ static void init_locks(struct tl_lake *lake)
     pthread_mutex_init(&lake->notes_lock, NULL);
     pthread_mutex_init(&lake->program_lock, NULL);
     pthread_mutex_init(&lake->debuginfo_lock, NULL);
-    pthread_cond_init(&lake->work, NULL);
     pthread_cond_init(&lake->idle, NULL);
 }
 
@@ -101,7 +100,6 @@ static void destroy_locks(struct tl_lake *lake)
     pthread_mutex_destroy(&lake->notes_lock);
     pthread_mutex_destroy(&lake->program_lock);
     pthread_mutex_destroy(&lake->debuginfo_lock);
-    pthread_cond_destroy(&lake->work);
     pthread_cond_destroy(&lake->idle);
 }
 
@@ -124,8 +122,7 @@ struct tl_lake *tl_lake_new(struct tl_backend *backend, const struct tl_lake_opt
     atomic_init(&lake->min_free, lake->options.min_free_bytes);
     atomic_init(&lake->index_end, UINT64_MAX);
     atomic_init(&lake->outlines_kept, OUTLINES_KEPT);
-    lake->last_job = &lake->jobs;
-    lake->last_turn = &lake->turns;
+    tl_job_queue_init(&lake->queue);
     init_locks(lake);
     tl_verified_init(&lake->verified);
     tl_chore_init(&lake->look);
@@ -138,10 +135,7 @@ struct tl_lake *tl_lake_new(struct tl_backend *backend, const struct tl_lake_opt
 
 void tl_lake_put_all(struct tl_lake *lake)
 {
-    for (struct tl_trace *t = lake->jobs, *next; t; t = next) {
-        next = t->next_job;
-        tl_trace_put(t);
-    }
+    tl_job_queue_fini(&lake->queue);
     for (struct tl_trace *t = lake->traces, *next; t; t = next) {
         next = t->next;
         tl_trace_put(t);

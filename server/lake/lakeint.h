@@ -102,22 +102,13 @@ struct tl_lake {
 
     pthread_mutex_t lock;
     struct tl_buf news;      /* received from other servers: see share/news.c */
-    pthread_cond_t work;     /* a job was queued, or the lake is closing */
     pthread_cond_t idle;     /* a job has ended */
     struct tl_trace *traces; /* the table: active traces, and some others */
     struct tl_trace *by_id[TL_TRACE_BUCKETS];
     size_t n_traces;
     uint64_t uses;     /* number of accesses */
     uint64_t unlinked; /* number of traces removed from it, or changed by others */
-    struct tl_trace *jobs, **last_job;
-    /* lake/jobs.c: jobs that may compute, and that do; threads, and those without a job; suspended
-     * jobs, longest first. */
-    unsigned slots, busy, n_threads, n_idle;
-    struct tl_turn *turns, **last_turn;
-    int64_t served_ns[2]; /* how long the suspended job that was resumed last had had turns: of
-                             traces that are not being pushed, of those that are */
-    uint64_t given[2];    /* slots given so far, to the same */
-    bool resumed;         /* the last slot was given to a suspended one */
+    struct tl_job_queue queue;
 
     pthread_mutex_t reading; /* serialises reading traces into the table */
 

@@ -134,9 +134,9 @@ int tl_lake_metrics(struct tl_lake *lake, struct tl_buf *out)
     /* With a damaged row of one: those before it. */
     (void)!lake->catalog->ops->images(lake->catalog, add_image, &images, NULL);
     pthread_mutex_lock(&lake->lock);
-    for (const struct tl_trace *t = lake->jobs; t; t = t->next_job)
+    for (const struct tl_trace *t = lake->queue.first; t; t = t->job.next)
         queued++;
-    memcpy(turns, lake->given, sizeof turns);
+    memcpy(turns, lake->queue.given, sizeof turns);
     pthread_mutex_unlock(&lake->lock);
     const struct tl_heap_use heap = tl_heap_use();
     const struct tl_metric metrics[] = {

@@ -25,7 +25,7 @@ static void drop_image(struct tl_gen *gen)
 static int64_t idle_since(struct tl_lake *lake, struct tl_trace *trace, bool drop)
 {
     pthread_mutex_lock(&lake->lock);
-    const bool busy = trace->job != TL_JOB_NONE;
+    const bool busy = trace->job.state != TL_JOB_NONE;
     pthread_mutex_lock(&trace->lock);
     struct tl_gen *const gen = trace->serving;
     /* References are only taken under the trace's lock, or by those that have one. */

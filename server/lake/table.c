@@ -121,7 +121,7 @@ struct tl_trace *tl_lake_find_due(struct tl_lake *lake,
 static bool is_used_locked(const struct tl_trace *t)
 {
     return atomic_load(&t->refs) > 1 || atomic_load(&t->serving->refs) > 1 ||
-           t->job != TL_JOB_NONE || t->lease || t->pins > 0;
+           t->job.state != TL_JOB_NONE || t->lease || t->pins > 0;
 }
 
 /* Does its row say all that is known of it? */

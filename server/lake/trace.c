@@ -20,7 +20,7 @@ void tl_trace_put(struct tl_trace *trace)
         return;
     tl_gen_put(trace->serving);
     tl_gen_put(trace->making);
-    tl_gen_put(trace->edge);
+    tl_gen_put(trace->edge.gen);
     tl_gen_put(trace->outline);
     if (trace->lease)
         trace->lake->backend->ops->lease_release(trace->lease);

@@ -9,6 +9,7 @@
 
 #include "catalog/catalog.h"
 #include "lake/gen.h"
+#include "lake/job_queue.h"
 
 /* A trace's contribution to the totals of all traces. */
 struct tl_digest {
@@ -40,12 +41,12 @@ enum tl_content_state {
     TL_CONTENT_DAMAGED, /* it cannot be computed until the server starts again */
 };
 
-/* Where its decode job is: lake/jobs.h. */
-enum tl_job_state {
-    TL_JOB_NONE,
-    TL_JOB_QUEUED,
-    TL_JOB_RUNS,
-    TL_JOB_RUNS_AGAIN, /* is to be queued once it has run */
+/* The live edge owned by another server, as seen here (lake/edge.c). Times are monotonic. */
+struct tl_edge {
+    struct tl_gen *gen;  /* the local decoding of it; NULL: none */
+    int64_t read_ns;     /* time of the last read: here or, if the trace is ours, elsewhere */
+    int64_t reported_ns; /* when the other server was last informed */
+    int64_t after_ns;    /* not restarted before */
 };
 
 struct tl_trace {
@@ -96,19 +97,9 @@ struct tl_trace {
     struct tl_gen *making;
     struct tl_gen *outline; /* decoded ahead of `serving`: decoding/outline_job.h; NULL: none */
     int64_t behind_ns;      /* since when `serving` is behind it: monotonic */
-    /* Of the live edge owned by another server (lake/edge.c); times are monotonic: */
-    struct tl_gen *edge;      /* the local decoding of it; NULL: none */
-    int64_t edge_read_ns;     /* time of the last read: here or, if the trace is ours, elsewhere */
-    int64_t edge_reported_ns; /* when the other server was last informed */
-    int64_t edge_after_ns;    /* not restarted before */
+    struct tl_edge edge;
     /* Guarded by the lake's lock: */
-    struct tl_trace *next_job;
-    uint8_t job;           /* enum tl_job_state */
-    bool live;             /* it was being pushed when its job was queued last, or had a turn */
-    bool has_slot;         /* its job may compute */
-    int64_t not_before_ns; /* monotonic: earliest start of the job */
-    int64_t begun_ns;      /* begin of the job's turn: monotonic */
-    int64_t used_ns;       /* how long it has had turns, on the scale of lake->served_ns */
+    struct tl_job job;
 };
 
 struct tl_trace *tl_trace_get(struct tl_trace *trace);

@@ -71,7 +71,7 @@ static void note_read(struct sharing *s, struct tl_trace *trace)
 {
     pthread_mutex_lock(&trace->lock);
     if (trace->lease)
-        trace->edge_read_ns = tl_monotonic_ns();
+        trace->edge.read_ns = tl_monotonic_ns();
     const bool ours = trace->lease;
     pthread_mutex_unlock(&trace->lock);
     for (size_t i = 0; i < s->n_read; i++)
@@ -138,7 +138,7 @@ static void report_edges(struct sharing *s)
     for (size_t i = 0; i < s->n_read;) {
         struct tl_trace *const trace = s->read[i];
         pthread_mutex_lock(&trace->lock);
-        const bool continues = trace->lease && now - trace->edge_read_ns < READ_NS;
+        const bool continues = trace->lease && now - trace->edge.read_ns < READ_NS;
         pthread_mutex_unlock(&trace->lock);
         if (continues) {
             tl_share_report_progress(trace);

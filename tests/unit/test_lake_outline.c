@@ -52,7 +52,7 @@ static bool has_arrived(struct tl_trace *trace, uint64_t bytes)
 static bool is_idle(struct tl_lake *lake, struct tl_trace *trace)
 {
     pthread_mutex_lock(&lake->lock);
-    const bool idle = trace->job == TL_JOB_NONE;
+    const bool idle = trace->job.state == TL_JOB_NONE;
     pthread_mutex_unlock(&lake->lock);
     return idle;
 }

@@ -87,7 +87,7 @@ static void live_ones_go_first(void **state)
             keep_waiting(&since, "what came live is decoded");
     }
     pthread_mutex_lock(&lake->lock);
-    const uint64_t others = lake->given[false], lives = lake->given[true];
+    const uint64_t others = lake->queue.given[false], lives = lake->queue.given[true];
     pthread_mutex_unlock(&lake->lock);
     /* The others began before, one after the other. */
     if (others > OTHERS + 2 * JUMPS + lives / 2)
@@ -121,7 +121,7 @@ static void who_returns_is_live_at_once(void **state)
         assert_int_equal(tl_ingest_open(lake, &request, NULL, NULL, &rig, trace, &at, NULL), TL_OK);
         struct tl_trace *const live = tl_lake_find_trace(lake, "live");
         pthread_mutex_lock(&lake->lock);
-        assert_true(live->live);
+        assert_true(live->job.live);
         pthread_mutex_unlock(&lake->lock);
         if (at < c.bytes.n)
             assert_int_equal(
@@ -130,7 +130,7 @@ static void who_returns_is_live_at_once(void **state)
         for (int64_t since = 0; !has_completed(live->serving);)
             keep_waiting(&since, "it has begun");
         tl_ingest_close(rig);
-        for (int64_t since = 0; live->live;)
+        for (int64_t since = 0; live->job.live;)
             keep_waiting(&since, "it is one of the others");
         tl_trace_put(live);
     }
