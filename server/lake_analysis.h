@@ -98,6 +98,7 @@ struct tl_profile {
     uint64_t time;         /* duration of the range, if has_time, for a single stream */
     bool has_time;
     bool truncated;  /* smaller paths are omitted */
+    bool behind;     /* part of the range is still being indexed, and not counted */
     bool sampled;    /* a statistic: all numbers are samples instead of instructions */
     uint64_t asleep; /* further samples, while the processor slept */
     struct tl_profile_node *nodes; /* each after its parent, siblings largest first */
@@ -193,6 +194,7 @@ struct tl_code {
     struct tl_code_count *branches; /* taken branches, from the branch to its target */
     size_t n_branches;
     bool truncated; /* too many distinct entries; some were dropped */
+    bool behind;    /* part of the range is still being indexed, and not counted */
 };
 /* Execution counts of a range, in order of addresses. Free with tl_code_fini(), also after an
  * error. */
@@ -228,6 +230,7 @@ struct tl_coverage {
     struct tl_coverage_branch *branches;
     size_t n_branches;
     bool truncated;
+    bool behind;          /* part of the range is still being indexed, and not counted */
     struct tl_gen **gens; /* own the names */
     size_t n_gens;
 };

@@ -214,6 +214,8 @@ static int run(const void *context, struct tracelake *lake, struct tl_codeof *of
         tl_cli_warn(name, "its images have no source lines: build with -g");
     if (coverage->truncated)
         tl_cli_warn(name, "there are more places than are counted; the coverage is not whole");
+    if (coverage->behind)
+        tl_cli_behind(name, UINT64_MAX);
     if (o->form == FORM_LCOV)
         print_lcov(coverage, out);
     else if (o->form == FORM_JSON)

@@ -61,6 +61,8 @@ static int write_code(const struct options *o, struct tracelake *lake, const str
         return tl_codeof_fail(of, "profile", &error);
     if (code->truncated)
         tl_cli_warn(name, "there are more places than are counted; the profile is not whole");
+    if (code->behind)
+        tl_cli_behind(name, UINT64_MAX);
     const int status = written(o, tl_profile_write_code(o->form, code, &binary, file));
     tracelake_code_free(code);
     return status;
@@ -115,6 +117,8 @@ static int add_stacks(const struct options *o, struct tracelake *lake,
         tl_cli_warn(range.trace, "the counts are samples of the program counter: a statistic");
     if ((*out)->truncated)
         tl_cli_warn(range.trace, "smaller call stacks are left out");
+    if ((*out)->behind)
+        tl_cli_behind(range.trace, UINT64_MAX);
     return append_nodes(all, cap, *out) ? TL_CLI_DONE : out_of_memory();
 }
 

@@ -127,6 +127,8 @@ static int ask_tree(struct tracelake *lake, const struct options *o,
         free(json);
     } else {
         print_tree(tree);
+        if (tree->behind)
+            tl_cli_behind(range->trace, UINT64_MAX);
         tracelake_profile_tree_free(tree);
     }
     return TRACELAKE_OK;

@@ -80,6 +80,7 @@ struct tracelake_profile_tree {
     size_t n_functions;
     void *message;  /* private */
     bool by_cycles; /* all numbers are cycles */
+    bool behind;    /* part of the range is still being indexed, and not counted */
 };
 /* Arguments as of tracelake_profile_by(). */
 TRACELAKE_MUST_USE TRACELAKE_API int

@@ -237,6 +237,7 @@ struct tracelake_code {
     struct tracelake_code_count *branches; /* taken branches at `from` to `to` */
     size_t n_branches;
     bool truncated; /* too many distinct entries; some were dropped */
+    bool behind;    /* part of the range is still being indexed, and not counted */
 };
 /* Count executed code. Free with tracelake_code_free(). */
 TRACELAKE_MUST_USE TRACELAKE_API int tracelake_code(struct tracelake *lake,
@@ -269,6 +270,7 @@ struct tracelake_coverage {
     struct tracelake_covered_branch *branches; /* conditional branches */
     size_t n_branches;
     bool truncated;
+    bool behind; /* part of the range is still being indexed, and not counted */
 };
 /* Coverage of the traces' programs. Free with tracelake_coverage_free(). */
 TRACELAKE_MUST_USE TRACELAKE_API int

@@ -108,6 +108,7 @@ static void fill_tree(struct tracelake_profile_tree *out, Tracelake__V1__Profile
     out->sampled = m->opt_sampled_case && m->sampled;
     out->asleep = m->opt_asleep_case ? m->asleep : 0;
     out->truncated = m->truncated;
+    out->behind = m->opt_behind_case && m->behind;
     out->has_time = m->opt_time_case != 0;
     out->time = out->has_time ? m->time : 0;
     for (; out->n_nodes < m->n_nodes; out->n_nodes++) {

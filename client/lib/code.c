@@ -69,6 +69,7 @@ static int take_code(void *context, const void *message)
     const Tracelake__V1__CodeReply *const reply = message;
     code->insns += reply->insns;
     code->truncated |= reply->truncated;
+    code->behind |= reply->behind;
     const int r = add_counts(&code->runs, &code->n_runs, reply->runs, reply->n_runs);
     return r < 0
                ? r
@@ -125,6 +126,7 @@ static int take_coverage(void *context, const void *message)
     struct tracelake_coverage *const c = context;
     const Tracelake__V1__CoverageReply *const reply = message;
     c->truncated |= reply->truncated;
+    c->behind |= reply->behind;
     if (take_texts(c, reply) < 0 ||
         grow(&c->lines, c->n_lines, reply->n_lines, sizeof *c->lines) < 0 ||
         grow(&c->branches, c->n_branches, reply->n_branches, sizeof *c->branches) < 0)

@@ -33,8 +33,11 @@ int tl_cli_empty_range(const char *command, uint64_t at)
 
 void tl_cli_behind(const char *where, uint64_t insn)
 {
-    tl_cli_warn(where, "behind: what is from instruction %llu on is still being indexed",
-                (unsigned long long)insn);
+    if (insn == UINT64_MAX)
+        tl_cli_warn(where, "behind: part of it is still being indexed");
+    else
+        tl_cli_warn(where, "behind: what is from instruction %llu on is still being indexed",
+                    (unsigned long long)insn);
 }
 
 void tl_cli_warn(const char *where, const char *format, ...)

@@ -27,7 +27,8 @@ int tl_cli_usage(const char *command, const char *format, ...) TL_PRINTF(2, 3);
 /* Report that a range whose ends are both `at` is empty, and return BAD. */
 int tl_cli_empty_range(const char *command, uint64_t at);
 
-/* Report that an answer ends at an instruction, since what is from there on is not indexed yet. */
+/* Report that an answer is incomplete, since what is from an instruction on (UINT64_MAX: part of
+ * what was asked about) is not indexed yet. */
 void tl_cli_behind(const char *where, uint64_t insn);
 
 /* Print `tracelake: WHERE: TEXT` to stderr. */

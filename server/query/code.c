@@ -24,6 +24,7 @@ static int add_cut(void *context, const struct tl_cut *cut, enum tl_range_unit u
     const struct counting *const c = context;
     uint64_t from, to;
     int r = tl_cut_resolve(cut, unit, c->request->from, c->request->to, &from, &to, fail);
+    c->counts->behind |= cut->behind;
     if (r < 0)
         return r;
     if (tl_protocol_has(cut->lane->protocol, TL_TRAIT_SAMPLES))
@@ -226,6 +227,7 @@ static int add_source(struct tl_code *out, struct tl_lake *lake,
     for (size_t i = 0; i < c.n_programs; i++)
         out->insns += tl_code_wants(request, &c.programs[i]) ? c.programs[i].insns : 0;
     out->truncated |= c.truncated;
+    out->behind |= c.behind;
     mapping_fini(&m);
     tl_gen_put(gen);
     tl_codecount_fini(&c);

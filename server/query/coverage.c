@@ -422,6 +422,7 @@ static int add_source(struct covering *c, size_t i, struct tl_lake *lake, struct
     c->out->gens[i] = source->gen;
     c->out->n_gens = i + 1;
     c->out->truncated |= counts.truncated;
+    c->out->behind |= counts.behind;
     source->image = r >= 0 ? tl_gen_image(source->gen) : NULL;
     if (source->image) {
         source->isa = isa_of(asked, source->gen);

@@ -247,6 +247,7 @@ static int add_stream(void *context, const struct tl_cut *cut, enum tl_range_uni
     uint64_t from, to;
     struct tl_position a = {0}, b = {0};
     int r = tl_cut_resolve(cut, unit, c->request->from, c->request->to, &from, &to, fail);
+    c->out->behind |= cut->behind;
     c->out->sampled = tl_protocol_has(cut->lane->protocol, TL_TRAIT_SOFTWARE);
     if (r >= 0)
         r = c->out->sampled ? tl_samples_add(c->tree, cut, from, to, &c->out->asleep, fail)

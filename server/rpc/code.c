@@ -80,6 +80,7 @@ static int send_code(struct tl_call *call, const struct tl_code *code)
         if (first) {
             reply.insns = code->insns;
             reply.truncated = code->truncated;
+            reply.behind = code->behind;
         }
         if (runs < code->n_runs) {
             reply.n_runs = fill(rows, code->runs + runs, code->n_runs - runs);
@@ -223,6 +224,7 @@ int tl_run_coverage(struct tl_call *call, const void *message)
     if (rc >= 0)
         rc = send_branches(call, &coverage);
     last.truncated = coverage.truncated;
+    last.behind = coverage.behind;
     if (rc >= 0)
         rc = tl_call_send(call, &last.base);
     tl_coverage_fini(&coverage);

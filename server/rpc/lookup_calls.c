@@ -125,6 +125,8 @@ static void fill_profile(struct tl_reply *reply, Tracelake__V1__ProfileReply *m,
     if (p->has_time)
         TL_SET(m, time, p->time);
     m->truncated = p->truncated;
+    if (p->behind)
+        TL_SET(m, behind, true);
     if (p->sampled) {
         TL_SET(m, sampled, true);
         TL_SET(m, asleep, p->asleep);

@@ -51,6 +51,7 @@ struct tl_codecount {
     struct tl_numbers program_keys; /* index in `programs` by a hash of the program */
     uint64_t insns;
     bool truncated; /* some entries were dropped */
+    bool behind;    /* part of the range is still being indexed, and not counted */
 };
 
 void tl_codecount_fini(struct tl_codecount *c);

@@ -147,6 +147,7 @@ static void trees_are_equal_in(const char *stream, uint64_t from, uint64_t to)
         if (tl_lake_profile(virtual.lake, &request, &b, &fail) != r)
             fail_msg("%s %llu to %llu: %s", stream, (unsigned long long)from,
                      (unsigned long long)to, fail.text);
+        assert_false(b.behind);
         assert_int_equal(a.insns, b.insns);
         assert_int_equal(a.n_nodes, b.n_nodes);
         assert_int_equal(a.n_functions, b.n_functions);

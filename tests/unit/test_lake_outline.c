@@ -346,6 +346,35 @@ static void outlines_are_small(void)
     tl_trace_put(trace);
 }
 
+/* Those that have no place, or several, where they end. */
+static void others_say_so(const struct tl_stream_row *s)
+{
+    struct tl_fail fail = {0};
+    struct tl_profile profile;
+    const struct tl_profile_request tree = {
+        .trace = "t", .stream = s->name, .unit = TL_UNIT_INSN, .to = UINT64_MAX};
+    assert_int_equal(tl_lake_profile(virtual.lake, &tree, &profile, &fail), TL_OK);
+    assert_true(profile.behind);
+    tl_profile_fini(&profile);
+    struct tl_compare compare;
+    const struct tl_compare_request both = {.a = {"t", s->name, 0, UINT64_MAX},
+                                            .b = {"t", s->name, 0, SHARD}};
+    assert_int_equal(tl_lake_compare(virtual.lake, &both, &compare, &fail), TL_OK);
+    assert_true(compare.behind);
+    assert_in_range(compare.a_to, SHARD, s->insns - SHARD);
+    assert_int_equal(compare.b_to, SHARD);
+    tl_compare_fini(&compare);
+    struct tl_call_info call;
+    assert_int_equal(tl_lake_call(virtual.lake, "t", s->name, 9, TL_CALL_INNERMOST, &call, &fail),
+                     TL_OK);
+    assert_true(call.behind);
+    assert_in_range(call.behind_from, SHARD, s->insns - SHARD);
+    tl_call_info_fini(&call);
+    assert_int_equal(tl_lake_call(virtual.lake, "t", s->name, s->insns - 1, 0, &call, &fail),
+                     TL_NOTFOUND);
+    assert_non_null(strstr(fail.text, "is indexed up to"));
+}
+
 /* An answer that cannot have all at once says how far it goes, and has all up to there. */
 static void answer_a_large_part(size_t kept)
 {
@@ -374,6 +403,7 @@ static void answer_a_large_part(size_t kept)
     for (size_t i = 0; i < TL_TILE_BUCKETS; i++)
         if (i * tile.bucket >= from)
             assert_int_equal(tile.lanes[0]->insns[i], 0);
+    others_say_so(&s);
     tl_tile_fini(&tile);
     tl_stats_fini(&a);
     tl_stats_fini(&b);
