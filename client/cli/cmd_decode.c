@@ -7,6 +7,7 @@
 #include "base/processors.h"
 #include "base/spelling.h"
 #include "cli/cli.h"
+#include "cli/faults.h"
 #include "decode/ops.h"
 #include "osd/osdsw.h"
 #include "out/codetext.h"
@@ -26,7 +27,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { CHUNK = TL_DECODE_PUSH, LOSSES_SHOWN = 20, MAX_THREADS = 4 };
+enum { CHUNK = TL_DECODE_PUSH, MAX_THREADS = 4 };
 
 struct options {
     const char *format;
@@ -49,12 +50,6 @@ struct options {
     uint64_t threads; /* decoding threads */
 };
 
-struct fault {
-    const struct tl_decode_stream *stream;
-    uint64_t offset, bytes;
-    char reason[160];
-};
-
 /* Result of a decode, for the exit status. */
 struct run {
     const char *name;     /* of the input, for messages */
@@ -62,11 +57,9 @@ struct run {
     struct tl_decode_out *out;
     struct tl_interleave *interleave; /* packet listing with flow text or bytes; NULL: none */
     const struct tl_decode_out_place *place;
-    uint64_t items; /* items of execution or software trace, over all streams */
-    unsigned losses;
-    unsigned restarts;                 /* of timestamps */
-    uint64_t lost;                     /* bytes of all of them */
-    struct fault faults[LOSSES_SHOWN]; /* the first ones by offset, printed at the end */
+    uint64_t items;    /* items of execution or software trace, over all streams */
+    unsigned restarts; /* of timestamps */
+    struct tl_faults faults;
 };
 
 static int on_stream(void *context, const struct tl_decode_stream *stream)
@@ -158,37 +151,6 @@ static int on_bytes(void *context, const struct tl_decode_stream *stream, const 
                : TL_OK;
 }
 
-static bool is_before(const struct fault *a, const struct fault *b)
-{
-    if (a->offset != b->offset)
-        return a->offset < b->offset;
-    return b->stream && (!a->stream || a->stream->index < b->stream->index);
-}
-
-/* Streams may arrive one after another, whatever their offsets. */
-static void note_fault(struct run *r, const struct tl_decode_loss *loss)
-{
-    struct fault fault = {loss->stream, loss->offset, loss->bytes, ""};
-    size_t at = r->losses < LOSSES_SHOWN ? r->losses : LOSSES_SHOWN;
-    snprintf(fault.reason, sizeof fault.reason, "%s", loss->reason);
-    r->lost += loss->bytes;
-    for (r->losses++; at > 0 && is_before(&fault, &r->faults[at - 1]); at--)
-        if (at < LOSSES_SHOWN)
-            r->faults[at] = r->faults[at - 1];
-    if (at < LOSSES_SHOWN)
-        r->faults[at] = fault;
-}
-
-static void report_faults(const struct run *r)
-{
-    for (unsigned i = 0; i < r->losses && i < LOSSES_SHOWN; i++) {
-        const struct fault *const f = &r->faults[i];
-        tl_cli_warn(r->name, "offset 0x%llx: %s%s%s, %llu bytes not decoded",
-                    (unsigned long long)f->offset, f->stream ? f->stream->name : "",
-                    f->stream ? ": " : "", f->reason, (unsigned long long)f->bytes);
-    }
-}
-
 static int on_loss(void *context, const struct tl_decode_loss *loss)
 {
     struct run *const r = context;
@@ -207,7 +169,7 @@ static int on_loss(void *context, const struct tl_decode_loss *loss)
                         (unsigned long long)loss->bytes);
         return TL_OK;
     }
-    note_fault(r, loss);
+    tl_faults_add(&r->faults, loss);
     return TL_OK;
 }
 
@@ -388,13 +350,13 @@ static int decode_capture(const struct tl_bundle_capture *capture, bool alone,
         where = NULL;
         tl_fail_set(&fail, TL_IO, "standard output: cannot write all of it");
     }
-    report_faults(&run);
+    tl_faults_show(&run.faults, run.name);
     int status = rc < 0 ? tl_cli_fail(where, &fail) : TL_CLI_DONE;
     if (run.restarts > 1)
         tl_cli_warn(path, "%s %u times in all", TL_LOSS_TIME_RESTART, run.restarts);
-    if (rc == TL_OK && run.losses) {
-        tl_cli_warn(path, "%u fault%s in the input, %llu bytes not decoded; %s", run.losses,
-                    run.losses > 1 ? "s" : "", (unsigned long long)run.lost,
+    if (rc == TL_OK && run.faults.n) {
+        tl_cli_warn(path, "%u fault%s in the input, %llu bytes not decoded; %s", run.faults.n,
+                    run.faults.n > 1 ? "s" : "", (unsigned long long)run.faults.lost,
                     run.items ? "everything else is decoded" : "nothing was decoded");
         status = TL_CLI_BAD;
     } else if (rc == TL_OK && !run.items) {

@@ -289,7 +289,7 @@ bool tl_svd_is(struct tl_bytes head)
 {
     static const char xml[] = "<?xml", device[] = "<device";
     enum { MARK = 3 }; /* bytes of a byte order mark that may precede */
-    const uint8_t *const p = memchr(head.p, '<', head.n < MARK + 1 ? head.n : MARK + 1);
+    const uint8_t *const p = head.n > MARK ? memchr(head.p, '<', MARK + 1) : NULL;
     const size_t n = p ? head.n - (size_t)(p - head.p) : 0;
     return (n >= sizeof xml && memcmp(p, xml, sizeof xml - 1) == 0) ||
            (n >= sizeof device && memcmp(p, device, sizeof device - 1) == 0);

@@ -113,7 +113,8 @@ void tl_xml_word(char out[static TL_XML_WORD], struct tl_bytes text)
     for (size_t i = 0; i < text.n; i++)
         if (text.n >= TL_XML_WORD || (!isalnum(text.p[i]) && !strchr("_.-,[]%:", text.p[i])))
             return;
-    memcpy(out, text.p, text.n);
+    for (size_t i = 0; i < text.n; i++)
+        out[i] = (char)text.p[i];
     out[text.n] = '\0';
 }
 

@@ -244,6 +244,20 @@ def chip_names(lab):
 
 
 @test
+def wrong_baud(lab):
+    """What is no ITM at all is said to be that, here and by the server, however many faults come first."""
+    state, noise = 1, bytearray()
+    for _ in range(8192):
+        state = (state * 1664525 + 1013904223) % 2 ** 32
+        noise.append(state >> 24)
+    lab.start()
+    push_itm(lab, 'n', bytes(noise), status=1)
+    said = lab.run('decode', '--format', 'itm', '--text', lab.path('n.bin'), status=1).err.decode()
+    check(said.count('bytes not decoded') == 22 and 'check the clock and the baud rate' in said, said)
+    check('check the clock and the baud rate' in lab.run('show', 'n').text(), lab.run('show', 'n').text())
+
+
+@test
 def lost_ends(lab):
     """A handler whose end was lost, or not told, has no length."""
     enter, leave, pend, back = '0e0f10', '0e0f20', '0e3510', '0e0030'
