@@ -317,21 +317,11 @@ static on_packet *packet_of(uint8_t h)
     return h == 0x70 ? on_overflow : on_local_time;
 }
 
-/* Can a packet of a header and such a payload be? All but an extension end with bit 7 clear, and
- * bits from 26 on of a global timestamp are of 48 or of 64 bits. */
-static bool is_possible(const struct itm *d, on_packet *on)
-{
-    const bool ends = d->n == 1 || !(d->bytes[d->n - 1] & 0x80);
-    if (on == on_global_high)
-        return ends && (d->n == 5 || d->n == 7);
-    return ends || (on != on_global_low && on != on_local_time);
-}
-
 static void complete(struct itm *d)
 {
     on_packet *const on = packet_of(d->bytes[0]);
     d->state = HEADER;
-    if (!is_possible(d, on)) {
+    if (on == on_global_high && d->n != 5 && d->n != 7) { /* neither of 48 nor of 64 bits */
         drop(d, RESERVED, d->start, d->n);
         return;
     }
