@@ -271,6 +271,8 @@ static void check_format(void (*open)(struct rigged *, const struct shape *), ui
                       " off\n",
                       seed, truth.kinds[TL_TIMED_RUN], truth.kinds[TL_TIMED_LOST],
                       truth.kinds[TL_TIMED_OFF]);
+        if (r.cut.lane->protocol == TL_PROTO_PT) /* it says that it was not on before */
+            assert_true(r.times.n > 0 && r.times.p[0].kind == TL_TIMED_OFF);
         check_calls(&r, &truth);
         check_index(&r, &truth);
         size_t stored = 0;
