@@ -10,7 +10,7 @@ import { build } from "./harness.mjs";
 
 const { ws: WebSocket } = createRequire(path.join(build, "web/package.json"))("playwright-core/lib/utilsBundle");
 const START_MS = 120000;
-const WAIT_MS = 60000;
+const WAIT_MS = 120000;
 
 /** Keys that have no character of their own, by the numbers of WebDriver. */
 const KEYS = { Enter: "\uE007", Escape: "\uE00C", Tab: "\uE004", Shift: "\uE008", Control: "\uE009", ArrowLeft: "\uE012", ArrowUp: "\uE013", ArrowRight: "\uE014", ArrowDown: "\uE015" };
@@ -71,10 +71,15 @@ export class Firefox {
       if (told.type === "success") done?.(told.result);
       else if (told.type === "error") fail?.(new Error(`${told.error}: ${told.message}`));
     });
+    this.socket.on("close", () => {
+      for (const [, fail] of this.waiting.values()) fail(new Error("Firefox is gone"));
+      this.waiting.clear();
+    });
     return new Promise((done, fail) => { this.socket.on("open", done).on("error", fail); });
   }
 
   send(method, params) {
+    if (this.socket.readyState !== WebSocket.OPEN) return Promise.reject(new Error("Firefox is gone"));
     const id = ++this.n;
     return new Promise((done, fail) => {
       this.waiting.set(id, [done, fail]);

@@ -10,7 +10,7 @@ import { fitting, Framing, type Range } from "./framing.ts";
 import { Frames } from "../base/frames.ts";
 import { Later } from "../base/later.ts";
 import { Live, type Connection } from "../data/live.ts";
-import { extentOf, hasTime, isSoftware, type Trace } from "../data/model.ts";
+import { extentOf, hasTime, type Trace } from "../data/model.ts";
 import type { Colour, Theme } from "./palette.ts";
 import { observe } from "../base/pace.ts";
 import { joined, NO_FOLDS } from "../base/folds.ts";
@@ -18,6 +18,7 @@ import { centre, clamp, pan, place as placed, span, toUnit, whole, zoom, type Ax
 import { Naming } from "./naming.ts";
 import { Noting } from "./noting.ts";
 import { Finder } from "./find.ts";
+import { Locating } from "./locating.ts";
 import { measure } from "./measure.ts";
 import { Session } from "./session.ts";
 import { Swatches } from "./swatches.ts";
@@ -66,7 +67,6 @@ export class App {
   private readonly address = new Address(() => this.session && encodePlace(this.place()), () => this.changed());
   private readonly framing = new Framing();
   private turned = Promise.resolve(); // the axis that is on its way is there
-  private locating: AbortController | undefined;
   private measuring: AbortController | undefined;
   private opening: AbortController | undefined;
   readonly finder = new Finder(this);
@@ -74,6 +74,7 @@ export class App {
   readonly noting = new Noting(this);
   readonly naming = new Naming(this);
   private readonly chase = new Chase(this);
+  private readonly locating = new Locating(() => this.changed());
   readonly swatches = new Swatches();
   private live: Live | undefined;
   private readonly again = new Later(() => this.changed()); // automatic requests that had to wait
@@ -289,7 +290,7 @@ export class App {
 
   private close(): void {
     this.opening?.abort();
-    this.locating?.abort();
+    this.locating.stop();
     this.finder.stop();
     this.measuring?.abort();
     this.session?.tiles.abortAll();
@@ -326,8 +327,7 @@ export class App {
       this.following = undefined;
     }
     s.view = clamp({ ...view, folds: s.view.folds }, s.extent);
-    this.toUrl();
-    this.changed();
+    this.moved();
   }
 
   zoomBy(factor: number, anchor?: number): void {
@@ -481,7 +481,6 @@ export class App {
   moveCursor(at: number | undefined, reveal = true): void {
     const s = this.session;
     if (!s) return;
-    this.locating?.abort();
     s.position = undefined;
     s.cursor = at === undefined ? undefined : Math.max(0, Math.floor(at));
     this.led = s.cursor !== undefined;
@@ -489,39 +488,18 @@ export class App {
       if (reveal && (s.cursor < s.view.from || s.cursor >= s.view.to)) {
         this.setView(centre(s.view, s.cursor, s.extent));
       }
-      void this.locate(s, s.cursor);
+      void this.locating.find(s, s.cursor);
+    } else {
+      this.locating.stop();
     }
-    this.toUrl();
-    this.changed();
-  }
-
-  private async locate(s: Session, at: number): Promise<void> {
-    const stream = s.stream;
-    if (!stream) return;
-    const controller = new AbortController();
-    this.locating = controller;
-    try {
-      // Quick steps cause a single request, at the end.
-      await new Promise((resolve) => setTimeout(resolve, 60));
-      if (controller.signal.aborted) return;
-      // Of records the one that follows is meant: that is where it is drawn.
-      const position = await (s.view.axis === "time" && !isSoftware(stream.protocol)
-        ? api.executed(s.trace, stream.name, stream.insns, at, controller.signal)
-        : api.locate(s.trace, stream.name, s.view.axis, at, controller.signal));
-      if (controller.signal.aborted) return;
-      s.position = position;
-      this.changed();
-    } catch {
-      // On failure details stay unchanged.
-    }
+    this.moved();
   }
 
   select(range: readonly [number, number] | undefined): void {
     const s = this.session;
     if (!s) return;
     s.selection = range;
-    this.toUrl();
-    this.changed();
+    this.moved();
   }
 
   /** Exact statistics of the selection, or of the view, in the selected lane. */
@@ -601,25 +579,21 @@ export class App {
   layBeside(trace: string, offset: bigint | undefined): void {
     const others = this.beside;
     this.beside = others.some((b) => b.trace === trace) ? others.map((b) => (b.trace === trace ? { trace, offset } : b)) : [...others, { trace, offset }];
-    this.toUrl();
-    this.changed();
+    this.moved();
   }
 
   takeAway(trace: string): void {
     this.beside = this.beside.filter((b) => b.trace !== trace);
-    this.toUrl();
-    this.changed();
+    this.moved();
   }
 
   compareWith(other: string): void {
     this.comparedWith = other;
-    this.toUrl();
-    this.changed();
+    this.moved();
   }
 
   setPanel(panel: Panel): void {
     this.panel = panel;
-    this.toUrl();
-    this.changed();
+    this.moved();
   }
 }
