@@ -13,7 +13,6 @@ import { later, Lazy } from "./lazy.ts";
 import { OverviewPanel } from "./overview.ts";
 import { lengthText } from "./reach.ts";
 import { sourceLink } from "./sourcelink.ts";
-import { Strip } from "./strip.ts";
 
 export const TABS: readonly (readonly [Panel, string])[] = [
   ["overview", "Overview"],
@@ -68,7 +67,7 @@ export class Side {
       ["events", new Lazy(app, async () => new (await later()).EventsPanel(app))],
       ["log", new Lazy(app, async () => new (await later()).LogPanel(app))],
       ["notes", new Lazy(app, async () => new (await later()).NotesPanel(app))],
-      ["together", new Lazy(app, async () => new (await later()).TogetherPanel(app, () => new Strip(app)))],
+      ["together", new Lazy(app, async () => new (await later()).TogetherPanel(app))],
       ["interrupts", new Lazy(app, async () => new (await later()).InterruptsPanel(app))],
       ["stats", new Lazy(app, async () => new (await later()).StatsPanel(app))],
       ["sql", new Lazy(app, async () => new (await later()).SqlPanel(app))],

@@ -3,7 +3,6 @@
 import { html, type TemplateResult } from "lit-html";
 import type { App } from "../view/app.ts";
 import type { InsnRow } from "../data/model.ts";
-import { mapped, sources } from "../view/sources.ts";
 
 /** "kernel.c:120" of "/firmware/src/kernel.c". */
 export function shortPlace(file: string, line: number): string {
@@ -18,7 +17,7 @@ export function inlinedText(row: InsnRow): string {
 }
 
 export function sourceLink(app: App, row: InsnRow): TemplateResult {
-  return html`<button class="plain link" title=${mapped(row.file, sources().maps)} @click=${() => app.setPanel("source")}
+  return html`<button class="plain link" title=${row.file} @click=${() => app.setPanel("source")}
     >${shortPlace(row.file, row.line)}</button>${row.inlined.length > 0
     ? html` <span class="muted">${inlinedText(row)}</span>` : ""}`;
 }

@@ -12,7 +12,7 @@ import type { Session } from "../view/session.ts";
 import { byArrival, laidUpon, moments, sameClock, usualOffset, type Moment } from "../data/together.ts";
 import { zeroOf } from "../view/zero.ts";
 import { shortPlace } from "./sourcelink.ts";
-import type { Strip } from "./strip.ts";
+import { Strip } from "./strip.ts";
 
 const STREAMS = 16;
 type Got = Asked<Map<string, Moment>> | undefined;
@@ -22,7 +22,7 @@ export class TogetherPanel {
   private readonly others = new Map<string, Got>(); // by trace
   private readonly strips = new Map<string, Strip>();
 
-  constructor(private readonly app: App, private readonly strip: () => Strip) {}
+  constructor(private readonly app: App) {}
 
   /** The traces shown next to the open one that exist. */
   private laid(s: Session): { trace: Trace; offset: bigint; said: boolean }[] {
@@ -43,7 +43,7 @@ export class TogetherPanel {
     if (laid.length === 0) return nothing;
     return html`<div class="strips" tabindex="0" role="region" aria-label="Lanes of other traces">${repeat(laid, (l) => l.trace.id, ({ trace, offset }) => {
       let strip = this.strips.get(trace.id);
-      if (!strip) this.strips.set(trace.id, strip = this.strip());
+      if (!strip) this.strips.set(trace.id, strip = new Strip(this.app));
       return strip.view(s, trace, s.view.axis === "time" ? Number(offset + s.trace.epoch - trace.epoch) : 0);
     })}</div>`;
   }
