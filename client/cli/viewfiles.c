@@ -5,13 +5,10 @@
  */
 #include "cli/viewfiles.h"
 
-#include "base/filekind.h"
 #include "frame/tpiu.h"
 #include "import/lldb.h"
-#include "import/models.h"
-#include "perf/reader.h"
+#include "import/looks.h"
 #include "setup/format.h"
-#include "stf/file.h"
 #include "terminal/say.h"
 
 #include <ctype.h>
@@ -91,30 +88,29 @@ static int take_raw(struct tl_view_file *out, struct tl_bytes head, const char *
 static int take_contents(struct tl_view_file *out, struct tl_bytes head, const char *format,
                          bool configured)
 {
-    const enum tl_file_kind kind = tl_file_kind(head);
-    const int wrap = tl_stf_sniff(head);
-    const bool packed = tl_file_kind_packed(kind) != NULL;
+    const struct tl_looks looks = tl_looks(head);
     if (head.n == 0) {
         tl_cli_warn(out->path, "is empty");
         return TL_CLI_BAD;
     }
-    if (kind == TL_FILE_ELF) {
+    if (looks.like == TL_LOOKS_PROGRAM) {
         out->kind = TL_VIEW_PROGRAM;
         return TL_ARGS_GO;
     }
     char lldb[4096];
-    if (tl_perf_is(head.p, head.n) || (!format && !configured && tl_model_like(head)) ||
+    if (looks.like == TL_LOOKS_PERF || (!format && !configured && looks.like == TL_LOOKS_LOG) ||
         (!format && tl_lldb_find(out->path, configured, lldb)))
         return TL_ARGS_GO;
-    if (wrap >= 0 && (!packed || strstr(out->path, ".stf"))) {
+    if (looks.like == TL_LOOKS_STF ||
+        (looks.may_hold_stf && (looks.like != TL_LOOKS_PACKED || strstr(out->path, ".stf")))) {
         out->format = "stf";
         return TL_ARGS_GO;
     }
-    if (packed) {
-        tl_cli_warn(out->path, "%s", tl_file_kind_packed(kind));
+    if (looks.like == TL_LOOKS_PACKED) {
+        tl_cli_warn(out->path, "%s", looks.no_trace);
         return TL_CLI_BAD;
     }
-    if (kind == TL_FILE_TEXT && !format) {
+    if (looks.is_text && !format) {
         tl_cli_warn(out->path, "is text, neither trace nor program; a configuration is named "
                                "FILE.ini");
         return TL_CLI_BAD;

@@ -11,14 +11,13 @@
 #include "frame/tpiu.h"
 #include "import/esp_dump.h"
 #include "import/lldb.h"
+#include "import/looks.h"
 #include "import/models.h"
 #include "import/perf.h"
 #include "import/perf_folder.h"
 #include "import/sources.h"
-#include "perf/reader.h"
 #include "setup/machines.h"
 #include "setup/registers.h"
-#include "stf/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -122,15 +121,7 @@ static int sniff(const struct tl_bundle_capture *capture, const char **format, s
 {
     uint8_t bytes[16];
     const ssize_t n = first_bytes(capture, bytes, sizeof bytes);
-    *format = NULL;
-    if (n == (ssize_t)sizeof bytes && tl_perf_is(bytes, sizeof bytes))
-        *format = "perf";
-    const struct tl_model *const model =
-        n > 0 && !*format ? tl_model_like((struct tl_bytes){bytes, (size_t)n}) : NULL;
-    *format = model ? tl_model_name(model) : *format;
-    const int wrap = n > 0 && !*format ? tl_stf_sniff((struct tl_bytes){bytes, (size_t)n}) : TL_BAD;
-    if (wrap == TL_STF_ZSTF || wrap == TL_STF_PLAIN)
-        *format = "stf";
+    *format = tl_looks((struct tl_bytes){bytes, n > 0 ? (size_t)n : 0}).format;
     return n < 0 ? tl_fail_set(fail, TL_IO, "cannot be read: %s", strerror(errno)) : TL_OK;
 }
 
@@ -147,10 +138,7 @@ static int check_kind(const struct tl_bundle_capture *capture, struct tl_fail *f
         capture->pieces[0].bytes || stat(capture->pieces[0].path, &st) < 0 || !S_ISREG(st.st_mode))
         return TL_OK;
     const ssize_t n = first_bytes(capture, bytes, sizeof bytes);
-    const struct tl_bytes head = {bytes, n > 0 ? (size_t)n : 0};
-    const char *const what = head.n >= 4 && tl_stf_sniff(head) == TL_STF_ZSTF
-                                 ? "is STF: use --format stf"
-                                 : tl_file_kind_no_trace(tl_file_kind(head));
+    const char *const what = tl_looks((struct tl_bytes){bytes, n > 0 ? (size_t)n : 0}).no_trace;
     return what ? tl_fail_set(fail, TL_BAD,
                               "%s; to take its bytes as they are: --format %.40s - <FILE", what,
                               capture->setup.format)
