@@ -12,6 +12,7 @@
 #include "sql/batch.h"
 #include "sql/functions.h"
 #include "sql/insn_groups.h"
+#include "sql/memory.h"
 #include "sql/table.h"
 #include "sql/tempfile.h"
 
@@ -28,7 +29,7 @@ struct question {
     sqlite3_stmt *statement;
     int64_t until_ns;
     int64_t looked_ns;       /* when, by a clock that is fast to read, and coarse */
-    int64_t memory;          /* in use by SQLite when it began */
+    int64_t memory;          /* in use on this thread when it began */
     struct tl_sql_temp temp; /* what is sorted and grouped */
     enum { WITHIN, TOO_LONG, TOO_LARGE, UNWANTED } limit;
 };
@@ -78,7 +79,7 @@ static int look_at_limits(void *context)
     struct question *const q = context;
     if (tl_monotonic_ns() > q->until_ns)
         q->limit = TOO_LONG;
-    else if (sqlite3_memory_used() - q->memory > TL_SQL_MEMORY)
+    else if (tl_sql_memory_used() - q->memory > TL_SQL_MEMORY)
         q->limit = TOO_LARGE;
     else if (tl_cancel_check() < 0)
         q->limit = UNWANTED;
@@ -120,7 +121,7 @@ static int connect_tables(sqlite3 *db)
 static int open_database(struct question *q)
 {
     const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_MEMORY | SQLITE_OPEN_NOMUTEX;
-    q->memory = sqlite3_memory_used();
+    q->memory = tl_sql_memory_used();
     const char *const temporary = tl_sql_tempfiles();
     if (!temporary || sqlite3_open_v2(":memory:", &q->db, flags, temporary) != SQLITE_OK)
         return TL_NOMEM;
