@@ -660,9 +660,11 @@ static void encode(struct encoder *e)
         take_retired(e, i, first, ends);
         const bool repeats =
             ends && e->o->repeats && e->since_sync == 1; /* only format 3 told it */
-        if (repeats)
+        if (repeats) {
+            e->uninferable = false; /* format 3 told where the jump in front went */
             send_report(e, i,
                         &(struct report){.irreport = e->o->options & TL_ETRACE_IMPLICIT_RETURN});
+        }
         retire(e, i);
         if (ends) {
             end_trace(e, jumped && e->sent && !repeats);
