@@ -87,24 +87,18 @@ static void send_record(struct encoder *e, const uint8_t *bytes, unsigned n)
     e->rc = e->rc < 0 ? e->rc : tl_buf_add(&e->out->bytes, record, sizeof record);
 }
 
-static void send(struct encoder *e, struct payload *p)
+/* The first `n` bytes of `p` in their envelope; `data`: of data trace. */
+static void send_frame(struct encoder *e, const struct payload *p, unsigned n, bool data)
 {
-    if (e->o->bogus && ++e->packets > e->o->bogus)
-        send_bogus(e);
     const struct tl_etrace_envelope *const v = &e->o->envelope;
-    const bool whole = e->o->params.unit == TL_ETRACE_ESP32 || e->o->lengths == TL_SIM_WHOLE ||
-                       (e->o->lengths == TL_SIM_SYNC_WHOLE && (p->bytes[0] & 3) == 3);
-    const unsigned most = e->o->lengths == TL_SIM_BETWEEN ? tl_sim_below(&e->rng, 8) : 64;
-    const unsigned n = close_payload(p, whole ? 0 : most);
     struct payload f = {.n = 0};
-    e->time += tl_sim_below(&e->rng, 50);
     if (v->wrapping == TL_ETRACE_INDEXED) {
         put(&f, n + 3, 8);
         put(&f, e->index++, 16);
     } else if (v->wrapping == TL_ETRACE_SMI) {
         const bool tag = tl_sim_below(&e->rng, 2);
         put(&f, n, 5);
-        put(&f, 2, 2);
+        put(&f, data ? 3 : 2, 2);
         put(&f, tag, 1);
         put(&f, e->time, tag ? 16 : 0);
         put(&f, e->o->src, (v->src_bits + 7) / 8 * 8);
@@ -116,7 +110,7 @@ static void send(struct encoder *e, struct payload *p)
         put(&f, extend, 1);
         put(&f, e->o->src, v->src_bits);
         put(&f, e->time, extend ? 8 * v->ts_bytes : 0);
-        put(&f, v->type_bits > 1 ? 2 : 0, v->type_bits);
+        put(&f, data ? v->type_bits > 1 ? 3 : 1 : v->type_bits > 1 ? 2 : 0, v->type_bits);
     }
     for (unsigned i = 0; i < n; i++)
         put(&f, p->bytes[i], 8);
@@ -128,6 +122,30 @@ static void send(struct encoder *e, struct payload *p)
     if (tl_sim_below(&e->rng, 50) == 0)
         e->rc = e->rc < 0 ? e->rc : tl_buf_add(&e->out->bytes, "\0\0\0", 3); /* null packets */
     e->rc = e->rc < 0 ? e->rc : tl_buf_add(&e->out->bytes, f.bytes, f.n / 8);
+}
+
+static void send_data(struct encoder *e)
+{
+    enum { MOST = 12 /* bytes */ };
+    struct payload p = {.n = 0};
+    const unsigned n = 1 + tl_sim_below(&e->rng, MOST);
+    for (unsigned i = 0; i < n; i++)
+        put(&p, tl_sim_below(&e->rng, 256), 8);
+    send_frame(e, &p, n, true);
+}
+
+static void send(struct encoder *e, struct payload *p)
+{
+    if (e->o->bogus && ++e->packets > e->o->bogus)
+        send_bogus(e);
+    if (e->o->data && tl_sim_below(&e->rng, e->o->data) == 0)
+        send_data(e);
+    const bool whole = e->o->params.unit == TL_ETRACE_ESP32 || e->o->lengths == TL_SIM_WHOLE ||
+                       (e->o->lengths == TL_SIM_SYNC_WHOLE && (p->bytes[0] & 3) == 3);
+    const unsigned most = e->o->lengths == TL_SIM_BETWEEN ? tl_sim_below(&e->rng, 8) : 64;
+    const unsigned n = close_payload(p, whole ? 0 : most);
+    e->time += tl_sim_below(&e->rng, 50);
+    send_frame(e, p, n, false);
 }
 
 static uint64_t pc_of(const struct encoder *e, uint32_t event)
@@ -290,14 +308,14 @@ static void send_support(struct encoder *e, unsigned qual_status)
     put(&p, qual_status, 2);
     if (k->unit == TL_ETRACE_2_1) {
         put(&p, tl_sim_etrace_sized_ioptions(k, e->o->options), k->ioptions_width);
-        put(&p, 0, 7);
+        put(&p, e->o->data > 0, 7);
     } else if (k->unit != TL_ETRACE_ESP32) {
         const bool pulp = k->unit == TL_ETRACE_PULP;
         put(&p,
             pulp ? tl_sim_etrace_pulp_ioptions(e->o->options)
                  : tl_sim_etrace_ioptions(e->o->options),
             k->ioptions_width);
-        put(&p, 0, pulp ? 0 : 6);
+        put(&p, e->o->data > 0, pulp ? 0 : 6);
     }
     send(e, &p);
 }
@@ -666,6 +684,8 @@ static void encode(struct encoder *e)
                         &(struct report){.irreport = e->o->options & TL_ETRACE_IMPLICIT_RETURN});
         }
         retire(e, i);
+        if (!ends && e->o->again && tl_sim_below(&e->rng, e->o->again) == 0)
+            send_support(e, TL_ETRACE_NO_CHANGE);
         if (ends) {
             end_trace(e, jumped && e->sent && !repeats);
             off = OFF;

@@ -33,7 +33,9 @@ struct tl_sim_etrace_options {
     bool repeats;      /* the last instruction of a trace is reported again behind format 3 */
     bool plain;        /* no packets but those of the standard; not with implicit returns */
     uint8_t lengths;   /* enum tl_sim_etrace_lengths */
-    uint32_t bogus;    /* packets between support packets that the encoder did not send; 0: none */
+    uint32_t data;     /* packets of which one follows a packet of data trace; 0: there is none */
+    uint32_t again; /* instructions of which one is followed by the same support packet; 0: none */
+    uint32_t bogus; /* packets between support packets that the encoder did not send; 0: none */
     uint64_t seed;
 };
 

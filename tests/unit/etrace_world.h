@@ -225,6 +225,12 @@ static inline void etrace_world_init_bogus(struct etrace_world *w, unsigned roun
     w->encoder.repeats = round / 2 % 2;
     w->encoder.plain = round % 2 && !(w->encoder.options & TL_ETRACE_IMPLICIT_RETURN);
     w->encoder.lengths = (uint8_t)tl_sim_below(&rng, 4);
+    const uint8_t wrapping = w->encoder.envelope.wrapping;
+    const bool has_types = wrapping == TL_ETRACE_SMI ||
+                           (wrapping == TL_ETRACE_ENCAP && w->encoder.envelope.type_bits > 0);
+    w->encoder.data = has_types && round % 11 == 7 ? 1 + tl_sim_below(&rng, 20) : 0;
+    if (bogus == 0 && (round % 11 == 7 || round % 13 == 9))
+        w->encoder.again = 50 + tl_sim_below(&rng, 400);
     assert_int_equal(tl_sim_riscv_run(&w->run, &w->program), TL_OK);
     assert_int_equal(tl_sim_etrace_encode(&w->trace, &w->run, &w->encoder), TL_OK);
     etrace_set_up(w);
