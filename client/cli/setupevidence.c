@@ -53,6 +53,8 @@ static int on_packet(void *context, const struct tl_decode_stream *stream, const
     e->stamps += strstr(line, "TIMESTAMP") != NULL;
     e->contexts += field(line, " ctxid=0x", &value);
     e->vmids += field(line, " vmid=0x", &value);
+    e->starts += strstr(line, " I_SYNC") && !strstr(line, "reason=periodic");
+    e->counted += strstr(line, " I_SYNC_CYCLE") || strstr(line, " CYCLE_COUNT");
     e->wide += strstr(line, "_64IS") && field(line, " addr=0x", &value) && value >> 32;
     return TL_OK;
 }

@@ -19,6 +19,8 @@ struct tl_evidence {
     uint32_t info_any, info_all; /* their control bits: in any of them, in all of them */
     uint64_t stamps, contexts, vmids;
     uint64_t wide; /* addresses with more than 32 bits */
+    /* Of an ETMv3: I-syncs that begin anew, and counts of cycles of those. */
+    uint64_t starts, counted;
 };
 
 struct tl_evidences {

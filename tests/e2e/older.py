@@ -79,5 +79,21 @@ def traced_data(lab):
         check(written.count('\n') == 2 and 'write 0x7f at 0x5008' in written, stream, written)
 
 
+@test
+def wrong_unit(lab):
+    """A configuration that is of another unit, or of another mode of this one, is told by `setup --check`."""
+    with open(lab.path('data.bin'), 'wb') as f:
+        f.write(DATA_TRACE * 20)
+    for name, change, wanted in (
+            ('right', ('', ''), 'nothing in its packets contradicts'), ('ptm', ('=etm3', '=ptm'), 'are no packets of ptm'),
+            ('only', ('ETMCR=0x', 'ETMCR=0x10000'), 'ETMCR says data only 1 (no instructions), the packets say 0')):
+        setup = DATA_SETUP.replace(*change)
+        check(name == 'right' or setup != DATA_SETUP, setup)
+        with open(lab.path(name + '.ini'), 'w') as f:
+            f.write(setup)
+        told = lab.run('setup', '--check', '--config', lab.path(name + '.ini'), lab.path('data.bin'), status=int(name != 'right')).text()
+        check(wanted in told, name, told)
+
+
 if __name__ == '__main__':
     main(TESTS)
