@@ -20,12 +20,33 @@ struct nexus_world {
     struct tl_buf trace, truth;
     struct tl_setup setup;
     struct tl_image *image;
-    bool inhibits; /* messages have no SRC, although the configuration has a width for it */
+    const char *named; /* all that the setup says is the core's name; NULL: it says more */
+    bool inhibits;     /* messages have no SRC, although the configuration has a width for it */
 };
 
 static inline uint64_t nexus_base(unsigned round, unsigned xlen)
 {
     return round % 5 == 0 ? xlen == 64 ? 0xffffffc080000000 : 0xfffe0000 : 0x80000000;
+}
+
+/* A core from whose name all follows. */
+static inline void nexus_choose_named(struct nexus_world *w, struct tl_sim_rng *rng)
+{
+    struct tl_sim_nexus_options *const o = &w->options;
+    static const struct {
+        const char *name;
+        uint8_t xlen, src_bits, address_bits;
+    } cores[] = {{"sifive-p550", 64, 2, 48},
+                 {"sifive-p550x8", 64, 3, 48},
+                 {"sifive-x280", 64, 2, 48},
+                 {"sifive-e31", 32, 0, 0}};
+    const unsigned i = o->xlen == 32 ? 3 : tl_sim_below(rng, 3);
+    w->named = cores[i].name;
+    w->inhibits = o->sequences = o->jumps = o->extends = false;
+    o->src_bits = cores[i].src_bits;
+    o->src = tl_sim_below(rng, 1u << o->src_bits);
+    o->address_bits = cores[i].address_bits;
+    o->stack = o->stack ? 1023 : 0;
 }
 
 static inline void nexus_choose(struct nexus_world *w, unsigned round, struct tl_sim_rng *rng)
@@ -61,6 +82,8 @@ static inline void nexus_choose(struct nexus_world *w, unsigned round, struct tl
         w->options.address_bits = w->options.sifive ? 48 : 39 + tl_sim_below(rng, 25);
     if (w->options.src_bits > 0)
         w->options.src = tl_sim_below(rng, 1u << w->options.src_bits);
+    if (w->options.sifive && tl_sim_below(rng, 2))
+        nexus_choose_named(w, rng);
 }
 
 /* What the decoder must be told, as registers; or as fields, with `all` also what it can find out
@@ -72,9 +95,13 @@ static inline void nexus_configure(struct nexus_world *w, bool registers, bool a
     const unsigned src_bits = w->inhibits ? 7 : o->src_bits;
     char text[640];
     struct tl_fail fail = {0};
-    int n = snprintf(text, sizeof text, "[trace]\nformat=%s\n[source nt.%u]\ncore=rv%u\n",
-                     o->sifive ? "nexus-sifive" : "ntrace", o->src, o->xlen);
-    if (registers)
+    int n = w->named
+                ? snprintf(text, sizeof text, "[trace]\nformat=nexus-sifive,core=%s\n", w->named)
+                : snprintf(text, sizeof text, "[trace]\nformat=%s\n[source nt.%u]\ncore=rv%u\n",
+                           o->sifive ? "nexus-sifive" : "ntrace", o->src, o->xlen);
+    if (w->named)
+        registers = all = false;
+    else if (registers)
         n +=
             snprintf(text + n, sizeof text - (size_t)n, "trTeControl=0x%x\ntrTeInstFeatures=0x%x\n",
                      7u | mode << 4 | (unsigned)w->inhibits << 15,
