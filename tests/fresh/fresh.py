@@ -9,9 +9,11 @@ TL_FRESH=1       do it: it downloads packages of 150 MB
 TL_FRESH_ROOT    the same, with a minimal Debian 12 (made by `debootstrap --variant=minbase bookworm DIR`), which is copied; otherwise
                  debootstrap makes one
 TL_FRESH_FILES   files that are copied into it, separated by colons, for machines that reach their mirror by settings or
-                 certificates of their own; always: /etc/resolv.conf, /etc/hosts, /etc/ssl/certs/ca-certificates.crt
+                 certificates of their own; always: /etc/resolv.conf, /etc/hosts, /etc/ssl/certs/ca-certificates.crt, and
+                 /usr/local/share/ca-certificates, of which the package ca-certificates makes that file anew
 Without root, debootstrap or a mirror, and without captures (TL_DATA): skipped."""
 
+import glob
 import os
 import re
 import shutil
@@ -58,7 +60,8 @@ class Fresh:
         elif subprocess.run(['debootstrap', '--variant=minbase', 'bookworm', self.root], stdout=subprocess.PIPE,
                             stderr=subprocess.STDOUT).returncode:
             skip('debootstrap cannot reach a mirror')
-        files = ['/etc/resolv.conf', '/etc/hosts', '/etc/ssl/certs/ca-certificates.crt']
+        files = ['/etc/resolv.conf', '/etc/hosts', '/etc/ssl/certs/ca-certificates.crt',
+                 *glob.glob('/usr/local/share/ca-certificates/*.crt')]
         for path in files + os.environ.get('TL_FRESH_FILES', '').split(':'):
             if path and os.path.exists(path):
                 os.makedirs(self.root + os.path.dirname(path), exist_ok=True)
