@@ -161,7 +161,8 @@ static inline int ready_text(struct tl_buf *out, const struct tl_block *b, uint3
     }
     if (tl_buf_reserve(out, size) < 0)
         return TL_NOMEM;
-    memcpy(out->p + out->n, b->coded, size);
+    if (size > 0) /* a buffer that holds nothing has no memory */
+        memcpy(out->p + out->n, b->coded, size);
     out->n += size;
     return TL_OK;
 }

@@ -23,7 +23,8 @@ static void take(const char *text, size_t n, void *context)
     struct sink *const s = context;
     const size_t room = TL_DEMANGLED - sizeof more - s->n;
     const size_t some = n < room ? n : room;
-    memcpy(s->out + s->n, text, some);
+    if (some > 0) /* without text there may be no address */
+        memcpy(s->out + s->n, text, some);
     s->n += some;
     if (some < n)
         longjmp(s->full, 1);

@@ -33,16 +33,34 @@ static int64_t clamp(int64_t value, int64_t low, int64_t high)
 
 /* ---- state as text --------------------------------------------------------------------------- */
 
+/* Sums and differences of a few such times do not overflow; no clock of a lake comes near. */
+static bool is_plausible(int64_t time)
+{
+    return size_of(time) < INT64_MAX / 8;
+}
+
 static bool read_line(struct tl_age_clock *clock, const char *line, char boot[static 40],
                       int64_t *uptime)
 {
     struct tl_age_correction c;
-    if (sscanf(line, "clock %" SCNd64, &clock->now) == 1 ||
-        sscanf(line, "boot %39[0-9a-f-] %" SCNd64, boot, uptime) == 2 ||
-        sscanf(line, "removed %" SCNu64 " since %" SCNd64, &clock->removed, &clock->window) == 2)
+    int64_t time;
+    uint64_t removed;
+    if (sscanf(line, "clock %" SCNd64, &time) == 1 && is_plausible(time)) {
+        clock->now = time;
         return true;
+    }
+    if (sscanf(line, "boot %39[0-9a-f-] %" SCNd64, boot, &time) == 2 && is_plausible(time)) {
+        *uptime = time;
+        return true;
+    }
+    if (sscanf(line, "removed %" SCNu64 " since %" SCNd64, &removed, &time) == 2 &&
+        is_plausible(time)) {
+        clock->removed = removed;
+        clock->window = time;
+        return true;
+    }
     if (sscanf(line, "correction %" SCNd64 " by %" SCNd64, &c.at, &c.by) != 2 ||
-        clock->n_corrections == TL_AGE_CORRECTIONS)
+        !is_plausible(c.at) || !is_plausible(c.by) || clock->n_corrections == TL_AGE_CORRECTIONS)
         return false;
     clock->corrections[clock->n_corrections++] = c;
     return true;

@@ -188,7 +188,8 @@ static int end_window(void *context)
                together(s, lane_hits(s) - drop))
             drop--;
         const size_t kept = s->n - s->window - drop;
-        memmove(s->hits + s->window, s->hits + s->window + drop, kept * sizeof *s->hits);
+        if (drop > 0)
+            memmove(s->hits + s->window, s->hits + s->window + drop, kept * sizeof *s->hits);
         s->n = s->window + kept;
         s->more |= drop > 0;
     }

@@ -199,7 +199,9 @@ static void damaged_states(void **state)
                                         "clock -5\n",
                                         "boot a 5\n",
                                         "\n\n",
-                                        "clock 99999999999999999999999999\n"};
+                                        "clock 99999999999999999999999999\n",
+                                        "clock 9223372036854775807\nremoved 1 since 5\n",
+                                        "clock -9223372036854775808\n"};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         struct machine m;
         start(&m, texts[i], THEN);

@@ -108,7 +108,6 @@ static void write_stf(const struct run *run, struct tl_buf *out)
     const struct tl_stf_header_spec spec = {
         .isa = TL_STF_ISA_RISCV, .iem = TL_STF_IEM_64, .pc = run->pc[0]};
     const struct tl_stf_layout layout = {0};
-    uint64_t back[64];
     unsigned depth = 0;
     assert_int_equal(tl_stf_header_write(&spec, out, NULL), TL_OK);
     for (size_t i = 0; i < run->n; i++) {
@@ -116,7 +115,7 @@ static void write_stf(const struct run *run, struct tl_buf *out)
         uint32_t opcode = next == run->pc[i] + 4 ? NOP : JUMP;
         if (is_call(run, i)) {
             opcode = CALL;
-            back[depth++] = run->pc[i] + 4;
+            depth++;
         } else if (opcode == JUMP && depth > 0 && next / 0x1000 != run->pc[i] / 0x1000) {
             opcode = RETURN;
             depth--;
@@ -132,7 +131,6 @@ static void write_stf(const struct run *run, struct tl_buf *out)
                 &layout, &(struct tl_stf_record){.type = TL_STF_INST_32, .opcode = opcode}, out),
             TL_OK);
     }
-    (void)back;
 }
 
 static void put_image(uint64_t base, char hash[static 72])
