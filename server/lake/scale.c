@@ -25,6 +25,7 @@ struct maker {
     bool by_value;
     bool exact; /* all timestamps, however many */
     bool steps; /* positions are records with times of their own */
+    bool lossy; /* trace is missing before the present row, or in it */
     uint64_t from, to;
     uint64_t wide;             /* minimum width of a break, in values */
     struct tl_buckets summary; /* if has_summary: which rows may have breaks */
@@ -246,15 +247,21 @@ static int add_log(struct maker *m, struct tl_view *view, size_t i, struct tl_fa
     return r;
 }
 
+/* What a time may be that stands for others, of a source of which times may be inexact. */
+static uint8_t coarse(const struct maker *m)
+{
+    return m->steps ? (uint8_t)(TL_ITEM_DELAYED | (m->lossy ? TL_ITEM_AT_LEAST : 0)) : 0;
+}
+
 static int add_chunk_ends(struct maker *m, const struct tl_chunk *c)
 {
     if (m->kind == TL_SCALE_BYTE)
         return add(m, c->first, c->at.offset, 0);
     int r = TL_OK;
     if (c->anchors > 0)
-        r = add(m, c->anchor_first.position, c->anchor_first.time, 0);
+        r = add(m, c->anchor_first.position, c->anchor_first.time, coarse(m));
     if (c->anchors > 1 && r >= 0)
-        r = add(m, c->anchor_last.position, c->anchor_last.time, 0);
+        r = add(m, c->anchor_last.position, c->anchor_last.time, coarse(m));
     return r;
 }
 
@@ -315,9 +322,9 @@ static int add_row_ends(struct maker *m, const struct tl_shard_row *row)
         return add(m, row->first, row->at.offset, 0);
     int r = TL_OK;
     if (row->anchors > 0)
-        r = add(m, row->anchor_first.position, row->anchor_first.time, 0);
+        r = add(m, row->anchor_first.position, row->anchor_first.time, coarse(m));
     if (row->anchors > 1 && r >= 0)
-        r = add(m, row->anchor_last.position, row->anchor_last.time, 0);
+        r = add(m, row->anchor_last.position, row->anchor_last.time, coarse(m));
     return r;
 }
 
@@ -350,6 +357,7 @@ static int make(struct maker *m, struct tl_fail *fail)
         touched += touches_stretch(m, row_stretch(m, i));
     for (size_t i = 0; i < cut->n_rows && r >= 0; i++) {
         const struct stretch s = row_stretch(m, i);
+        m->lossy |= cut->rows[i].gaps > 0;
         if (!touches_stretch(m, s) ||
             (touched > FINE && !m->exact && !(is_wide(m, s) && may_break(m, i)))) {
             r = add_row_ends(m, &cut->rows[i]);
