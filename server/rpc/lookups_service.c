@@ -124,34 +124,29 @@ static int run_moved(struct tl_call *call, const void *request)
                        "is older than the server");
 }
 
-#define LOOKUP(method, name, message)                                                              \
+#define ANSWER(method, name, message)                                                              \
     {                                                                                              \
-        "/tracelake.v1.Lookups/" method, &tracelake__v1__##message##__descriptor, TL_UNARY,        \
-            TL_ROLE_READ, run_##name, TL_LONG                                                      \
+        "/tracelake.v1." method, &tracelake__v1__##message##__descriptor, TL_UNARY, TL_ROLE_READ,  \
+            run_##name, TL_LONG                                                                    \
     }
 
 const struct tl_method tl_lookups_methods[] = {
-    LOOKUP("Stats", stats, stats_request),
-    LOOKUP("Insns", insns, insns_request),
-    LOOKUP("Slices", slices, lane_request),
-    LOOKUP("Source", source, source_request),
-    LOOKUP("Log", log, log_request),
-    LOOKUP("States", states, lane_request),
-    LOOKUP("Counters", counters, lane_request),
-    LOOKUP("Hits", hits, hits_request),
-    LOOKUP("Call", call, call_request),
-    LOOKUP("Profile", profile, profile_request),
-    LOOKUP("Compare", compare, compare_request),
+    ANSWER("Lookups/Stats", stats, stats_request),
+    ANSWER("Lookups/Insns", insns, insns_request),
+    ANSWER("Lookups/Slices", slices, lane_request),
+    ANSWER("Lookups/Source", source, source_request),
+    ANSWER("Lookups/Log", log, log_request),
+    ANSWER("Lookups/States", states, lane_request),
+    ANSWER("Lookups/Counters", counters, lane_request),
+    ANSWER("Lookups/Hits", hits, hits_request),
+    ANSWER("Lookups/Call", call, call_request),
+    ANSWER("Lookups/Profile", profile, profile_request),
+    ANSWER("Lookups/Compare", compare, compare_request),
     {"/tracelake.v1.Lookups/SimPoints", &tracelake__v1__sim_points_request__descriptor,
      TL_SERVER_STREAM, TL_ROLE_READ, run_simpoints, TL_LONG},
     {NULL, NULL, 0, 0, NULL},
 };
 
-#define ANSWER(method, name, message)                                                              \
-    {                                                                                              \
-        "/tracelake.v1.Ranges/" method, &tracelake__v1__##message##__descriptor, TL_UNARY,         \
-            TL_ROLE_READ, run_##name, TL_LONG                                                      \
-    }
 /* The request is not looked at: any message will do. */
 #define MOVED(method)                                                                              \
     {                                                                                              \
@@ -160,13 +155,13 @@ const struct tl_method tl_lookups_methods[] = {
     }
 
 const struct tl_method tl_answering_methods[] = {
-    ANSWER("Find", find, find_request),
-    ANSWER("Locate", locate, locate_request),
-    ANSWER("Functions", functions, functions_request),
-    ANSWER("Calls", calls, calls_request),
-    ANSWER("Exceptions", exceptions, exceptions_request),
-    ANSWER("Gaps", gaps, gaps_request),
-    ANSWER("Extremes", extremes, extremes_request),
+    ANSWER("Ranges/Find", find, find_request),
+    ANSWER("Ranges/Locate", locate, locate_request),
+    ANSWER("Ranges/Functions", functions, functions_request),
+    ANSWER("Ranges/Calls", calls, calls_request),
+    ANSWER("Ranges/Exceptions", exceptions, exceptions_request),
+    ANSWER("Ranges/Gaps", gaps, gaps_request),
+    ANSWER("Ranges/Extremes", extremes, extremes_request),
     MOVED("Stats"),
     MOVED("Insns"),
     MOVED("Slices"),
