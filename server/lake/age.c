@@ -33,10 +33,10 @@ static int64_t clamp(int64_t value, int64_t low, int64_t high)
 
 /* ---- state as text --------------------------------------------------------------------------- */
 
-/* Sums and differences of a few such times do not overflow; no clock of a lake comes near. */
+/* The sum of two such times does not overflow; it is the year 2116 before a clock comes near. */
 static bool is_plausible(int64_t time)
 {
-    return size_of(time) < INT64_MAX / 8;
+    return size_of(time) < INT64_MAX / 2;
 }
 
 static bool read_line(struct tl_age_clock *clock, const char *line, char boot[static 40],
