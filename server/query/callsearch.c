@@ -348,6 +348,8 @@ int tl_callsearch_run(struct tl_callsearch *out, struct tl_fail *fail)
                                          .from = out->from,
                                          .to = out->to,
                                          .index = true,
+                                         .only = out->symbols,
+                                         .n_only = out->n_symbols,
                                          .walks = out->walks || out->order == TL_CALLS_FIRST,
                                          .walk = walk_part,
                                          .shard = take_shard,

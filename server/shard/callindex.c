@@ -117,7 +117,31 @@ int tl_call_index_encode(const struct tl_call_index *x, struct tl_buf *out)
     return r;
 }
 
-static int get_sums(struct tl_varint_reader *in, struct tl_call_sums *s)
+static void skip_words(struct tl_varint_reader *in, uint64_t n)
+{
+    for (; n > 0 && !in->bad; n--)
+        (void)tl_varint_get(in);
+}
+
+/* Pairs of words, after their number: of a sketch, or of the longest calls. */
+static void skip_pairs(struct tl_varint_reader *in)
+{
+    const uint64_t n = tl_varint_get(in);
+    in->bad |= n > UINT64_MAX / 2;
+    skip_words(in, 2 * n);
+}
+
+static void skip_sums(struct tl_varint_reader *in)
+{
+    skip_words(in, 2);
+    if (tl_varint_get(in) == 0)
+        return;
+    skip_words(in, 4);
+    skip_pairs(in);
+    skip_pairs(in);
+}
+
+static int get_sums(struct tl_varint_reader *in, bool listed, struct tl_call_sums *s)
 {
     s->self = tl_varint_get(in);
     s->calls = tl_varint_get(in);
@@ -129,7 +153,16 @@ static int get_sums(struct tl_varint_reader *in, struct tl_call_sums *s)
     s->max = s->min + tl_varint_get(in);
     s->longest = tl_varint_get(in);
     const int r = tl_sketch_read(&s->lengths, in);
-    return r < 0 ? r : tl_slowest_read(&s->slowest, in);
+    if (r >= 0 && listed)
+        return tl_slowest_read(&s->slowest, in);
+    if (r >= 0)
+        skip_pairs(in);
+    return r;
+}
+
+static bool is_wanted(const struct tl_call_index *x, uint32_t function)
+{
+    return !x->only || (function < x->n_only && x->only[function]);
 }
 
 int tl_call_index_decode(struct tl_call_index *x, struct tl_bytes bytes)
@@ -140,12 +173,18 @@ int tl_call_index_decode(struct tl_call_index *x, struct tl_bytes bytes)
     tl_timed_extent_get(&x->extent, &in);
     for (; n > 0 && !in.bad && r >= 0; n--) {
         const uint32_t function = (uint32_t)tl_varint_get(&in);
+        if (!is_wanted(x, function)) {
+            skip_sums(&in);
+            if (x->extent.timed)
+                skip_sums(&in);
+            continue;
+        }
         const int64_t place = in.bad ? 0 : tl_call_index_function(x, function);
         if (in.bad || place < 0)
             return in.bad ? TL_NOTFOUND : TL_NOMEM;
-        r = get_sums(&in, &x->functions[place].by[TL_BY_INSNS]);
+        r = get_sums(&in, !x->unlisted, &x->functions[place].by[TL_BY_INSNS]);
         if (r >= 0 && x->extent.timed)
-            r = get_sums(&in, &x->functions[place].by[TL_BY_TIME]);
+            r = get_sums(&in, !x->unlisted, &x->functions[place].by[TL_BY_TIME]);
     }
     return r >= 0 && in.bad ? TL_NOTFOUND : r;
 }

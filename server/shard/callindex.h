@@ -45,6 +45,10 @@ struct tl_call_index {
     size_t n_functions, cap_functions;
     struct tl_numbers numbers; /* index of functions */
     struct tl_timed_extent extent;
+    /* Set before bytes are decoded: read only what is wanted of them. */
+    const uint8_t *only; /* of functions below `n_only` for which it is not 0; NULL: of all */
+    size_t n_only;
+    bool unlisted; /* without the longest calls */
 };
 
 void tl_call_index_fini(struct tl_call_index *index);

@@ -49,11 +49,17 @@ static int add_class(struct tl_sketch *s, uint32_t number, uint64_t times)
 
 int tl_sketch_merge(struct tl_sketch *into, const struct tl_sketch *from)
 {
-    int r = TL_OK;
-    for (uint32_t i = 0; i < from->n && r >= 0; i++)
-        if (from->counts[i] > 0)
-            r = add_class(into, from->first + i, from->counts[i]);
-    return r;
+    if (from->n == 0)
+        return TL_OK;
+    int r = add_class(into, from->first, 0);
+    if (r >= 0)
+        r = add_class(into, from->first + from->n - 1, 0);
+    if (r < 0)
+        return r;
+    uint64_t *const to = into->counts + (from->first - into->first);
+    for (uint32_t i = 0; i < from->n; i++)
+        to[i] += from->counts[i];
+    return TL_OK;
 }
 
 uint64_t tl_sketch_total(const struct tl_sketch *s)
