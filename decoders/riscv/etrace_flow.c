@@ -460,7 +460,8 @@ int tl_etrace_flow_take(struct tl_etrace_flow *f, const struct tl_etrace_frame *
     const int read = tl_etrace_parse(&f->packet, &f->params, options, frame->payload);
     f->judged = false;
     if (!is_packet(f, read, options, frame->payload, false))
-        return TL_ETRACE_NONSENSE;
+        return tl_etrace_refutes_options(f, frame) ? tl_etrace_flow_take(f, frame)
+                                                   : TL_ETRACE_NONSENSE;
     begin_packet(f);
     const int rc = on_packet(f, read, frame);
     return rc < 0 ? rc : TL_ETRACE_SENSE;

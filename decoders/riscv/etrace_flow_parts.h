@@ -100,6 +100,9 @@ TL_MUST_USE int tl_etrace_hold(struct tl_etrace_flow *f, const struct tl_etrace_
 /* Nothing else comes, or what comes tells the options: find those of the packets held, and process
  * these. */
 TL_MUST_USE int tl_etrace_guess(struct tl_etrace_flow *f);
+/* The packet cannot be one with the options in force. If these are on trial and it can be one with
+ * those of before, they come back. */
+bool tl_etrace_refutes_options(struct tl_etrace_flow *f, const struct tl_etrace_frame *frame);
 void tl_etrace_held_state(struct tl_etrace_flow *f, struct tl_state *s);
 
 /* ---- etrace_sync.c ------------------------------------------------------------------------- */

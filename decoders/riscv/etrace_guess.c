@@ -153,6 +153,25 @@ int tl_etrace_hold(struct tl_etrace_flow *f, const struct tl_etrace_frame *frame
                                                                         : TL_OK;
 }
 
+bool tl_etrace_refutes_options(struct tl_etrace_flow *f, const struct tl_etrace_frame *frame)
+{
+    unsigned options = f->walk.options;
+    if (!f->support.on_trial || f->params.unit == TL_ETRACE_2_1)
+        return false;
+    tl_etrace_take_options(f, f->support.others);
+    const bool is_other = tl_etrace_flow_is_plausible(f, frame, false);
+    tl_etrace_take_options(f, options);
+    if (!is_other)
+        return false;
+    const bool report = tl_etrace_support_refute(&f->support, &options);
+    tl_etrace_walk_lose(&f->walk, TL_GAP_NO_PATH, frame->offset);
+    tl_etrace_forget_place(f, false);
+    tl_etrace_take_options(f, options);
+    if (report)
+        tl_etrace_report_unbelieved(f);
+    return true;
+}
+
 void tl_etrace_held_state(struct tl_etrace_flow *f, struct tl_state *s)
 {
     uint32_t n = f->held ? f->held->n : 0;

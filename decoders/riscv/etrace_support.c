@@ -24,11 +24,26 @@ static bool has_tables(const struct tl_etrace_params *params, unsigned options)
            (!(options & TL_ETRACE_PREDICTION) || p->bpred_size);
 }
 
+/* The others come into force, with what was known of them. */
+static void exchange(struct tl_etrace_support *s, unsigned *options)
+{
+    const unsigned now = *options;
+    const uint8_t fitted = s->fitted;
+    *options = s->others;
+    s->fitted = s->others_fitted;
+    s->others = now;
+    s->others_fitted = fitted;
+}
+
 static void take_options(struct tl_etrace_support *s, unsigned wanted, unsigned *options)
 {
     if (wanted == *options)
         return;
-    s->on_trial = s->fitted == TL_ETRACE_CONFIRMED;
+    if (s->on_trial && wanted == s->others) { /* those of before, told once more */
+        exchange(s, options);
+        return;
+    }
+    s->on_trial = s->fitted >= TRUSTED;
     s->others = *options;
     s->others_fitted = TRUSTED;
     *options = wanted;
@@ -61,12 +76,13 @@ bool tl_etrace_support_misfits(struct tl_etrace_support *s, unsigned *options)
     s->fitted = s->fitted > MISFIT ? (uint8_t)(s->fitted - MISFIT) : 0;
     if (s->fitted > s->others_fitted)
         return false;
-    const unsigned now = *options;
-    const uint8_t fitted = s->fitted;
-    *options = s->others;
-    s->fitted = s->others_fitted;
-    s->others = now;
-    s->others_fitted = fitted;
+    exchange(s, options);
+    return s->size > 0;
+}
+
+bool tl_etrace_support_refute(struct tl_etrace_support *s, unsigned *options)
+{
+    exchange(s, options);
     return s->size > 0;
 }
 

@@ -54,6 +54,9 @@ static inline void tl_etrace_support_fits(struct tl_etrace_support *s)
 }
 bool tl_etrace_support_misfits(struct tl_etrace_support *support, unsigned *options);
 
+/* Only with the others the next packet can be one: they come into force. As above. */
+bool tl_etrace_support_refute(struct tl_etrace_support *support, unsigned *options);
+
 /* The options in force were found by trying; these may be the right ones as well. */
 void tl_etrace_support_doubt(struct tl_etrace_support *support, unsigned others);
 

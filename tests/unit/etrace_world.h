@@ -229,7 +229,7 @@ static inline void etrace_world_init_bogus(struct etrace_world *w, unsigned roun
     const bool has_types = wrapping == TL_ETRACE_SMI ||
                            (wrapping == TL_ETRACE_ENCAP && w->encoder.envelope.type_bits > 0);
     w->encoder.data = has_types && round % 11 == 7 ? 1 + tl_sim_below(&rng, 20) : 0;
-    if (bogus == 0 && (round % 11 == 7 || round % 13 == 9))
+    if (round % 11 == 7 || round % 13 == 9)
         w->encoder.again = 50 + tl_sim_below(&rng, 400);
     assert_int_equal(tl_sim_riscv_run(&w->run, &w->program), TL_OK);
     assert_int_equal(tl_sim_etrace_encode(&w->trace, &w->run, &w->encoder), TL_OK);
