@@ -57,7 +57,7 @@ export async function interruptChecks(suite, { server, trace, cortex }) {
     await page.waitForSelector("table.ints tbody tr");
     const rows = await page.locator("table.ints").first().locator("tbody tr").allTextContents();
     assert.equal(rows.length, exceptions.length);
-    exceptions.forEach((e, i) => assert.ok(rows[i].includes(`exception ${e.number}`) && rows[i].includes(e.handler), rows[i]));
+    exceptions.forEach((e, i) => assert.ok(rows[i].includes(`${e.name || "exception"} ${e.number}`) && rows[i].includes(e.handler), rows[i]));
     await page.locator("table.ints tbody button").first().click();
     await page.waitForFunction(() => /Jitter/.test(document.querySelector(".interrupts dl.details")?.textContent ?? ""));
     await accessible(page);
