@@ -97,6 +97,11 @@ static uint32_t groups_of(const struct module *module, sqlite3_index_info *info)
             return 0;
         groups |= ((uint32_t)column + 1 + 16 * info->aOrderBy[i].desc) << 5 * i;
     }
+    /* Rows of another table name the traces: that one comes first. */
+    for (int i = 0; i < info->nConstraint; i++)
+        if (!info->aConstraint[i].usable &&
+            role_of(table, info->aConstraint[i].iColumn) == TL_COLUMN_TRACE)
+            return 0;
     module->asking->counts_on_it |= bounds;
     return groups;
 }

@@ -185,6 +185,9 @@ def sql_groups_loaded(lab):
     for trace in ('sim', 'file'):
         wait_sealed(lab, trace)
         groups_agree(lab, trace)
+    joined = 'SELECT i.trace, count(*) AS n FROM trace t JOIN insn i ON i.trace = t.trace GROUP BY %si.trace'
+    both = [ask(lab, joined % plus) for plus in ('', '+')]
+    check(both[0] == both[1] and [r['trace'] for r in both[0]] == ['file', 'sim'], 'of several traces', both)
 
 
 @test
