@@ -95,10 +95,10 @@ static inline void nexus_configure(struct nexus_world *w, bool registers, bool a
     const unsigned src_bits = w->inhibits ? 7 : o->src_bits;
     char text[640];
     struct tl_fail fail = {0};
-    int n = w->named
-                ? snprintf(text, sizeof text, "[trace]\nformat=nexus-sifive,core=%s\n", w->named)
-                : snprintf(text, sizeof text, "[trace]\nformat=%s\n[source nt.%u]\ncore=rv%u\n",
-                           o->sifive ? "nexus-sifive" : "ntrace", o->src, o->xlen);
+    int n = snprintf(text, sizeof text, "[trace]\nformat=%s\n[source nt.%u]\n",
+                     o->sifive ? "nexus-sifive" : "ntrace", o->src);
+    n += w->named ? snprintf(text + n, sizeof text - (size_t)n, "core=%s\n", w->named)
+                  : snprintf(text + n, sizeof text - (size_t)n, "core=rv%u\n", o->xlen);
     if (w->named)
         registers = all = false;
     else if (registers)

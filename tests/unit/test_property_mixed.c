@@ -130,8 +130,10 @@ static void set_up(struct system *s, unsigned round)
     tl_setup_init(&s->setup);
     assert_int_equal(tl_setup_format(&s->setup, "tpiu", &fail), TL_OK);
     add_source(&s->setup, arm, ARM, arm->protocol);
-    add_source(&s->setup, &s->n.setup.sources[0], N_TRACE,
-               sifive ? TL_PROTO_NEXUS_SIFIVE : TL_PROTO_N_TRACE);
+    struct tl_source *const nexus = add_source(&s->setup, &s->n.setup.sources[0], N_TRACE,
+                                               sifive ? TL_PROTO_NEXUS_SIFIVE : TL_PROTO_N_TRACE);
+    if (s->n.named) /* on the bus SRC is left out, unless the setup says otherwise */
+        assert_int_equal(tl_source_set_reg(nexus, "trTeSrcBits", s->n.options.src_bits), TL_OK);
     struct tl_source *const hart =
         add_source(&s->setup, &s->e.setup.sources[0], E_TRACE, TL_PROTO_E_TRACE);
     assert_int_equal(tl_source_set_reg(hart, "trTeSrcBits", v->src_bits) |
