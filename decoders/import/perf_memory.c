@@ -6,6 +6,7 @@
  */
 #include "import/debug_file.h"
 #include "import/jitdump.h"
+#include "import/kernel_core.h"
 #include "import/perf_parts.h"
 
 #include <elf.h>
@@ -81,6 +82,8 @@ static int keep_found(const struct tl_perf_import *im, struct tl_perf_dso *d,
     *d->file = *file;
     if (d->kind == TL_CODE_FILE)
         (void)tl_debug_file_find(debug, file, &where.places, id_of(im, d));
+    else if (file->is_core && !tl_kernel_symbols_beside(file->path, debug))
+        debug[0] = 0;
     d->debug = debug[0] ? strdup(debug) : NULL;
     return debug[0] && !d->debug ? TL_NOMEM : TL_OK;
 }
@@ -319,7 +322,8 @@ static int name_missing(const struct tl_perf_import *im, struct tl_setup *setup,
 /* Join a program with its symbols; if they do not match, use the program alone. */
 static int join(const struct tl_perf_import *im, const struct tl_perf_dso *d, struct tl_buf *out)
 {
-    const int rc = tl_debug_file_join(d->file->path, d->debug, out);
+    const int rc = d->file->is_core ? tl_kernel_core_file(d->file->path, d->debug, out)
+                                    : tl_debug_file_join(d->file->path, d->debug, out);
     if (rc < 0 && rc != TL_NOMEM) {
         tl_perf_import_report(im, "%s: has no symbols of %s", d->debug, d->file->path);
         tl_buf_fini(out);

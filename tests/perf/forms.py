@@ -188,6 +188,7 @@ def kernel(checks, raw, expected):
         with open(os.path.join(folder, "data"), "wb") as f:
             f.write(raw)
         checks.run("--kcore FILE", expected, [*args, "--kcore", core, "-"], raw)
+        kernel_names(checks, expected, args, core, raw)
         checks.run("--kcore FOLDER", expected, [*args, "--kcore", os.path.dirname(core), "-"], raw)
         checks.run("perf record --kcore", expected, ["--buildid-dir", "/nowhere", "--symfs", symfs, folder])
         cache = os.path.join(own, "cache")
@@ -199,6 +200,47 @@ def kernel(checks, raw, expected):
         shutil.copy(core, os.path.join(entry, "kcore"))
         checks.run("kcore in the cache", expected,
                    ["--format", "perf", "--buildid-dir", cache, "--symfs", symfs, "-"], raw)
+
+
+def kernel_names(checks, expected, args, core, raw):
+    """Names come from the symbols beside a copy of the kernel's memory, however large that is."""
+    addresses = sorted({int(l.split()[1], 16) for l in expected if l[:1] == b"I" and l.split()[1] >= b"8"})
+    low, inner = addresses[0], addresses[len(addresses) // 2]
+    large = os.path.join(os.path.dirname(core), "large")
+    symbols = os.path.join(os.path.dirname(core), "kallsyms")
+    with open(core, "rb") as f:
+        head, memory = bytearray(f.read(120)), f.read()
+    before = 64 << 20  # of a segment that is too large to be code alone
+    head[64 + 16:64 + 48] = struct.pack("<QQQQ", low - before, 0, 256 << 20, 256 << 20)
+    os.mkdir(large)
+    with open(os.path.join(large, "kcore"), "wb") as f:
+        f.write(head)
+        f.seek(120 + before)
+        f.write(memory)
+        f.truncate(120 + (256 << 20))
+    text = "%016x T whole\n%016x t whole_too\n%016x t inner\n%016x D data\n%016x t elsewhere\t[module]\n" % (
+        low, low, inner, inner + 1, low - (1 << 32))
+    for folder in os.path.dirname(core), large:
+        path = os.path.join(folder, "kallsyms")
+        with open(path, "w") as f:
+            f.write(text)
+        where = [*args, "--kcore", os.path.join(folder, "kcore")]
+        checks.run("kallsyms beside " + os.path.basename(folder), expected, [*where, "-"], raw)
+        told = subprocess.run([checks.program, "decode", "--text", "--disasm", *where, "-"], input=raw,
+                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=120).stdout.split(b"\n")
+        named = [(int(l.split()[1], 16), l.rsplit(b"<", 1)[-1]) for l in told if l[:8] == b"I ffffff"]
+        wrong = [(at, name) for at, name in named if name != (b"inner" if at >= inner else b"whole") + (
+            b">" if at in (low, inner) else b"+0x%x>" % (at - (inner if at >= inner else low)))]
+        checks.n += 1
+        if wrong or not named:
+            checks.failed.append("names of " + folder)
+            print("kallsyms: %d of %d are not named right: %r" % (len(wrong), len(named), wrong[:1]))
+    shutil.rmtree(large)
+    # One without the right to know addresses reads zeros: then there are no names.
+    with open(symbols, "w") as f:
+        f.write("%016x T whole\n" % 0)
+    checks.run("kallsyms of zeros", expected, [*args, "--kcore", core, "-"], raw)
+    os.remove(symbols)
 
 
 def old_links(checks, raw, expected):
