@@ -52,6 +52,10 @@ REFUSED = 3  # exit status: also if there is no server
 LOOK_S = 0.05  # between two looks at live traces
 
 
+def is_gone(err):
+    return 'no trace' in err or 'has been deleted' in err
+
+
 class Chaos:
     def __init__(self, lab, seed):
         self.lab, self.seed = lab, seed
@@ -86,23 +90,27 @@ class Chaos:
                            stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, timeout=TIMEOUT)
         return p.returncode, p.stdout, p.stderr.decode(errors='replace')
 
-    def ask(self, *args, stores=False):
+    def ask(self, *args, stores=False, done_since=None):
         """What a command prints; None: the server was away meanwhile, or the disk full if it `stores`. Any other
-        failure is one of the test."""
+        failure is one of the test. `done_since`: if the server was away since then, the command may have removed
+        the trace before, and its answer been lost."""
         away, full = self.away.n, self.full.n
         status, out, err = self.command(*args)
         if status == 0:
             return out
+        if done_since is not None and self.away.since(done_since) and is_gone(err):
+            return b''
         excused = self.away.since(away) or (stores and self.full.since(full))
         check(status == REFUSED and excused, args, 'ended with', status, err)
         return None
 
-    def insist(self, *args, stores=False):
-        """The same until it is done."""
-        out = self.ask(*args, stores=stores)
+    def insist(self, *args, stores=False, removes=False):
+        """The same until it is done; it `removes` its trace, at once or when retention comes by."""
+        first = self.away.n if removes else None
+        out = self.ask(*args, stores=stores, done_since=first)
         while out is None:
             time.sleep(0.05)
-            out = self.ask(*args, stores=stores)
+            out = self.ask(*args, stores=stores, done_since=first)
         return out
 
     # ---- rigs ----
@@ -225,8 +233,7 @@ class Chaos:
         while True:
             away = self.away.n
             status, _, err = self.command('rm', trace)
-            gone = 'no trace' in err or 'has been deleted' in err
-            if status == 0 or (gone and (hostile or self.away.since(first))):
+            if status == 0 or (is_gone(err) and (hostile or self.away.since(first))):
                 break
             excused = self.away.since(away) or (hostile and 'is being pushed' in err)
             check(status == REFUSED and excused, 'rm', trace, status, err)
@@ -238,7 +245,7 @@ class Chaos:
         """Traces become old, and retention removes what is too much of them."""
         trace = self.model.take(rng, 'old', 8)
         if trace:
-            self.insist('label', trace, 'age=old', stores=True)
+            self.insist('label', trace, 'age=old', stores=True, removes=True)
             self.insist('retain', '--label', 'age=old', '--raw', OLD_BYTES, '--decoded', OLD_BYTES, stores=True)
             self.count('traces left to retention')
         self.over.wait(rng.uniform(0.2, 1))
