@@ -100,7 +100,8 @@ def dies(lake, server):
     for end in sorted({0, 1, len(data), *(dice.randrange(len(data)) for _ in range(3))}):
         done = program(end)
         check(done.returncode == -9, 'killed at', end, done)
-        check(lake.trace('dies').state == 1, 'complete too early')
+        if end > 0:  # with nothing to wait for it may die before the server heard of it
+            check(lake.trace('dies').state == 1, 'complete too early')
     for _ in range(2):  # the second time: all of it is there, and complete
         done = program()
         check(done.returncode == 0, done)
