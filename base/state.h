@@ -101,7 +101,7 @@ static inline void tl_state_size(struct tl_state *s, size_t *v, size_t most)
 
 static inline void tl_state_bool(struct tl_state *s, bool *v)
 {
-    uint8_t byte = *v;
+    uint8_t byte = tl_state_loads(s) ? 0 : *v; /* before it is loaded it may have no value */
     tl_state_u8(s, &byte, 1);
     *v = byte;
 }

@@ -256,7 +256,8 @@ static inline size_t nomem_run(nomem_scenario *scenario, void *context)
             continue;
         }
         reached += nomem.failed;
-        const bool other = r == TL_OK && (got.n != want.n || memcmp(got.p, want.p, got.n));
+        const bool other =
+            r == TL_OK && (got.n != want.n || (got.n > 0 && memcmp(got.p, want.p, got.n)));
         tl_buf_fini(&got);
         if ((r != TL_NOMEM && r != TL_OK) || other || (nomem.live > 0 && !nomem.given)) {
             nomem_report();

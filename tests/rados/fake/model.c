@@ -131,7 +131,8 @@ static void unset(struct object *o, size_t from, size_t to)
         tl_buf_fini(&o->pairs[i].key);
         tl_buf_fini(&o->pairs[i].value);
     }
-    memmove(&o->pairs[from], &o->pairs[to], (o->n_pairs - to) * sizeof *o->pairs);
+    if (from < to)
+        memmove(&o->pairs[from], &o->pairs[to], (o->n_pairs - to) * sizeof *o->pairs);
     o->n_pairs -= to - from;
 }
 
