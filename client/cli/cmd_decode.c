@@ -6,6 +6,7 @@
 #include "base/crew.h"
 #include "base/processors.h"
 #include "base/spelling.h"
+#include "base/whole.h"
 #include "cli/cli.h"
 #include "cli/faults.h"
 #include "decode/ops.h"
@@ -123,7 +124,7 @@ static int print_json(const char *buffer, const struct tl_decode_stream *stream,
 {
     struct tl_buf out = {0};
     int rc = tl_itemjson_packet(buffer, stream ? stream->name : NULL, line, &out);
-    if (rc == TL_OK && fwrite(out.p, 1, out.n, stdout) != out.n)
+    if (rc == TL_OK && !tl_write_all(stdout, out.p, out.n))
         rc = TL_IO;
     tl_buf_fini(&out);
     return rc;
@@ -384,7 +385,7 @@ static int push_osdsw(void *to, const uint8_t *p, size_t n)
     const int rc = tl_osdsw_push(log, p, n);
     if (rc < 0)
         return rc;
-    const bool ok = fwrite(log->out.p, 1, log->out.n, stdout) == log->out.n;
+    const bool ok = tl_write_all(stdout, log->out.p, log->out.n);
     tl_buf_reset(&log->out);
     return ok ? TL_OK : TL_IO;
 }
@@ -417,7 +418,7 @@ static int decode_like(const struct tl_bundle_capture *capture, const struct opt
         rc = push_capture(push_osdsw, &log, capture, o->chunk, false, &total, &fail);
     if (rc == TL_OK)
         rc = tl_osdsw_finish(&log);
-    if (rc == TL_OK && fwrite(log.out.p, 1, log.out.n, stdout) != log.out.n)
+    if (rc == TL_OK && !tl_write_all(stdout, log.out.p, log.out.n))
         rc = tl_fail_set(&fail, TL_IO, "cannot write: %s", strerror(errno));
     tl_osdsw_fini(&log);
     return rc < 0 ? tl_cli_fail(o->input, &fail) : TL_CLI_DONE;

@@ -4,6 +4,7 @@
  * damage is printed before the damage is reported, since it is often what was looked for.
  */
 #include "base/spelling.h"
+#include "base/whole.h"
 #include "cli/cli.h"
 #include "out/codetext.h"
 #include "out/export.h"
@@ -37,7 +38,7 @@ static int cannot_write(struct tl_fail *fail)
 
 static int flush(struct dump *d, struct tl_fail *fail)
 {
-    if (fwrite(d->out.p, 1, d->out.n, d->file) != d->out.n)
+    if (!tl_write_all(d->file, d->out.p, d->out.n))
         return cannot_write(fail);
     tl_buf_reset(&d->out);
     return TL_OK;

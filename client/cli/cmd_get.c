@@ -3,6 +3,7 @@
  * `tracelake get`: copies a range of a stream to a file or prints it. The server delivers STF, text
  * and columns; all other formats are made here of these, piece by piece.
  */
+#include "base/whole.h"
 #include "cli/cli.h"
 #include "cli/csvof.h"
 #include "cli/filter.h"
@@ -163,7 +164,7 @@ static int put_made(const struct sink *sink, struct tl_bytes piece)
         return tl_annotate_push(sink->annotate, piece);
     if (sink->ndjson)
         return tl_ndjson_push(sink->ndjson, piece);
-    return fwrite(piece.p, 1, piece.n, sink->file) == piece.n ? TL_OK : TL_IO;
+    return tl_write_all(sink->file, piece.p, piece.n) ? TL_OK : TL_IO;
 }
 
 static int put(const struct sink *sink, const char *where, const void *p, size_t n)

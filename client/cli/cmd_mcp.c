@@ -4,6 +4,7 @@
  * The server is connected to by the first question, so that the program that starts this one finds
  * it ready in any case.
  */
+#include "base/whole.h"
 #include "cli/cli.h"
 #include "cli/mcp.h"
 
@@ -45,7 +46,7 @@ static int serve(struct tl_mcp *mcp)
             r = tl_mcp_refuse_long(&out);
         else if (!is_blank(&line))
             r = tl_mcp_answer(mcp, (struct tl_bytes){line.p, line.n}, &out);
-        if (r >= 0 && (fwrite(out.p, 1, out.n, stdout) != out.n || fflush(stdout) != 0))
+        if (r >= 0 && (!tl_write_all(stdout, out.p, out.n) || fflush(stdout) != 0))
             r = TL_IO;
         if (r < 0)
             break;

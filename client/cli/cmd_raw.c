@@ -3,6 +3,7 @@
  * `tracelake raw`: writes the raw bytes of a capture, its configuration and its images. Written
  * together they are what `push` takes, so that a capture can be handed on.
  */
+#include "base/whole.h"
 #include "cli/cli.h"
 #include "cli/setupimages.h"
 #include "out/jsonwrite.h"
@@ -42,7 +43,7 @@ static int copy(struct options *o, struct tracelake *lake, const char *trace, FI
         result = tracelake_raw_next(raw, &p, &n, &error);
         if (result < 0)
             break;
-        if (fwrite(p, 1, n, file) != n) {
+        if (!tl_write_all(file, p, n)) {
             tl_cli_warn(o->out, "cannot write: %s", strerror(errno));
             tracelake_raw_close(raw);
             return TL_CLI_BAD;

@@ -4,6 +4,7 @@
  * of itself, and compares a configuration with a capture's bytes. For the comparison a capture's
  * beginning is enough, so that large ones take no longer.
  */
+#include "base/whole.h"
 #include "cli/cli.h"
 #include "cli/setupcheck.h"
 #include "import/system.h"
@@ -105,7 +106,7 @@ static int write_text(const struct tl_buf *text, const char *path)
     const int status = tl_outfile_open(&out, path);
     if (status != TL_ARGS_GO)
         return status;
-    const bool whole = fwrite(text->p, 1, text->n, out.file) == text->n;
+    const bool whole = tl_write_all(out.file, text->p, text->n);
     return tl_outfile_close(&out, whole ? TL_CLI_DONE : TL_CLI_BAD);
 }
 

@@ -4,6 +4,7 @@
  * for simulators. For a trace at a server the vectors are made there, and only the regions are
  * transferred.
  */
+#include "base/whole.h"
 #include "cli/cli.h"
 #include "cli/slice.h"
 #include "out/jsonread.h"
@@ -155,7 +156,7 @@ static int fetch_slice(void *context, const struct tl_region *region, const char
     int r;
     status = TL_CLI_DONE;
     while (status == TL_CLI_DONE && (r = tracelake_fetch_next(fetch, &p, &n, &error)) == TL_OK)
-        if (fwrite(p, 1, n, out.file) != n) {
+        if (!tl_write_all(out.file, p, n)) {
             tl_cli_warn(path, "cannot write: %s", strerror(errno));
             status = TL_CLI_BAD;
         }

@@ -3,6 +3,7 @@
  * `tracelake slice`: extracts a range of an STF file's instructions into an STF file. What can be
  * read of a damaged trace is kept, and the damage reported.
  */
+#include "base/whole.h"
 #include "cli/cli.h"
 #include "cli/slice.h"
 #include "cli/slicewhere.h"
@@ -28,7 +29,7 @@ struct output {
 static int write_out(void *context, const uint8_t *p, size_t n)
 {
     struct output *const out = context;
-    if (fwrite(p, 1, n, out->to.file) == n)
+    if (tl_write_all(out->to.file, p, n))
         return TL_OK;
     out->error = errno;
     return TL_IO;

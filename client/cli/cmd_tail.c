@@ -3,6 +3,7 @@
  * `tracelake tail`: follows a live stream. After a broken connection it goes on where it was,
  * without a line twice.
  */
+#include "base/whole.h"
 #include "cli/cli.h"
 #include "cli/filter.h"
 #include "out/annotate.h"
@@ -94,7 +95,7 @@ static int put(struct printed *p, struct tl_bytes text)
         return tl_annotate_push(p->annotate, text) < 0 || fflush(stdout) != 0 ? -1 : 0;
     if (p->lines)
         return tl_lines_push(p->lines, text) < 0 || fflush(stdout) != 0 ? -1 : 0;
-    return fwrite(text.p, 1, text.n, stdout) != text.n || fflush(stdout) != 0 ? -1 : 0;
+    return !tl_write_all(stdout, text.p, text.n) || fflush(stdout) != 0 ? -1 : 0;
 }
 
 /* Process a piece; `head`: the first one of a call, which names the stream. */

@@ -7,6 +7,7 @@
 #include "cli/csvof.h"
 
 #include "base/csv.h"
+#include "base/whole.h"
 #include "cli/streams.h"
 #include "cli/trackrows.h"
 #include "out/tablecsv.h"
@@ -56,7 +57,7 @@ static int flush(struct csv *c, size_t least)
 {
     if (c->out.n < least)
         return TL_OK;
-    const bool written = fwrite(c->out.p, 1, c->out.n, c->file) == c->out.n;
+    const bool written = tl_write_all(c->file, c->out.p, c->out.n);
     tl_buf_reset(&c->out);
     return written ? TL_OK : TL_IO;
 }

@@ -5,6 +5,7 @@
  */
 #include "out/annotate.h"
 
+#include "base/whole.h"
 #include "out/linewise.h"
 #include "terminal/say.h"
 
@@ -143,7 +144,7 @@ static int take_line(void *context, char *line)
         r = tl_buf_add(&a->out, "\n", 1);
     if (r < 0)
         return r;
-    return fwrite(a->out.p, 1, a->out.n, a->file) == a->out.n ? TL_OK : TL_IO;
+    return tl_write_all(a->file, a->out.p, a->out.n) ? TL_OK : TL_IO;
 }
 
 int tl_annotate_push(struct tl_annotate *annotate, struct tl_bytes text)

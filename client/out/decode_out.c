@@ -7,6 +7,7 @@
 #include "out/decode_out.h"
 
 #include "base/crew.h"
+#include "base/whole.h"
 #include "out/annotate.h"
 #include "out/itemjson.h"
 #include "out/jsonwrite.h"
@@ -141,7 +142,7 @@ static int put(struct lane *lane, struct tl_bytes text)
         if (fprintf(lane->file, "# stream %s\n", lane->name) < 0)
             return TL_IO;
     }
-    return fwrite(text.p, 1, text.n, lane->file) == text.n ? TL_OK : TL_IO;
+    return tl_write_all(lane->file, text.p, text.n) ? TL_OK : TL_IO;
 }
 
 static int flush(struct lane *lane)

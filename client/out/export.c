@@ -5,6 +5,7 @@
  */
 #include "out/export.h"
 
+#include "base/whole.h"
 #include "out/champsim.h"
 #include "out/codetext.h"
 #include "out/vectors_of.h"
@@ -86,7 +87,7 @@ void tl_exporter_free(struct tl_exporter *exporter)
 
 static int flush(struct tl_exporter *e, struct tl_fail *fail)
 {
-    if (fwrite(e->out.p, 1, e->out.n, e->file) != e->out.n)
+    if (!tl_write_all(e->file, e->out.p, e->out.n))
         return tl_fail_set(fail, TL_IO, "cannot write: %s", strerror(errno));
     tl_buf_reset(&e->out);
     return TL_OK;

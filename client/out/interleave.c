@@ -6,6 +6,7 @@
  */
 #include "out/interleave.h"
 
+#include "base/whole.h"
 #include "frame/run.h"
 
 #include <stdio.h>
@@ -92,7 +93,7 @@ static int add(struct track *t, uint64_t place, const void *text, size_t n)
         return TL_IO;
     t->last = place > t->last ? place : t->last;
     return fwrite(&t->last, sizeof t->last, 1, t->file) == 1 &&
-                   fwrite(&bytes, sizeof bytes, 1, t->file) == 1 && fwrite(text, 1, n, t->file) == n
+                   fwrite(&bytes, sizeof bytes, 1, t->file) == 1 && tl_write_all(t->file, text, n)
                ? TL_OK
                : TL_IO;
 }
@@ -255,7 +256,7 @@ int tl_interleave_print(struct tl_interleave *w)
             rc = begin_track(&w->sources[i]->items);
     }
     for (struct track *t; rc >= 0 && (t = first_of(w));) {
-        if (fwrite(t->text.p, 1, t->text.n, stdout) != t->text.n)
+        if (!tl_write_all(stdout, t->text.p, t->text.n))
             return TL_IO;
         rc = read_next(t);
     }

@@ -6,6 +6,7 @@
 #include "out/jsonwrite.h"
 
 #include "base/utf8.h"
+#include "base/whole.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -80,7 +81,7 @@ int tl_json_print(struct tl_json *json)
 {
     struct tl_buf out = {0};
     int rc = tl_json_line(&out, json);
-    if (rc == TL_OK && fwrite(out.p, 1, out.n, stdout) != out.n)
+    if (rc == TL_OK && !tl_write_all(stdout, out.p, out.n))
         rc = TL_IO;
     tl_buf_fini(&out);
     if (rc == TL_NOMEM)

@@ -6,6 +6,7 @@
 #include "out/lines.h"
 
 #include "base/csv.h"
+#include "base/whole.h"
 #include "out/jsonwrite.h"
 #include "out/linewise.h"
 #include "terminal/plain.h"
@@ -98,7 +99,7 @@ static const char *or_empty(const char *text)
 /* Write the row, unless making it has failed with `made`. */
 static int put_row(struct tl_lines *l, int made)
 {
-    if (made >= 0 && fwrite(l->row.p, 1, l->row.n, l->file) != l->row.n)
+    if (made >= 0 && !tl_write_all(l->file, l->row.p, l->row.n))
         return TL_IO;
     return made;
 }

@@ -6,6 +6,7 @@
 #include "out/profile_out.h"
 
 #include "base/jsonout.h"
+#include "base/whole.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -237,8 +238,7 @@ bool tl_profile_write_stacks(enum tl_profile_form form, const struct tracelake_p
     struct tl_buf text = {0}, parts[3] = {{0}, {0}, {0}};
     struct tl_jsonout j = {.out = &text};
     write_speedscope(&j, tree, parts);
-    const bool written =
-        j.rc >= 0 && fwrite(text.p, 1, text.n, file) == text.n && putc('\n', file) != EOF;
+    const bool written = j.rc >= 0 && tl_write_all(file, text.p, text.n) && putc('\n', file) != EOF;
     for (size_t i = 0; i < 3; i++)
         tl_buf_fini(&parts[i]);
     tl_buf_fini(&text);

@@ -5,6 +5,7 @@
  */
 #include "out/pt_like.h"
 
+#include "base/whole.h"
 #include "pt/ptdump.h"
 #include "pt/ptxed.h"
 #include "pt/tool_options.h"
@@ -93,7 +94,7 @@ int tl_cli_pt_like(const struct tl_cli_pt_like *like)
     const struct tl_bytes bytes = {trace.p + input.offset, (size_t)length};
     int status = !strcmp(like->tool, "ptdump") ? dump(like, &config, bytes, &out)
                                                : xed(like, &config, bytes, &out);
-    if (status == TL_CLI_DONE && fwrite(out.p, 1, out.n, stdout) != out.n) {
+    if (status == TL_CLI_DONE && !tl_write_all(stdout, out.p, out.n)) {
         tl_fail_set(&fail, TL_IO, "cannot write: %s", strerror(errno));
         status = tl_cli_fail(NULL, &fail);
     }

@@ -6,6 +6,7 @@
 #include "out/stf_out.h"
 
 #include "base/pages.h"
+#include "base/whole.h"
 #include "out/outfile.h"
 #include "stf/flow/flow_writer.h"
 #include "stf/zstf.h"
@@ -32,7 +33,7 @@ struct tl_cli_stf {
 static int put(struct tl_cli_stf *out)
 {
     const size_t n = out->bytes.n;
-    const bool ok = fwrite(out->bytes.p, 1, n, out->to.file) == n;
+    const bool ok = tl_write_all(out->to.file, out->bytes.p, n);
     tl_buf_reset(&out->bytes);
     if (!ok)
         tl_fail_set(out->fail, TL_IO, "%.150s: cannot write: %s", out->to.path, strerror(errno));

@@ -5,6 +5,8 @@
  */
 #include "out/trackforms.h"
 
+#include "base/whole.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,7 +33,7 @@ static int flush(struct tl_tracks *t, size_t least)
 {
     if (t->out.n < least)
         return TL_OK;
-    if (fwrite(t->out.p, 1, t->out.n, t->file) != t->out.n)
+    if (!tl_write_all(t->file, t->out.p, t->out.n))
         return TL_IO;
     tl_buf_reset(&t->out);
     return TL_OK;

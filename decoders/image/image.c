@@ -7,6 +7,7 @@
 #include "image/image.h"
 
 #include "base/buf.h"
+#include "base/whole.h"
 #include "image/image_parts.h"
 
 #include <ctype.h>
@@ -257,18 +258,11 @@ int tl_image_add_again(struct tl_image *image, uint64_t address, unsigned space,
 
 static int read_all(int fd, uint8_t *p, size_t n, uint64_t offset)
 {
-    for (size_t at = 0; at < n;) {
-        const ssize_t got = pread(fd, p + at, n - at, (off_t)(offset + at));
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got <= 0) {
-            if (got == 0)
-                errno = EIO; /* the file was truncated meanwhile */
-            return TL_IO;
-        }
-        at += (size_t)got;
-    }
-    return TL_OK;
+    const int rc = tl_read_at(fd, p, n, offset);
+    if (rc != TL_EOF)
+        return rc;
+    errno = EIO; /* the file was truncated meanwhile */
+    return TL_IO;
 }
 
 int tl_image_add_file(struct tl_image *image, const char *path, uint64_t address, uint64_t offset,

@@ -6,9 +6,9 @@
 #include "import/kernel_core.h"
 
 #include "base/search.h"
+#include "base/whole.h"
 
 #include <elf.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -91,15 +91,8 @@ static int read_functions(struct core *c, const char *path)
 
 static int read_at(const struct core *c, void *p, size_t n, uint64_t offset)
 {
-    for (size_t done = 0; done < n;) {
-        const ssize_t r = pread(c->fd, (char *)p + done, n - done, (off_t)(offset + done));
-        if (r < 0 && errno == EINTR)
-            continue;
-        if (r <= 0)
-            return r == 0 ? TL_BAD : TL_IO;
-        done += (size_t)r;
-    }
-    return TL_OK;
+    const int rc = tl_read_at(c->fd, p, n, offset);
+    return rc == TL_EOF ? TL_BAD : rc;
 }
 
 static int read_segments(struct core *c)

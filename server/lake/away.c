@@ -5,6 +5,7 @@
  */
 #include "lake/away.h"
 
+#include "base/whole.h"
 #include "store/backend.h"
 
 #include <errno.h>
@@ -64,24 +65,14 @@ uint32_t tl_away_n(const struct tl_away *away)
 
 static int put(int file, const void *p, size_t n, uint64_t offset)
 {
-    for (size_t at = 0; at < n;) {
-        const ssize_t done = pwrite(file, (const uint8_t *)p + at, n - at, (off_t)(offset + at));
-        if (done < 0 && errno != EINTR)
-            return errno == ENOSPC || errno == EDQUOT ? TL_NOSPACE : TL_IO;
-        at += done > 0 ? (size_t)done : 0;
-    }
-    return TL_OK;
+    const int r = tl_write_at(file, p, n, offset);
+    return r < 0 && (errno == ENOSPC || errno == EDQUOT) ? TL_NOSPACE : r;
 }
 
 static int take(int file, void *p, size_t n, uint64_t offset)
 {
-    for (size_t at = 0; at < n;) {
-        const ssize_t done = pread(file, (uint8_t *)p + at, n - at, (off_t)(offset + at));
-        if (done == 0 || (done < 0 && errno != EINTR))
-            return TL_IO;
-        at += done > 0 ? (size_t)done : 0;
-    }
-    return TL_OK;
+    const int r = tl_read_at(file, p, n, offset);
+    return r == TL_EOF ? TL_IO : r;
 }
 
 int tl_away_add(struct tl_away *away, const struct tl_view *view)

@@ -10,6 +10,7 @@
  * Space is held back (store/reserve.h). While it is given to the catalog, everything else but
  * copies of its rows is refused as if the disk were full.
  */
+#include "base/whole.h"
 #include "store/backend.h"
 #include "store/files.h"
 #include "store/openfiles.h"
@@ -122,7 +123,7 @@ static int write_temporary(struct folder *f, const char *name, struct tl_bytes b
     const int fd = openat(f->tmp, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (fd < 0)
         return -1;
-    int r = tl_files_write_all(fd, 0, bytes.p, bytes.n);
+    int r = tl_write_at(fd, bytes.p, bytes.n, 0);
     if (r == 0)
         r = fsync(fd);
     const int e = errno;
@@ -397,7 +398,7 @@ static int folder_log_write(struct tl_log *base, uint64_t offset, const struct t
     if (may < 0)
         return may;
     for (size_t i = 0; i < n_parts; i++) {
-        if (tl_files_write_all(log->fd, offset, parts[i].p, parts[i].n) < 0)
+        if (tl_write_at(log->fd, parts[i].p, parts[i].n, offset) < 0)
             return noted(log->f, refused(fail, "write", log->key));
         offset += parts[i].n;
     }
@@ -473,9 +474,7 @@ static int next_epoch(struct folder_lease *lease)
         return -1;
     lease->base.epoch = strtoull(text, NULL, 10) + 1;
     const int n = snprintf(text, sizeof(text), "%llu\n", (unsigned long long)lease->base.epoch);
-    return tl_files_write_all(lease->fd, 0, (const uint8_t *)text, (size_t)n) < 0
-               ? -1
-               : fsync(lease->fd);
+    return tl_write_at(lease->fd, text, (size_t)n, 0) < 0 ? -1 : fsync(lease->fd);
 }
 
 static int folder_lease(struct tl_backend *backend, const char *name, struct tl_lease **out,

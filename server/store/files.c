@@ -11,21 +11,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-int tl_files_write_all(int fd, uint64_t offset, const uint8_t *p, size_t n)
-{
-    while (n > 0) {
-        const ssize_t done = pwrite(fd, p, n, (off_t)offset);
-        if (done < 0 && errno == EINTR)
-            continue;
-        if (done <= 0)
-            return -1;
-        p += done;
-        n -= (size_t)done;
-        offset += (uint64_t)done;
-    }
-    return 0;
-}
-
 int tl_files_read_some(int fd, uint64_t offset, size_t n, struct tl_buf *out)
 {
     while (n > 0) {

@@ -9,7 +9,6 @@
 #include "base/buf.h"
 #include "base/bytes.h"
 
-int tl_files_write_all(int fd, uint64_t offset, const uint8_t *p, size_t n);
 /* Append up to `n` bytes to `out`, where there is room for them; fewer at the file's end. */
 int tl_files_read_some(int fd, uint64_t offset, size_t n, struct tl_buf *out);
 /* Limit `n` to what a file of `size` bytes has after `offset`, so that callers cannot cause a huge
