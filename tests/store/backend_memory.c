@@ -41,6 +41,7 @@ struct memory {
     bool planned; /* tl_backend_memory_refuse() */
     uint64_t pass, refuse;
     enum tl_err code;
+    bool no_commits; /* tl_backend_memory_refuse_commits() */
     char uri[64];
     sqlite3 *keep;
     int turns; /* a file */
@@ -474,6 +475,14 @@ void tl_backend_memory_refuse(struct tl_backend *backend, uint64_t after, uint64
     pthread_mutex_unlock(&m->lock);
 }
 
+void tl_backend_memory_refuse_commits(struct tl_backend *backend, bool refuse)
+{
+    struct memory *m = memory_of(backend);
+    pthread_mutex_lock(&m->lock);
+    m->no_commits = refuse;
+    pthread_mutex_unlock(&m->lock);
+}
+
 void tl_backend_memory_limit(struct tl_backend *backend, uint64_t bytes)
 {
     struct memory *m = memory_of(backend);
@@ -618,7 +627,8 @@ static bool memory_may_commit(struct tl_backend *backend)
     struct memory *m = memory_of(backend);
     pthread_mutex_lock(&m->lock);
     const bool may =
-        fenced_locked(handle_of(backend), TL_LEASE_ALL, NULL) >= 0 && allowed_locked(m, NULL) >= 0;
+        fenced_locked(handle_of(backend), TL_LEASE_ALL, NULL) >= 0 &&
+        allowed_locked(m, NULL) >= 0 && !m->no_commits;
     pthread_mutex_unlock(&m->lock);
     return may;
 }

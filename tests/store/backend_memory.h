@@ -29,6 +29,8 @@ void tl_backend_memory_boot(struct tl_backend *backend, uint64_t seed);
  */
 void tl_backend_memory_refuse(struct tl_backend *backend, uint64_t after, uint64_t count,
                               enum tl_err code);
+/* From now on, or no longer, refuse every commit: whatever else is written at the time passes. */
+void tl_backend_memory_refuse_commits(struct tl_backend *backend, bool refuse);
 /* Capacity in bytes, beyond which it returns TL_NOSPACE; initially UINT64_MAX. */
 void tl_backend_memory_limit(struct tl_backend *backend, uint64_t bytes);
 
