@@ -179,6 +179,7 @@ export function createServer({ rate = 3e6 } = {}) {
     if (parts[4] === "extremes") return json(synth.extremes(t.streams));
     if (parts[4] === "log") return json({ streams: {} });
     if (parts[4] === "stats") return json(synth.stats(0, 0, t.streams[0].insns));
+    if (parts[4] === "profile") return json(synth.profile(0, t.streams[0].insns));
     if (parts[4] === "slices") {
       return json({ streams: Object.fromEntries(url.searchParams.get("streams").split(",").map((name) => {
         const of = t.streams.findIndex((s) => s.name === name);

@@ -363,3 +363,12 @@ export function ownTimes(lane, from, to) {
     })),
   };
 }
+
+/** Profile of the whole of a stream by own time: functions without the tree of calls. */
+export function profile(lane, insns) {
+  const { about, functions } = ownTimes(lane, timeOf(lane, 0), timeOf(lane, Math.max(0, insns - 1)));
+  return {
+    weight: "time", ran: about.ran, insns, truncated: true, nodes: [],
+    functions: functions.map((f) => ({ name: f.name, pc: f.pc, self: f.self_time.value, total: f.self_time.value, calls: f.calls, finished: f.calls, length: 0 })),
+  };
+}
