@@ -202,11 +202,14 @@ static int import_perf(struct tl_bundle_capture *capture, const struct tl_bundle
 }
 
 /* The capture becomes what a model's file says, as STF. */
-static int import_model(struct tl_bundle_capture *capture, const char *input, const char *format,
-                        struct tl_fail *fail)
+static int import_model(struct tl_bundle *out, const struct tl_bundle_request *request,
+                        const char *input, const char *format, struct tl_fail *fail)
 {
+    struct tl_bundle_capture *const capture = out->captures;
+    struct tl_model_input in = {.name = input, .warn = request->warn, .context = request->context};
     struct tl_buf stf = {0};
-    int rc = tl_model_read(tl_model_of(format), &stf, format, input, fail);
+    int rc = tl_model_read(tl_model_of(format), &stf, format, input, &in, fail);
+    out->limited = in.is_partial;
     if (rc == TL_OK)
         rc = tl_setup_format(&capture->setup, "stf", fail);
     for (size_t i = 0; i < capture->n_pieces; i++)
@@ -260,7 +263,7 @@ static int fill_capture(struct tl_bundle *out, const struct tl_bundle_request *r
         char copy[32];
         snprintf(copy, sizeof copy, "/proc/self/fd/%d", out->copy);
         *where = input;
-        rc = import_model(capture, out->copy > 0 ? copy : input, format, fail);
+        rc = import_model(out, request, out->copy > 0 ? copy : input, format, fail);
     } else if (rc == TL_OK && format)
         rc = tl_setup_format(&capture->setup, format, fail);
     if (rc == TL_OK && request->config) {

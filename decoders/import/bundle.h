@@ -49,7 +49,7 @@ struct tl_bundle_capture {
 struct tl_bundle {
     struct tl_bundle_capture *captures;
     size_t n_captures;
-    bool limited; /* a limit was met and reported: names or code are left out */
+    bool limited; /* reported: something of the input, names or code are left out */
     int copy;     /* unnamed file with a copy of standard input, if that is read twice; else 0 */
 };
 

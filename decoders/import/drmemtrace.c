@@ -20,6 +20,7 @@ enum type {
     INSTR_LAST = 17, /* of plain ones and the kinds of branches; a bundle */
     THREAD = 22,
     HEADER = 25,
+    FOOTER = 26,
     MARKER = 28,
     SYSENTER = 31,
     ENCODING = 47,
@@ -54,6 +55,7 @@ struct trace {
     uint64_t last_at;
     bool leaves; /* behind `last` the flow was interrupted */
     uint64_t insns;
+    bool ended; /* by its mark */
 };
 
 /* ---- encodings ------------------------------------------------------------------------------- */
@@ -204,6 +206,7 @@ static int take_record(struct trace *t, const uint8_t *p)
     const uint64_t value = tl_le64(p + 4);
     if (type == ENCODING)
         return take_encoding(t, p + 4, size);
+    t->ended = type == FOOTER;
     if (type == THREAD)
         t->current = value;
     if (type == MARKER)
@@ -222,12 +225,26 @@ bool tl_drmemtrace_is(const char *first, size_t n)
            tl_le64(p + 4) < VERSION_MAX;
 }
 
-static int read_all(struct trace *t, FILE *from)
+/* What stands before a bad record, or before the place where the file was cut, is kept. */
+static int keep_begin(struct trace *t, struct tl_model_input *in, int rc)
+{
+    if (t->insns == 0 && t->last.size == 0)
+        return rc;
+    if (rc == TL_BAD || rc == TL_UNSUPPORTED)
+        tl_model_leave_out(in, "%s; what stands before is kept", t->fail->text);
+    else if (rc == TL_OK && !t->ended)
+        tl_model_leave_out(in,
+                           "byte %" PRIu64 ": the trace has no mark at its end: it was cut, or is "
+                           "still written",
+                           t->at);
+    return rc == TL_BAD || rc == TL_UNSUPPORTED ? TL_OK : rc;
+}
+
+static int read_all(struct trace *t, struct tl_model_input *in)
 {
     uint8_t record[RECORD];
-    size_t n;
     int rc = TL_OK;
-    while (rc == TL_OK && (n = fread(record, 1, RECORD, from)) == RECORD) {
+    while (rc == TL_OK && fread(record, 1, RECORD, in->from) == RECORD) {
         if (t->at == 0 && !tl_drmemtrace_is((char *)record, RECORD))
             return tl_fail_set(t->fail, TL_BAD,
                                "byte 0: no drmemtrace of 64 bits; unpack it first (unzip -p), and "
@@ -235,6 +252,7 @@ static int read_all(struct trace *t, FILE *from)
         rc = take_record(t, record);
         t->at += RECORD;
     }
+    rc = keep_begin(t, in, rc);
     if (rc == TL_OK)
         rc = deliver(t, NULL);
     if (rc == TL_OK && t->insns == 0)
@@ -244,16 +262,16 @@ static int read_all(struct trace *t, FILE *from)
     return rc == TL_OK ? tl_stf_flow_finish(t->flow) : rc;
 }
 
-int tl_drmemtrace_read(struct tl_buf *out, FILE *from, uint64_t thread, struct tl_fail *fail)
+int tl_drmemtrace_read(struct tl_buf *out, struct tl_model_input *in, struct tl_fail *fail)
 {
     struct trace *const t = calloc(1, sizeof *t);
     if (!t)
         return tl_fail_set(fail, TL_NOMEM, "out of memory");
     t->fail = fail;
-    t->thread = thread;
+    t->thread = in->number;
     t->batch.sink = write_items;
     t->batch.context = t;
-    int rc = read_all(t, from);
+    int rc = read_all(t, in);
     if (rc == TL_OK) {
         const struct tl_bytes stf = tl_stf_flow_bytes(t->flow);
         rc = tl_buf_add(out, stf.p, stf.n);

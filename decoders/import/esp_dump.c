@@ -17,6 +17,7 @@
 
 #define FILE_MAX   ((size_t)256 << 20)
 #define HEADER_MAX 4096u /* bytes in front of the ELF file */
+#define SEGMENTS   1024u /* program headers that are looked at: a chip's memory has some ten */
 
 enum {
     NOTE = 680,
@@ -157,13 +158,13 @@ static struct tl_bytes elf_of(const struct dump *d)
     return (struct tl_bytes){d->file.p + d->elf, d->file.n - d->elf};
 }
 
-/* Program header `i`, if its bytes are there. */
+/* Program header `i`, if its bytes are there. All notes are read for each, so they are limited. */
 static bool segment_at(const struct dump *d, uint32_t i, Elf32_Phdr *out)
 {
     const struct tl_bytes in = elf_of(d);
-    const uint64_t at = tl_le32(in.p + offsetof(Elf32_Ehdr, e_phoff)) +
-                        (uint64_t)i * tl_le16(in.p + offsetof(Elf32_Ehdr, e_phentsize));
-    if (i >= tl_le16(in.p + offsetof(Elf32_Ehdr, e_phnum)) || in.n < sizeof *out ||
+    const uint64_t at = tl_le32(in.p + offsetof(Elf32_Ehdr, e_phoff)) + (uint64_t)i * sizeof *out;
+    if (tl_le16(in.p + offsetof(Elf32_Ehdr, e_phentsize)) != sizeof *out || i >= SEGMENTS ||
+        i >= tl_le16(in.p + offsetof(Elf32_Ehdr, e_phnum)) || in.n < sizeof *out ||
         at > in.n - sizeof *out)
         return false;
     const uint8_t *const p = in.p + at;

@@ -18,7 +18,7 @@ struct tl_model {
     const char *name;
     const char *option; /* a number: which of several to take; NULL: there is one */
     bool (*is)(const char *first, size_t n);
-    int (*read)(struct tl_buf *out, FILE *from, uint64_t number, struct tl_fail *fail);
+    int (*read)(struct tl_buf *out, struct tl_model_input *in, struct tl_fail *fail);
 };
 
 static const struct tl_model models[] = {
@@ -66,19 +66,18 @@ static int take_option(const struct tl_model *model, const char *format, uint64_
 }
 
 int tl_model_read(const struct tl_model *model, struct tl_buf *out, const char *format,
-                  const char *path, struct tl_fail *fail)
+                  const char *path, struct tl_model_input *in, struct tl_fail *fail)
 {
-    uint64_t number;
-    const int rc = take_option(model, format, &number, fail);
+    const int rc = take_option(model, format, &in->number, fail);
     if (rc < 0)
         return rc;
-    FILE *const from = strcmp(path, "-") == 0 ? stdin : fopen(path, "r");
-    if (!from)
+    in->from = strcmp(path, "-") == 0 ? stdin : fopen(path, "r");
+    if (!in->from)
         return tl_fail_set(fail, TL_IO, "cannot be read: %s", strerror(errno));
-    int result = model->read(out, from, number, fail);
-    if (ferror(from))
+    int result = model->read(out, in, fail);
+    if (ferror(in->from))
         result = tl_fail_set(fail, TL_IO, "cannot be read: %s", strerror(errno));
-    if (from != stdin)
-        fclose(from);
+    if (in->from != stdin)
+        fclose(in->from);
     return result;
 }

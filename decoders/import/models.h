@@ -9,6 +9,7 @@
 #include "base/buf.h"
 #include "base/bytes.h"
 #include "base/err.h"
+#include "import/model_input.h"
 
 struct tl_model;
 
@@ -21,10 +22,11 @@ const char *tl_model_name(const struct tl_model *model);
 /*
  * Append what the file says as a plain STF stream. `format` is the kind's name, perhaps with
  * options
- * ("spike,core=1"); `path` "-": standard input. Returns TL_USAGE: another option; TL_IO, TL_BAD,
- * TL_UNSUPPORTED, TL_NOMEM.
+ * ("spike,core=1"); `path` "-": standard input; of `in` only `name`, `warn` and `context` are set.
+ * What is left out of the file is told, and `in->is_partial` set. Returns TL_USAGE: another option;
+ * TL_IO, TL_BAD, TL_UNSUPPORTED, TL_NOMEM.
  */
 TL_MUST_USE int tl_model_read(const struct tl_model *model, struct tl_buf *out, const char *format,
-                              const char *path, struct tl_fail *fail);
+                              const char *path, struct tl_model_input *in, struct tl_fail *fail);
 
 #endif

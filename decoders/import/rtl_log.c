@@ -110,30 +110,28 @@ bool tl_rtl_log_is(const char *first, size_t n)
            memcmp(cycle.p, "Cycle", cycle.n) == 0;
 }
 
-int tl_rtl_log_read(struct tl_buf *out, FILE *from, uint64_t core, struct tl_fail *fail)
+int tl_rtl_log_read(struct tl_buf *out, struct tl_model_input *in, struct tl_fail *fail)
 {
     struct tl_executed to = {.fail = fail};
-    char *text = NULL;
-    size_t room = 0;
-    uint64_t line = 0;
+    const char *text;
     int rc = TL_OK;
-    (void)core;
-    while (rc == TL_OK && getline(&text, &room, from) >= 0) {
+    while (rc == TL_OK && (text = tl_model_next_line(in))) {
         struct tl_executed_insn insn = {0};
         bool is_64 = false;
-        line++;
         if (take_line(&insn, text, &is_64))
             rc = tl_executed_add(&to, &insn, is_64,
                                  "log of a simulated core, read by tracelake " TL_VERSION);
-        else if (to.count == 0 && line > LINES)
+        else if (to.begun && text[strspn(text, BLANKS)] && !tl_rtl_log_is(text, strlen(text)))
+            tl_model_mark_strange(in);
+        else if (to.count == 0 && in->line > LINES)
             rc = tl_fail_set(fail, TL_BAD,
                              "line %llu: no instruction so far; columns are time, cycle, address, "
                              "encoding",
-                             (unsigned long long)line);
+                             (unsigned long long)in->line);
     }
     if (rc == TL_OK && (rc = tl_executed_finish(&to, out)) == TL_BAD)
         tl_fail_set(fail, TL_BAD, "this log has no instruction");
-    free(text);
+    tl_model_end_lines(in);
     tl_executed_fini(&to);
     return rc;
 }

@@ -11,18 +11,17 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-
-#include <stdio.h>
+#include "import/model_input.h"
 
 /* Does a file with these first bytes look like such a log? It begins with the names of columns. */
 bool tl_rtl_log_is(const char *first, size_t n);
 
 /*
  * Append the instructions as a plain STF stream, with registers written and stores' data. Such a
- * log is of one core: `core` is not used. It tells nothing of traps. Returns TL_BAD with the line
- * in `fail`; TL_NOMEM.
+ * log is of one core: the input's number is not used. It tells nothing of traps. Returns TL_BAD
+ * with the line in `fail`; TL_NOMEM.
  */
-TL_MUST_USE int tl_rtl_log_read(struct tl_buf *out, FILE *from, uint64_t core,
+TL_MUST_USE int tl_rtl_log_read(struct tl_buf *out, struct tl_model_input *in,
                                 struct tl_fail *fail);
 
 #endif

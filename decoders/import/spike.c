@@ -12,10 +12,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define MAX_REPEATS (UINT64_C(1) << 17) /* of instructions that a count stands for, in a log */
+
 struct log {
     struct tl_executed to;
-    uint64_t core;
-    bool commits; /* there were commits */
+    struct tl_model_input *in;
+    bool commits;             /* there were commits */
+    uint64_t repeats, untold; /* executions that only counts tell: taken, left out */
 };
 
 /* ---- lines ----------------------------------------------------------------------------------- */
@@ -40,17 +43,20 @@ static unsigned hex(const char **p, uint64_t *out)
     return (unsigned)digits;
 }
 
-/* Skip "core   0: ". False: of another core. Old logs have no such beginning. */
-static bool skip_core(const char **p, uint64_t core)
+/* Skip "core   0: ". Old logs have no such beginning: 0, as for what programs print. */
+enum whose { ANYBODY, OURS, ANOTHER };
+
+static enum whose skip_core(const char **p, uint64_t core)
 {
     char *end;
-    if (!skip(p, "core"))
-        return true;
-    const uint64_t number = strtoull(*p, &end, 10);
-    if (end == *p || *end != ':')
-        return false;
+    const char *at = *p;
+    if (!skip(&at, "core"))
+        return ANYBODY;
+    const uint64_t number = strtoull(at, &end, 10);
+    if (end == at || *end != ':')
+        return ANOTHER;
     *p = end + 1 + strspn(end + 1, " ");
-    return number == core;
+    return number == core ? OURS : ANOTHER;
 }
 
 /* "exception trap_illegal_instruction, epc 0x…", "exception interrupt #7, epc 0x…" */
@@ -123,20 +129,39 @@ static void take_effects(struct tl_executed_insn *i, const char *p)
     }
 }
 
+/* "Executed 5 times": the last instruction, which goes to itself. Old versions write the number in
+ * hexadecimal, which only its letters tell. */
+static int take_repeats(struct log *l, const char *p)
+{
+    const bool is_hex = strcspn(p, "abcdef") < strcspn(p, " ");
+    const uint64_t all = strtoull(p, NULL, is_hex ? 16 : 10);
+    const struct tl_executed_insn again = l->to.last;
+    if (l->commits || again.size == 0 || all < 2)
+        return TL_OK;
+    const uint64_t n = all - 1 < MAX_REPEATS - l->repeats ? all - 1 : MAX_REPEATS - l->repeats;
+    int rc = TL_OK;
+    for (uint64_t i = 0; rc == TL_OK && i < n; i++)
+        rc = tl_executed_add(&l->to, &again, false, "");
+    l->repeats += n;
+    l->untold += all - 1 - n;
+    return rc;
+}
+
+/* TL_NOTFOUND: this is no instruction. */
 static int take_insn(struct log *l, const char *p, bool is_commit)
 {
     struct tl_executed_insn i = {.is_commit = is_commit};
     uint64_t opcode;
     const unsigned digits = hex(&p, &i.pc);
     if (!digits || !skip(&p, " ("))
-        return TL_OK;
+        return TL_NOTFOUND;
     const unsigned size = hex(&p, &opcode) / 2;
-    if (!skip(&p, ")") || (l->commits && !is_commit))
-        return TL_OK;
     /* The execution log pads opcodes of 16 bits in some versions. */
     i.size = (opcode & 3) == 3 ? 4 : 2;
     i.opcode = (uint32_t)opcode & (i.size == 4 ? UINT32_MAX : 0xffff);
-    if (size < i.size)
+    if (!skip(&p, ")") || size < i.size)
+        return TL_NOTFOUND;
+    if (l->commits && !is_commit)
         return TL_OK;
     if (is_commit)
         take_effects(&i, p);
@@ -148,14 +173,20 @@ static int take_insn(struct log *l, const char *p, bool is_commit)
 
 static int take_line(struct log *l, const char *p)
 {
-    if (!skip_core(&p, l->core))
+    const enum whose whose = skip_core(&p, l->in->number);
+    if (whose == ANOTHER || skip(&p, ">>>>") || skip(&p, "tval"))
         return TL_OK;
+    if (skip(&p, "Executed "))
+        return take_repeats(l, p);
     if (skip(&p, "exception ")) {
         take_exception(l, p);
         return TL_OK;
     }
     const bool is_commit = isdigit((unsigned char)p[0]) && p[1] == ' ';
-    return take_insn(l, is_commit ? p + 2 : p, is_commit);
+    const int rc = take_insn(l, is_commit ? p + 2 : p, is_commit);
+    if (rc == TL_NOTFOUND && whose == OURS)
+        tl_model_mark_strange(l->in);
+    return rc == TL_NOTFOUND ? TL_OK : rc;
 }
 
 bool tl_spike_is(const char *first, size_t n)
@@ -166,18 +197,22 @@ bool tl_spike_is(const char *first, size_t n)
     return skip(&p, "core  ") && strspn(p, " 0123456789") > 0 && strchr(p, ':');
 }
 
-int tl_spike_read(struct tl_buf *out, FILE *from, uint64_t core, struct tl_fail *fail)
+int tl_spike_read(struct tl_buf *out, struct tl_model_input *in, struct tl_fail *fail)
 {
-    struct log l = {.to.fail = fail, .core = core};
-    char *line = NULL;
-    size_t room = 0;
+    struct log l = {.to.fail = fail, .in = in};
+    const char *line;
     int rc = TL_OK;
-    while (rc == TL_OK && getline(&line, &room, from) >= 0)
+    while (rc == TL_OK && (line = tl_model_next_line(in)))
         rc = take_line(&l, line);
     if (rc == TL_OK && (rc = tl_executed_finish(&l.to, out)) == TL_BAD)
         tl_fail_set(fail, TL_BAD, "this log has no instruction of core %llu",
-                    (unsigned long long)core);
-    free(line);
+                    (unsigned long long)in->number);
+    if (l.untold > 0)
+        tl_model_leave_out(in,
+                           "%llu executions of instructions that go to themselves are left out: "
+                           "%llu are taken that only counts tell",
+                           (unsigned long long)l.untold, (unsigned long long)MAX_REPEATS);
+    tl_model_end_lines(in);
     tl_executed_fini(&l.to);
     return rc;
 }

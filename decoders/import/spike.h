@@ -12,17 +12,17 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-
-#include <stdio.h>
+#include "import/model_input.h"
 
 /* Does a file with these first bytes look like such a log? */
 bool tl_spike_is(const char *first, size_t n);
 
 /*
  * Append the instructions of a core as a plain STF stream: with registers written and stores' data,
- * and exceptions as far as the log tells them. Returns TL_BAD: it has no instruction of this core;
- * TL_NOMEM.
+ * and exceptions as far as the log tells them. An instruction that `-l` tells once with "Executed N
+ * times" stands there as often: 2^17 further times in a log, at most. Returns TL_BAD: it has no
+ * instruction of this core; TL_NOMEM.
  */
-TL_MUST_USE int tl_spike_read(struct tl_buf *out, FILE *from, uint64_t core, struct tl_fail *fail);
+TL_MUST_USE int tl_spike_read(struct tl_buf *out, struct tl_model_input *in, struct tl_fail *fail);
 
 #endif

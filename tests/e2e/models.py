@@ -93,6 +93,39 @@ def model_log(lab):
 
 
 @test
+def model_log_repeats(lab):
+    """What the execution log tells once, with a count behind it, was executed as often; commits stand there themselves."""
+    lines = EXECUTED.splitlines(keepends=True)
+    at = next(i for i, line in enumerate(lines) if '0x0000000080000016' in line)
+    told = model_instructions(LOG)
+    index = next(i for i, (pc, _) in enumerate(told) if pc == 0x80000016)
+    for count, times in (('3', 3), ('10', 10), ('1a', 26), ('131074', 1 + (1 << 17))):
+        repeats = ['core   0: >>>>  next\n', 'core   0: Executed %s times\n' % count]
+        log = ''.join(lines[:at + 1] + repeats + lines[at + 1:])
+        result = lab.run('decode', '--text', '--format', 'spike', '-', stdin=log.encode(), status=None)
+        check(executed(result.text()) == told[:index] + times * [told[index]] + told[index + 1:], count)
+        is_cut = times > 1 << 17
+        check(result.status == is_cut, count, result.status)
+        check((b'1 executions of instructions that go to themselves are left out' in result.err) == is_cut, count,
+              result.err)
+
+
+@test
+def model_log_cut(lab):
+    """A log that ends within a line, or has lines of another form, is told to be partial: with the line."""
+    told = model_instructions(LOG)
+    for format, log, kept in (('spike', LOG[:-8], told[:-1]), ('rtl', RTL[:-8], rtl_instructions(RTL)[:-1])):
+        result = lab.run('decode', '--text', '--format', format, '-', stdin=log.encode(), status=1)
+        check(executed(result.text()) == kept, format, result)
+        check(b'line %d: the last line has no end' % len(log.splitlines()) in result.err, format, result.err)
+    strange = LOG.replace('0x00000013', '00000013')
+    result = lab.run('decode', '--text', '--format', 'spike', '-', stdin=strange.encode(), status=1)
+    check(b'line 11: is not understood, nor are 1 further ones' in result.err, result.err)
+    beside = 'printed by the program\ncore  dumped\n' + LOG.replace('core   1: 3 ', 'core   1: ? ')
+    check(executed(lab.run('decode', '--text', '--format', 'spike', '-', stdin=beside.encode()).text()) == told, 'beside')
+
+
+@test
 def old_commits(lab):
     """Registers in the form of older versions, with a blank in front of their number."""
     with open(lab.path('old.log'), 'w') as f:
@@ -114,10 +147,14 @@ RTL = COLUMNS + """            130\t        61\t00000150\t4481\tc.li    x9,0\t x
 """
 
 
+def rtl_instructions(log):
+    return [(int(pc, 16), int(code, 16)) for pc, code in re.findall(r'\t([0-9a-f]{8})\t([0-9a-f]+)\t', log)]
+
+
 @test
 def rtl_log(lab):
     """The log of a simulated core, with tabs or blanks, with and without a unit of time."""
-    truth = [(int(pc, 16), int(code, 16)) for pc, code in re.findall(r'\t([0-9a-f]{8})\t([0-9a-f]+)\t', RTL)]
+    truth = rtl_instructions(RTL)
     check(len(truth) == 7, truth)
     blanks = re.sub(r'(\d)\t +', r'\1 ns  ', RTL).replace('\t', '   ')
     for name, text in (('tabs', RTL), ('blanks', blanks)):
@@ -198,10 +235,24 @@ def drmemtrace_x86(lab):
     # Interrupted behind the second instruction: no branch leads to the handler.
     halves = drmemtrace(X86[:2], 0x40)
     interrupted = halves[:-24] + record(28, 0, 0x401004) + record(47, 1, 0)[:4] + b'\x90'.ljust(8, b'\0') + \
-        record(10, 1, 0x600000)
+        record(10, 1, 0x600000) + halves[-24:]
     with open(lab.path('signal.trace'), 'wb') as f:
         f.write(interrupted)
     check(x86_text(lab, lab.path('signal.trace')) == X86[:2] + [(0x600000, b'\x90')], 'interrupted')
+
+
+@test
+def drmemtrace_cut(lab):
+    """What stands before the end of a cut trace, or before a bad record, is kept, and told to be partial."""
+    whole = drmemtrace(X86, 0x40)
+    for n, kept, told in ((len(whole) - 12, len(X86), 'has no mark at its end'), (len(whole) - 30, len(X86) - 1, 'no mark')):
+        result = lab.run('decode', '--text', '--format', 'drmemtrace', '-', stdin=whole[:n], status=1)
+        check(told in result.err.decode() and 'byte %d' % (n - n % 12) in result.err.decode(), n, result.err)
+        check(len([1 for line in result.text().splitlines() if line[:2] == 'I ']) == kept, n, result)
+    bad = whole[:-24] + record(10, 3, 0x700000) + whole[-24:]
+    result = lab.run('decode', '--text', '--format', 'drmemtrace', '-', stdin=bad, status=1)
+    check(b'has no encoding of 3 bytes' in result.err and b'what stands before is kept' in result.err, result.err)
+    check(len([1 for line in result.text().splitlines() if line[:2] == 'I ']) == len(X86), result)
 
 
 @test

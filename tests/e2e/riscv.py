@@ -63,6 +63,13 @@ def esp_dump(lab):
         check(ran == list(range(CODE + 8 * first, CODE + 8 * 11 + 1, 2)), name, ['%x' % pc for pc in ran])
     asked = lab.run('decode', '--text', path)
     check(b'SHA-256 1111111111' in asked.err, asked.err)
+    # One program header is repeated, and has notes in the whole file: each is looked at a limited number of times.
+    small = struct.pack('<III', 0, 0, 1) * 80000
+    many = struct.pack('<7sB8xHHIIIIIHHHHHH', b'\x7fELF\1\1\1', 0, 4, 243, 1, 0, 52, 0, 0, 52, 0, 0xffff, 0, 0, 0) + \
+        struct.pack('<8I', 4, 84, 0, 0, len(small), 0, 0, 4) + small
+    with open(lab.path('many.elf'), 'wb') as out:
+        out.write(many)
+    lab.fails(1, 'the core dump has no trace', 'decode', '--text', lab.path('many.elf'))
     torn = lab.path('x.esptrace')
     with open(torn, 'wb') as out:
         out.write(b'RVTS')

@@ -82,7 +82,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                              : NULL;
     if (model) {
         struct tl_buf stf = {0};
-        require(tl_model_read(tl_model_of(model), &stf, model, path, &fail) == TL_OK ||
+        struct tl_model_input in = {.name = "model", .warn = ignore};
+        require(tl_model_read(tl_model_of(model), &stf, model, path, &in, &fail) == TL_OK ||
                 fail.text[0] != '\0');
         (void)tl_model_like((struct tl_bytes){data + 1, size - 1});
         tl_buf_fini(&stf);
