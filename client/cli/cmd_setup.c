@@ -7,6 +7,7 @@
 #include "base/whole.h"
 #include "cli/cli.h"
 #include "cli/setupcheck.h"
+#include "import/dqr.h"
 #include "import/system.h"
 #include "out/outfile.h"
 #include "perf/reader.h"
@@ -222,6 +223,8 @@ static const char *kind_of(const char *input)
         fclose(f);
     if (tl_perf_is(bytes, n))
         return "perf";
+    if (tl_dqr_is(input))
+        return "dqr";
     return n == 8 && memcmp(bytes, "\xd0\x0d\xfe\xed", 4) == 0 ? "dt" : "sysfs";
 }
 
@@ -237,12 +240,15 @@ static int take_from(struct options *o)
         o->format = o->format ? o->format : "perf";
         return TL_ARGS_GO;
     }
+    if (strcmp(from, "dqr") == 0 && o->input)
+        return TL_ARGS_GO;
     const char **const to = strcmp(from, "sysfs") == 0      ? &o->sysfs
                             : strcmp(from, "dt") == 0       ? &o->devicetree
                             : strcmp(from, "snapshot") == 0 ? &o->snapshot
                                                             : NULL;
     if (!to)
-        return tl_cli_usage("setup", "--from %s: it is sysfs, dt, perf INPUT or snapshot", from);
+        return tl_cli_usage("setup",
+                            "--from %s: it is sysfs, dt, perf INPUT, dqr INPUT or snapshot", from);
     *to = o->input ? o->input : to == &o->sysfs ? TL_SYSFS_CORESIGHT : NULL;
     o->input = NULL;
     return *to ? TL_ARGS_GO : tl_cli_usage("setup", "--from %s: give an INPUT", from);
@@ -271,7 +277,7 @@ int tl_cmd_setup(int argc, char **argv)
     struct options o = {0};
     int first;
     const struct tl_option args[] = {
-        {"from", 0, TL_ARG_TEXT, &o.from, "sysfs|dt|perf|snapshot",
+        {"from", 0, TL_ARG_TEXT, &o.from, "sysfs|dt|perf|dqr|snapshot",
          "what INPUT is (default: recognised; without INPUT the sysfs of this machine)"},
         {"sysfs", 0, TL_ARG_TEXT, &o.sysfs, "DIR",
          "the CoreSight devices of a machine with Linux: /sys/bus/coresight/devices or a copy of "

@@ -6,6 +6,7 @@
 #include "cli/viewfiles.h"
 
 #include "frame/tpiu.h"
+#include "import/dqr.h"
 #include "import/lldb.h"
 #include "import/looks.h"
 #include "setup/format.h"
@@ -99,7 +100,8 @@ static int take_contents(struct tl_view_file *out, struct tl_bytes head, const c
     }
     char lldb[4096];
     if (looks.like == TL_LOOKS_PERF || (!format && !configured && looks.like == TL_LOOKS_LOG) ||
-        (!format && tl_lldb_find(out->path, configured, lldb)))
+        (!format &&
+         (tl_lldb_find(out->path, configured, lldb) || (!configured && tl_dqr_is(out->path)))))
         return TL_ARGS_GO;
     if (looks.like == TL_LOOKS_STF ||
         (looks.may_hold_stf && (looks.like != TL_LOOKS_PACKED || strstr(out->path, ".stf")))) {

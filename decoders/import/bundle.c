@@ -9,6 +9,7 @@
 #include "base/args.h"
 #include "base/filekind.h"
 #include "frame/tpiu.h"
+#include "import/dqr.h"
 #include "import/esp_dump.h"
 #include "import/lldb.h"
 #include "import/looks.h"
@@ -392,6 +393,24 @@ static int read_lldb(struct tl_bundle *out, const struct tl_bundle_request *requ
     return rc;
 }
 
+/* Read what dqr's settings name. */
+static int read_dqr(struct tl_bundle *out, const struct tl_bundle_request *request,
+                    const char **where, struct tl_fail *fail)
+{
+    struct tl_bundle_capture *const capture = out->captures;
+    *where = request->input;
+    const int rc = tl_dqr_read(capture, request->input, request->places.symfs, request->warn,
+                               request->context, fail);
+    *where = rc < 0 ? *where : NULL;
+    return rc < 0 ? rc : add_images(&capture->setup, request, fail);
+}
+
+/* Is the input a description of files, which stands for them? */
+static bool is_dqr(const struct tl_bundle_request *request)
+{
+    return !request->format && !request->config && tl_dqr_is(request->input);
+}
+
 static int read_file(struct tl_bundle *out, const struct tl_bundle_request *request,
                      const char **where, struct tl_fail *fail)
 {
@@ -404,7 +423,8 @@ static int read_file(struct tl_bundle *out, const struct tl_bundle_request *requ
     const int rc = !request->input ? read_sources(out, request, where, fail)
                    : !request->format && tl_lldb_find(request->input, request->config != NULL, lldb)
                        ? read_lldb(out, request, lldb, where, fail)
-                       : fill_capture(out, request, where, fail);
+                   : is_dqr(request) ? read_dqr(out, request, where, fail)
+                                     : fill_capture(out, request, where, fail);
     if (rc < 0)
         tl_bundle_fini(out);
     return rc;

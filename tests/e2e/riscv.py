@@ -76,24 +76,25 @@ def esp_dump(lab):
     lab.fails(1, 'layout of .esptrace files is not published', 'decode', '--text', torn)
 
 
+def message(*fields):
+    """Fields as (value, bits); no bits: variable."""
+    out, byte, n = [], 0, 0
+    for k, (value, bits) in enumerate(fields):
+        for i in range(bits or max(value.bit_length(), 0 if n else 1)):
+            if n == 6:
+                out.append(byte << 2)
+                byte = n = 0
+            byte |= (value >> i & 1) << n
+            n += 1
+        if not bits:
+            out.append(byte << 2 | (3 if k == len(fields) - 1 else 1))
+            byte = n = 0
+    return bytes(out)
+
+
 @test
 def core_names(lab):
     """core= of the format gives the widths of SRC and addresses; a wrong name is said."""
-    def message(*fields):
-        """Fields as (value, bits); no bits: variable."""
-        out, byte, n = [], 0, 0
-        for k, (value, bits) in enumerate(fields):
-            for i in range(bits or max(value.bit_length(), 0 if n else 1)):
-                if n == 6:
-                    out.append(byte << 2)
-                    byte = n = 0
-                byte |= (value >> i & 1) << n
-                n += 1
-            if not bits:
-                out.append(byte << 2 | (3 if k == len(fields) - 1 else 1))
-                byte = n = 0
-        return bytes(out)
-
     at = 0xffffffff80003000
     path, code = lab.path('p550.nex'), lab.path('kernel.bin')
     with open(path, 'wb') as out:
@@ -114,6 +115,67 @@ def core_names(lab):
     for hart in 1, 2:
         told = lab.run('get', '--text', 'p550/nt.%d' % hart).text()
         check([line for line in told.splitlines() if line.startswith('I ')] == ran[:3], hart, told)
+
+
+def words(text):
+    """Lines without the byte offsets and numbers in front of the word that says what they are."""
+    return [line for line in text.splitlines() if line[0] in 'IXCG']
+
+
+@test
+def dqr_settings(lab):
+    """Settings of dqr are a capture: code of processes by their maps, pages of the kernel, the vdso."""
+    folder = lab.path('dqr')
+    os.makedirs(os.path.join(folder, 'kmem'))
+
+    def put(name, data):
+        with open(os.path.join(folder, name), 'wb') as out:
+            out.write(data)
+
+    user, vdso, kernel = 0x55555802c000, 0x7fffb14df000, 0xffffffff80005000
+    hart = 1 << 6
+
+    def to(target, icnt, kind, base):
+        """An indirect branch, or with kind 1 a trap, after `icnt` halves of instructions."""
+        return message((28 | hart, 8), (kind, 2), (icnt, 0), (((target ^ base) & 0xffffffffffff) >> 1, 0), (1, 0))
+
+    def process(pid, level):
+        return message((2 | hart, 8), (pid << 5 | level << 2 | 2, 0))
+
+    def sync(at):
+        return message((9 | hart, 8), (5, 4), (0, 0), ((at & 0xffffffffffff) >> 1, 0))
+
+    end = message((33 | hart, 8), (4, 4), (1, 2), (1, 0), (1, 0))
+    put('gtod.rtd', process(799, 0) + sync(user) + to(vdso + 0x10, 2, 0, user) + to(kernel, 1, 1, vdso + 0x10) +
+        to(user + 4, 2, 0, kernel) + end + process(800, 0) + sync(user) + end)
+    put('gtod', bytes.fromhex('010002840100'))                            # c.nop, jr s0, c.nop
+    put('gtod.vdso', bytes(16) + bytes.fromhex('01000100'))
+    put('kmem/kmem.0xffffffff80005000', bytes.fromhex('01000285'))        # c.nop, jr a0
+    put('gtod.map', b'55555802c000-55555802d000 r-xp 00000000 b3:04 528326                     /home/root/a b/gtod\n'
+                    b'55555802d000-55555802e000 r--p 00000000 b3:04 528326                     /home/root/a b/gtod\n'
+                    b'7fffb13a4000-7fffb14bd000 r-xp 00000000 b3:04 837                        /lib/libc.so.6\n'
+                    b'7fffb14df000-7fffb14e1000 r-xp 00000000 00:00 0                          [vdso]\n')
+    put('gtod.settings', b'# auto-generated settings file\ncmdLine = tracer trace app ./gtod\narchsize = 64\n'
+                         b'addrbits = 48\nclockfreq = 32500000\nsrcbits = 2\nteinstruction = teInstHTMSyncNoOpt\n'
+                         b'RTD = gtod.rtd\npids = 799\nmap = 799,gtod.map\nvdso = gtod.vdso\nkmempath = ./kmem\n')
+    settings = os.path.join(folder, 'gtod.settings')
+    asked = lab.run('decode', '--text', settings)
+    check(b'no code of /lib/libc.so.6' in asked.err, asked.err)
+    ran = words(asked.text())
+    places = [int(line.split()[1], 16) for line in ran if line.startswith('I ')]
+    check(places == [user, user + 2, vdso + 0x10, kernel, kernel + 2, user + 4], asked.text())
+    check(sum(line.startswith('X ') for line in ran) == 1, ran)
+    check(ran[-2:] == ['G no-image', 'G off'], ran)  # another process at the same place
+    lab.run('setup', settings, '-o', lab.path('gtod.ini'))
+    check(words(lab.run('decode', '--config', lab.path('gtod.ini'), '--text', os.path.join(folder, 'gtod.rtd')).text()) == ran,
+          'the configuration tells something else')
+    lab.start()
+    lab.run('push', '--trace', 'gtod', settings)
+    check(words(lab.run('get', '--text', 'gtod/nt.1').text()) == ran, 'the server tells something else')
+    put('wrong.settings', b'rtd = gtod.rtd\n\nsrcbits = some\n')
+    lab.fails(1, 'line 3: srcbits: a number is expected', 'decode', '--text', os.path.join(folder, 'wrong.settings'))
+    put('none.settings', b'rtd = none.rtd\n')
+    lab.fails(1, 'none.rtd: no such file', 'decode', '--text', os.path.join(folder, 'none.settings'))
 
 
 if __name__ == '__main__':

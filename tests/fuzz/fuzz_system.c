@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Setups from a listing of sysfs or a device tree, a log of a model, LLDB's description of a trace
- * or sideband of Intel PT, chosen by the first byte: whatever setup is made of them can be written
- * and read again.
+ * or sideband of Intel PT, settings of dqr, chosen by the first byte: whatever setup is made of
+ * them can be written and read again.
  */
+#include "import/dqr.h"
 #include "import/lldb.h"
 #include "import/models.h"
 #include "import/sources.h"
@@ -66,6 +67,20 @@ static void read_pt_files(char *path, bool is_sideband)
     tl_bundle_capture_fini(&capture);
 }
 
+/* Settings, which may name themselves as the trace. */
+static void read_settings(const char *path)
+{
+    struct tl_bundle_capture capture = {.name = ""};
+    struct tl_fail fail = {0};
+    tl_setup_init(&capture.setup);
+    (void)tl_dqr_is(path);
+    if (tl_dqr_read(&capture, path, NULL, ignore, NULL, &fail) == TL_OK)
+        write_and_read(&capture.setup);
+    else
+        require(fail.text[0] != '\0');
+    tl_bundle_capture_fini(&capture);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     char path[64];
@@ -90,8 +105,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         close(fd);
         return 0;
     }
-    if (data[0] == 3 || data[0] == 4) {
-        read_pt_files(path, data[0] == 4);
+    if (data[0] == 3 || data[0] == 4 || data[0] == 7) {
+        if (data[0] == 7)
+            read_settings(path);
+        else
+            read_pt_files(path, data[0] == 4);
         close(fd);
         return 0;
     }
