@@ -76,7 +76,7 @@
     "iaddress_width_p iaddress_lsb_p privilege_width_p ecause_width_p ecause_choice_p "            \
     "time_width_p notime_p context_width_p nocontext_p return_stack_size_p call_counter_size_p "   \
     "bpred_size_p cache_size_p f0s_width_p sijump_p impdef_width_p itype_width_p blocks_p "        \
-    "retires_p taken_branches_p ctype_width_p arch_p bypass_p notimestamp_p "                      \
+    "retires_p taken_branches_p ctype_width_p arch_p bypass_p notimestamp_p delta_from_sync_p "    \
     "encoder_mode_width_p ioptions_width_p ioptions utvec stvec mtvec vstvec jvt "                 \
     "ts_bytes type_bits " TRACE_CONTROL
 

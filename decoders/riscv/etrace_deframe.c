@@ -43,13 +43,16 @@ static enum tl_etrace_sense judge(const struct tl_etrace_deframe *d,
     return frame->payload.n ? d->sink.judge(d->sink.context, frame, strict) : TL_ETRACE_SENSE;
 }
 
-/* Do all frames in `window` bytes from byte `at` on make sense? One new source may be there. */
+/* Do all frames in `window` bytes from byte `at` on make sense? One new source may be there.
+ * Records of one size may begin at any byte by their length alone, but elsewhere their times go
+ * back. */
 static bool fits(const struct tl_etrace_deframe *d, size_t at, size_t window, bool strict)
 {
     const size_t end = d->n - at < window ? d->n : at + window;
     struct tl_etrace_frame frame;
     bool any = false, stranger = false, indexed = false;
     uint16_t index = 0, src = 0;
+    uint64_t time = 0;
     while (at < end) {
         const int size = read_at(d, at, end, &frame);
         if (size < 0)
@@ -67,6 +70,11 @@ static bool fits(const struct tl_etrace_deframe *d, size_t at, size_t window, bo
                 return false;
             indexed = true;
             index = (uint16_t)(frame.index + 1);
+        }
+        if (d->envelope.wrapping == TL_ETRACE_RECORDS && frame.payload.n) {
+            if (frame.time < time)
+                return false;
+            time = frame.time;
         }
         any = true;
         at += (size_t)size;

@@ -166,6 +166,8 @@ static int read_record(struct tl_etrace_frame *out, struct tl_bytes in)
     out->has_time = length > 0;
     out->time_bits = 64;
     out->time = tl_le64(bytes + 1);
+    for (unsigned i = 9; length == 0 && i < RECORD; i++)
+        out->is_bad |= bytes[i] != 0; /* a record that begins elsewhere */
     memcpy(out->bytes, bytes + 9, length);
     out->payload = (struct tl_bytes){out->bytes, length};
     return rc;

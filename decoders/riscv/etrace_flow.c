@@ -47,6 +47,7 @@ void tl_etrace_flow_lost(struct tl_etrace_flow *f, enum tl_gap gap, uint64_t off
 {
     const int rc = tl_etrace_guess(f);
     f->support.waits &= !f->midway; /* what must follow it is missing */
+    f->fresh = f->told = false;
     f->soft.rc = rc < 0 && f->soft.rc >= 0 ? rc : f->soft.rc;
     if (f->synced || f->walk.placed)
         tl_etrace_walk_lose(&f->walk, gap, offset);
@@ -123,8 +124,8 @@ static inline void follow(struct tl_etrace_flow *f, const struct tl_etrace_goal 
 }
 
 /*
- * The last packet reported where the walk stood. Encoders do so where the trace ends, to tell its
- * last instruction; it has gone on, so execution came to that address once more.
+ * The last packet reported where one of format 3 had begun the walk. Encoders do so where the trace
+ * ends, to tell its last instruction; it has gone on, so execution came to that address once more.
  */
 static void follow_again(struct tl_etrace_flow *f, uint64_t offset)
 {
@@ -219,7 +220,7 @@ on_flow(struct tl_etrace_flow *f, const struct tl_etrace_packet *k, uint64_t off
                                         .irdepth = k->irdepth};
     f->irreport = k->irreport;
     f->irdepth = k->irdepth;
-    if (tl_etrace_walk_stands_at(w, &goal))
+    if (f->end == TL_ETRACE_END_BEGUN && tl_etrace_walk_stands_at(w, &goal))
         f->end = TL_ETRACE_END_STOOD;
     else
         follow(f, &goal, offset);
@@ -318,6 +319,7 @@ static void on_rare(struct tl_etrace_flow *f, int rc, const struct tl_etrace_fra
         tl_etrace_on_trap(f, k, frame->offset);
     } else if (k->kind == TL_ETRACE_SUPPORT) {
         f->support.waits = true;
+        f->support.is_first = f->fresh;
         f->support.packet = *k;
         f->support.at = frame->offset;
         f->support.size = frame->size;
@@ -369,6 +371,7 @@ static inline __attribute__((always_inline)) int on_packet(struct tl_etrace_flow
         on_flow(f, k, offset);
     else
         skip(f, f->misfit ? MISFIT : TL_LOSS_NOT_SYNC, frame);
+    f->fresh = false;
     return finish_packet(f, frame, rc >= 0 && k->kind <= TL_ETRACE_CONTEXT);
 }
 
@@ -395,7 +398,8 @@ static inline bool is_followed(const struct tl_etrace_flow *f)
 {
     const struct tl_etrace_walk *const w = &f->walk;
     return f->synced && !f->trapped && w->block && w->rc >= 0 && w->outcomes.n <= 1 &&
-           (1u << f->end & (1u << TL_ETRACE_END_JUMPED | 1u << TL_ETRACE_END_REACHED)) &&
+           (1u << f->end & (1u << TL_ETRACE_END_JUMPED | 1u << TL_ETRACE_END_REACHED |
+                            1u << TL_ETRACE_END_BEGUN)) &&
            !f->support.waits && !f->unsaid;
 }
 
@@ -508,6 +512,7 @@ static void state(struct tl_stream_decoder *decoder, struct tl_state *s)
         tl_etrace_take_options(f, options);
     tl_state_bool(s, &f->synced);
     tl_state_bool(s, &f->stopped);
+    tl_state_bool(s, &f->fresh);
     tl_state_bool(s, &f->midway);
     tl_state_bool(s, &f->unknown);
     tl_state_bool(s, &f->misfit);
@@ -546,7 +551,7 @@ static int init_flow(struct tl_etrace_flow *f, const struct tl_etrace_params *pa
     f->params = f->given = *params;
     f->image = image;
     f->isa = *isa;
-    f->stopped = f->midway = true;
+    f->stopped = f->fresh = f->midway = true;
     const int rc = tl_etrace_walk_init(&f->walk, params, image, isa, &f->soft.out);
     const bool sized = params->unit == TL_ETRACE_2_1;
     const uint8_t cache = sized ? TL_ETRACE_TABLE_MAX : params->cache_size;

@@ -16,7 +16,10 @@ struct tl_etrace_flow {
     struct tl_etrace_walk walk;
     bool synced;  /* `address` is known */
     bool stopped; /* the trace ended: the next synchronisation packet begins it anew */
-    bool midway;  /* no support packet has begun the trace: it may have been on before */
+    bool fresh;   /* no packet came yet, and none was lost */
+    /* The trace may have been on before the capture: it neither begins with a support packet, nor
+     * has one told the end of what was before. */
+    bool midway;
     bool trapped; /* the next synchronisation packet is at the trap's handler */
     /* What the encoder remembers is not known, and it will not forget it before tracing begins
      * anew. */
@@ -35,8 +38,9 @@ struct tl_etrace_flow {
     uint64_t *cache;              /* owned; targets of jumps; NULL: none */
     const struct tl_image *image; /* borrowed; may be NULL */
     struct tl_isa_options isa;
-    /* Nothing has told the options yet: packets are held back, see etrace_guess.c */
-    bool unsaid;
+    /* The options are not known for sure yet: packets are held back, see etrace_guess.c. `told`:
+     * those in force are by a support packet. */
+    bool unsaid, told;
     struct tl_etrace_held *held; /* owned; NULL: none yet */
     bool is_plain;   /* no option is on, nor asks anybody for packets: see take_plain() */
     bool is_between; /* there were payloads that are shortened in part */

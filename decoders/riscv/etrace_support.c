@@ -98,11 +98,13 @@ void tl_etrace_support_state(struct tl_etrace_support *s, struct tl_state *state
 {
     if (!s->waits)
         s->packet = (struct tl_etrace_packet){0};
+    s->is_first &= s->waits;
     if (!s->on_trial)
         s->others = s->others_fitted = 0;
     if (!s->waits && !s->on_trial)
         s->at = s->size = 0;
     tl_state_bool(state, &s->waits);
+    tl_state_bool(state, &s->is_first);
     tl_state_u8(state, &s->packet.qual_status, TL_ETRACE_ENDED_NTR);
     tl_state_u32(state, &s->packet.ioptions);
     tl_state_bool(state, &s->packet.denable);

@@ -17,7 +17,8 @@
 #define TL_ETRACE_CONFIRMED 64
 
 struct tl_etrace_support {
-    bool waits; /* `packet` is a support packet that has not taken effect */
+    bool waits;    /* `packet` is a support packet that has not taken effect */
+    bool is_first; /* … in front of which there was nothing */
     struct tl_etrace_packet packet;
     uint64_t at; /* its offset in the capture, and the bytes it has there; 0: reported */
     uint32_t size;

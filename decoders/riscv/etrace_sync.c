@@ -82,7 +82,7 @@ static void begin_flow(struct tl_etrace_flow *f, const struct tl_etrace_packet *
                        uint64_t offset)
 {
     struct tl_etrace_walk *const w = &f->walk;
-    f->end = TL_ETRACE_END_REACHED;
+    f->end = TL_ETRACE_END_BEGUN;
     f->unknown |= tl_etrace_keeps_memory(f) && f->midway;
     f->unknown &= is_remembered(f) && (!f->stopped || f->midway);
     if (!is_remembered(f) || f->stopped)
@@ -201,8 +201,10 @@ void tl_etrace_on_trap(struct tl_etrace_flow *f, const struct tl_etrace_packet *
 static void take_status(struct tl_etrace_flow *f, uint8_t status, uint64_t offset)
 {
     struct tl_etrace_walk *const w = &f->walk;
-    if (status == TL_ETRACE_ENDED_NTR && f->end >= TL_ETRACE_END_INFERRED && w->placed)
+    if (status == TL_ETRACE_ENDED_NTR &&
+        (f->end == TL_ETRACE_END_INFERRED || f->end == TL_ETRACE_END_STOOD) && w->placed)
         (void)tl_etrace_go_round(f, offset);
+    f->midway &= status == TL_ETRACE_NO_CHANGE;
     if (status == TL_ETRACE_NO_CHANGE || f->stopped)
         return;
     const bool lost = status == TL_ETRACE_LOST;
@@ -234,8 +236,10 @@ void tl_etrace_settle_support(struct tl_etrace_flow *f, const struct tl_bytes *n
     if (verdict.takes_status)
         take_status(f, status, at);
     tl_etrace_take_options(f, options); /* for what follows */
-    f->unsaid &= !verdict.is_confirmed;
-    f->midway &= !verdict.is_confirmed;
+    const bool begins = verdict.is_confirmed && f->support.is_first && (next->p[0] & 15) == 3;
+    f->unsaid &= !begins;
+    f->midway &= !begins;
+    f->told = f->unsaid && (f->told || verdict.is_confirmed);
     if (verdict.is_contradicted)
         tl_etrace_report_unbelieved(f);
 }

@@ -39,6 +39,7 @@ void tl_etrace_walk_configure(struct tl_etrace_walk *w, const struct tl_etrace_p
         tl_returns_clear(&w->returns);
     w->returns.size = size;
     w->returns.most = most;
+    w->counts_calls = !stack && log > 0;
     w->irdepth_mask = (UINT32_C(1) << params->irdepth_width) - 1;
     w->options = options;
     tl_etrace_outcomes_resize(&w->outcomes, params->bpred_size);
@@ -313,10 +314,14 @@ static enum tl_etrace_arrival finish_block(struct tl_etrace_walk *w, struct tl_b
 }
 
 /* Is this return the one that the packet reports? If outcomes are left over there, it is a later
- * one at the same depth. */
+ * one at the same depth. An encoder that only counts calls takes each return for one to its call.
+ */
 static bool is_reported(struct tl_etrace_walk *w, const struct tl_etrace_goal *goal)
 {
     const bool counts = w->options & TL_ETRACE_IRETS;
+    if (w->counts_calls && tl_etrace_infers_returns(w) &&
+        tl_returns_top(&w->returns) != goal->address)
+        return false;
     if (!goal->irreport || (counts ? goal->irdepth + 1 != w->irets : !depth_is(w, goal->irdepth)))
         return false;
     if (goal->only_jump)

@@ -27,6 +27,7 @@ struct tl_etrace_walk {
     struct tl_returns returns;
     unsigned options;      /* enum tl_etrace_option in force */
     uint32_t irdepth_mask; /* of depths that fit in `irdepth` */
+    bool counts_calls;     /* the encoder has no return addresses, only their number */
     /* With TL_ETRACE_IRETS: returns that were inferred, with the one at pc, since the last branch
      * or the last packet's address */
     uint32_t irets;
@@ -68,7 +69,9 @@ enum tl_etrace_end {
     TL_ETRACE_END_REACHED,  /* there, for sure */
     TL_ETRACE_END_INFERRED, /* there, if the next packet does not say that the trace came round
                                again */
-    TL_ETRACE_END_STOOD     /* not of a walk: there before the first step */
+    /* not of a walk: */
+    TL_ETRACE_END_BEGUN, /* a packet of format 3 told the place */
+    TL_ETRACE_END_STOOD  /* … and the one behind it the same */
 };
 
 TL_MUST_USE int tl_etrace_walk_init(struct tl_etrace_walk *walk,
