@@ -256,6 +256,15 @@ static int open_sources(const struct options *o, const struct tl_setup *setup,
     return r;
 }
 
+/* What messages name: the file; of a buffer in several files the snapshot, since offsets count
+ * through all of them. */
+static const char *name_of(const struct tl_bundle_capture *capture, const struct options *o)
+{
+    if (o->input || (o->snapshot && capture->n_pieces == 1))
+        return capture->pieces[0].path;
+    return o->snapshot ? o->snapshot : o->config;
+}
+
 /* `alone`: it is the only one. */
 static int decode_capture(const struct tl_bundle_capture *capture, bool alone,
                           const struct options *o)
@@ -268,7 +277,7 @@ static int decode_capture(const struct tl_bundle_capture *capture, bool alone,
                                         .n_streams = o->streams.n,
                                         .json = o->json};
     const struct tl_setup *const setup = &capture->setup;
-    const char *const path = o->input ? capture->pieces[0].path : o->config;
+    const char *const path = name_of(capture, o);
     struct tl_fail fail = {0};
     struct run run = {.name = path, .place = &place, .there = o->there};
     if (setup->container == TL_CONTAINER_STF && o->packets && (o->text || o->raw_bytes))

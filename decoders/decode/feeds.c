@@ -112,9 +112,11 @@ int tl_feeds_report_gap(struct tl_feeds *l, uint64_t offset)
     return rc;
 }
 
-/* Sources that are not in the configuration: a fault only if nothing else was decoded. */
+/* Sources that are not in the configuration: a fault only if nothing else was decoded. No board has
+ * more than UNLIKELY of them. */
 static int report_unnamed(const struct tl_feeds *l)
 {
+    enum { UNLIKELY = 32 };
     const struct tl_feed *first = NULL;
     uint64_t bytes = 0;
     unsigned n = 0;
@@ -128,10 +130,17 @@ static int report_unnamed(const struct tl_feeds *l)
     }
     if (!first || !l->sink.loss)
         return TL_OK;
-    char text[160];
-    snprintf(text, sizeof text,
-             "%u trace source%s not in the configuration; --config needs a section [source %s]%s",
-             n, n > 1 ? "s are" : " is", first->name, n > 1 ? " and others" : "");
+    char text[200];
+    if (n > UNLIKELY)
+        snprintf(text, sizeof text,
+                 "%u trace sources are not in the configuration; so many are none: memory that was "
+                 "never written, or another sync= or src_bits= of the format",
+                 n);
+    else
+        snprintf(
+            text, sizeof text,
+            "%u trace source%s not in the configuration; --config needs a section [source %s]%s", n,
+            n > 1 ? "s are" : " is", first->name, n > 1 ? " and others" : "");
     const struct tl_decode_loss loss = {NULL, text, first->refused_at, bytes, l->n_streams == 0};
     return l->sink.loss(l->sink.context, &loss);
 }

@@ -7,9 +7,7 @@
 
 #include <inttypes.h>
 #include <stdarg.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/types.h>
 
 void tl_model_leave_out(struct tl_model_input *in, const char *format, ...)
 {
@@ -24,16 +22,18 @@ void tl_model_leave_out(struct tl_model_input *in, const char *format, ...)
 
 const char *tl_model_next_line(struct tl_model_input *in)
 {
-    const ssize_t n = getline(&in->text, &in->room, in->from);
-    if (n <= 0)
+    if (!fgets(in->text, sizeof in->text, in->from))
         return NULL;
     in->line++;
-    if (in->text[n - 1] == '\n')
+    const size_t n = strlen(in->text);
+    if (n > 0 && in->text[n - 1] == '\n')
         return in->text;
-    tl_model_leave_out(in,
-                       "line %" PRIu64 ": the last line has no end, the log may be cut there; the "
-                       "line is left out",
-                       in->line);
+    tl_model_leave_out(
+        in,
+        feof(in->from) ? "line %" PRIu64 ": the last line has no end, the log may be "
+                         "cut there; the line is left out"
+                       : "line %" PRIu64 ": is too long or no text; all from here on is left out",
+        in->line);
     return NULL;
 }
 
@@ -50,6 +50,4 @@ void tl_model_end_lines(struct tl_model_input *in)
                            "line %" PRIu64 ": is not understood, nor are %" PRIu64
                            " further ones; they are left out",
                            in->first_strange, in->n_strange - 1);
-    free(in->text);
-    in->text = NULL;
 }

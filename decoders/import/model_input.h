@@ -14,6 +14,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#define TL_MODEL_LINE 32768 /* bytes of a line, at most */
+
 /* The first five are the caller's; the rest begins as zero. */
 struct tl_model_input {
     const char *name; /* for messages, borrowed */
@@ -24,21 +26,21 @@ struct tl_model_input {
     bool is_partial; /* something was left out, and told */
     uint64_t line;   /* number of the last line, from 1 */
     uint64_t n_strange, first_strange;
-    char *text; /* of the last line */
-    size_t room;
+    char text[TL_MODEL_LINE]; /* of the last line */
 };
 
 /* Tell what is missing of the input. */
 void tl_model_leave_out(struct tl_model_input *in, const char *format, ...) TL_PRINTF(2, 3);
 
 /* The next line with its newline, borrowed until the next call; NULL: the end. A last line without
- * a newline is told, and not returned: a number in it may be cut. */
+ * a newline is told, and not returned: a number in it may be cut. What is too long, or no text, is
+ * told and ends the input. */
 const char *tl_model_next_line(struct tl_model_input *in);
 
 /* The last line should be of the log, but is not understood. */
 void tl_model_mark_strange(struct tl_model_input *in);
 
-/* Behind the last line: tell how many were not understood, and free the text. */
+/* Behind the last line: tell how many were not understood. */
 void tl_model_end_lines(struct tl_model_input *in);
 
 #endif

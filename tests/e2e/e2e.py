@@ -79,6 +79,22 @@ def snapshots(lab):
 
 
 @test
+def snapshot_places(lab):
+    """What is wrong with a snapshot's buffer is told with its file, and what was never written is no source to configure."""
+    folder = snapshot('stm_only-juno')
+    told = lab.run('decode', '--snapshot', folder, '--text').err.decode()
+    check('/cstraceitm.bin: 105 trace sources are not in the configuration; so many are none' in told, told)
+    copy = lab.path('cut')
+    shutil.copytree(snapshot('juno_r1_1'), copy, copy_function=shutil.copyfile)
+    with open(os.path.join(copy, 'cstrace.bin'), 'rb') as f:
+        bytes_of = f.read()
+    with open(os.path.join(copy, 'cstrace.bin'), 'wb') as f:
+        f.write(bytes_of[:0x7fa0] + bytes_of[0x7fb0:])
+    told = lab.run('decode', '--snapshot', copy, '--buffer', 'ETB_0', '--text', status=1).err.decode()
+    check(told.startswith('tracelake: %s/cstrace.bin: offset 0x7fa5: cs.10: bad packet' % copy), told)
+
+
+@test
 def bytewise(lab):
     """One byte per message gives the same as all bytes at once."""
     lab.start()

@@ -121,6 +121,10 @@ def model_log_cut(lab):
     strange = LOG.replace('0x00000013', '00000013')
     result = lab.run('decode', '--text', '--format', 'spike', '-', stdin=strange.encode(), status=1)
     check(b'line 11: is not understood, nor are 1 further ones' in result.err, result.err)
+    for at, log in ((1, bytes(1 << 20)), (1, b'core   0: ' + (1 << 20) * b'x'), (13, LOG.encode() + (1 << 20) * b'x')):
+        result = lab.run('decode', '--text', '--format', 'spike', '-', stdin=log, status=1)
+        check(b'line %d: is too long or no text' % at in result.err, result.err)
+        check(executed(result.text()) == (told if at > 1 else []), result)
     beside = 'printed by the program\ncore  dumped\n' + LOG.replace('core   1: 3 ', 'core   1: ? ')
     check(executed(lab.run('decode', '--text', '--format', 'spike', '-', stdin=beside.encode()).text()) == told, 'beside')
 
