@@ -164,13 +164,14 @@ static void make_room(struct tl_lake *lake)
 
 /* ---- rows ----------------------------------------------------------------------------------- */
 
-int tl_trace_take_row(struct tl_trace *t, const struct tl_catalog_trace *row, struct tl_fail *fail)
+/* Whoever calls holds the trace's lock, or is the only one who knows the trace: the catalog, whose
+ * lock is a leaf, hands out rows while it is held. */
+static int fill(struct tl_trace *t, const struct tl_catalog_trace *row, struct tl_fail *fail)
 {
     const bool has_earlier = row->earlier && *row->earlier;
     char *setup = strdup(row->setup), *labels = strdup(row->labels);
     char *earlier = has_earlier ? strdup(row->earlier) : NULL;
     const bool whole = setup && labels && (earlier || !has_earlier);
-    pthread_mutex_lock(&t->lock);
     if (whole) {
         char *const before[] = {t->setup, t->labels, t->earlier};
         t->setup = setup;
@@ -196,11 +197,18 @@ int tl_trace_take_row(struct tl_trace *t, const struct tl_catalog_trace *row, st
                                         .stored_bytes = over ? row->stored_bytes : 0,
                                         .insns = over ? row->insns : 0};
     }
-    pthread_mutex_unlock(&t->lock);
     free(setup);
     free(labels);
     free(earlier);
     return whole ? TL_OK : tl_fail_set(fail, TL_NOMEM, "no memory");
+}
+
+int tl_trace_take_row(struct tl_trace *t, const struct tl_catalog_trace *row, struct tl_fail *fail)
+{
+    pthread_mutex_lock(&t->lock);
+    const int r = fill(t, row, fail);
+    pthread_mutex_unlock(&t->lock);
+    return r;
 }
 
 /* Create a trace object with its first generation, in no table yet. */
@@ -219,7 +227,7 @@ int tl_trace_make(struct tl_lake *lake, const struct tl_catalog_trace *row, stru
     snprintf(t->rig, sizeof(t->rig), "%s", row->rig);
     t->created_ns = row->created_ns;
     t->idle_ns = tl_monotonic_ns();
-    int r = tl_trace_take_row(t, row, fail);
+    int r = fill(t, row, fail);
     if (r >= 0)
         r = tl_gen_new(&t->serving, lake, t->id, row->generation,
                        row->wanted != row->generation && t->earlier ? t->earlier : row->setup,
