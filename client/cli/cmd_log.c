@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* `tracelake log`: what programs print by software trace, and hardware reports, line by line. It is
- * put together from flow text, so that a log of any length is printed as it comes. */
+ * put together from flow text, so that a log of any length is printed as it comes; of a stream of
+ * instructions only what is printed among them is asked for, page by page. */
 #include "cli/cli.h"
 #include "cli/streams.h"
 #include "out/lines.h"
@@ -8,9 +9,12 @@
 #include "terminal/span.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { PAGE = 10000 }; /* entries that are asked for at once, at most */
 
 struct options {
     struct tl_remote remote;
@@ -56,8 +60,10 @@ static int copy(struct tracelake_fetch *fetch, struct tl_lines *lines, const cha
     }
 }
 
-static int log_stream(const struct options *o, struct tracelake *lake,
-                      const struct tl_remote_name *name, uint64_t clock_hz, struct tl_lines *lines)
+/* ---- streams of software trace --------------------------------------------------------------- */
+
+static int copy_text(const struct options *o, struct tracelake *lake,
+                     const struct tl_remote_name *name, struct tl_lines *lines)
 {
     char where[256];
     struct tracelake_error error;
@@ -66,18 +72,89 @@ static int log_stream(const struct options *o, struct tracelake *lake,
     snprintf(where, sizeof where, "%s/%s", name->trace, name->stream);
     if (tracelake_fetch_open(&fetch, lake, &range, TRACELAKE_TEXT, &error) < 0)
         return tl_remote_fail_query(where, &error);
-    tl_lines_stream(lines, name->stream, clock_hz);
     const int status = copy(fetch, lines, where);
     tl_lines_flush(lines);
     tracelake_fetch_close(fetch);
     return status;
 }
 
-/* Does the stream consist of software trace? */
-static bool is_software(const struct tracelake_stream *stream)
+/* ---- streams of instructions ----------------------------------------------------------------- */
+
+/* How many of the entries are whole: if there are others, those at the last position come with
+ * them. */
+static size_t whole_of(const struct tracelake_log_lines *page)
+{
+    size_t n = page->n;
+    while (page->more && n > 0 && page->p[n - 1].at == page->p[page->n - 1].at)
+        n--;
+    return n ? n : page->n;
+}
+
+static int print_entries(const struct tracelake_log_lines *page, size_t n, struct tl_lines *lines)
+{
+    int r = 0;
+    for (size_t i = 0; i < n && r >= 0; i++) {
+        const struct tracelake_log_entry *const e = &page->p[i];
+        char time[24] = "-";
+        if (e->has_time)
+            snprintf(time, sizeof time, "%" PRIu64, e->time);
+        r = tl_lines_entry(lines, time, e->source, e->channel, e->form, e->text);
+    }
+    return r;
+}
+
+static int copy_pages(const struct options *o, struct tracelake *lake,
+                      const struct tl_remote_name *name, struct tl_lines *lines)
+{
+    struct tracelake_range range = {name->trace, name->stream, TRACELAKE_INSN, 0, TRACELAKE_END};
+    struct tracelake_error error;
+    struct tracelake_log_lines *page;
+    int status = tl_span_insns(&o->span, lake, name, &range.from, &range.to);
+    for (bool more = true; more && status == TL_ARGS_GO;) {
+        if (tracelake_get_log(lake, &range, PAGE, false, &page, &error) < 0)
+            return tl_remote_fail_query(name->trace, &error);
+        const size_t n = whole_of(page);
+        more = page->more && n > 0;
+        if (more)
+            range.from = n < page->n ? page->p[n].at : page->p[n - 1].at + 1;
+        const int printed = print_entries(page, n, lines);
+        tracelake_log_lines_free(page);
+        if (printed < 0) {
+            tl_cli_warn(name->trace, "cannot write: %s",
+                        printed == TL_NOMEM ? "out of memory" : strerror(errno));
+            return TL_CLI_BAD;
+        }
+    }
+    return status == TL_ARGS_GO ? TL_CLI_DONE : status;
+}
+
+static bool has_trait(const struct tracelake_stream *stream, unsigned trait)
 {
     const int protocol = tl_protocol_named(stream->protocol);
-    return protocol >= 0 && tl_protocol_has((unsigned)protocol, TL_TRAIT_SOFTWARE);
+    return protocol >= 0 && tl_protocol_has((unsigned)protocol, trait);
+}
+
+/* Has a stream of instructions anything in the range that is printed? */
+static bool has_entries(const struct options *o, struct tracelake *lake,
+                        const struct tl_remote_name *name)
+{
+    const struct tracelake_range range = tl_span_range(&o->span, name);
+    struct tracelake_log_lines *page;
+    if (tracelake_get_log(lake, &range, 1, false, &page, NULL) < 0)
+        return false;
+    const bool any = page->n > 0;
+    tracelake_log_lines_free(page);
+    return any;
+}
+
+/* ---- all of a trace -------------------------------------------------------------------------- */
+
+/* Is a stream meant that was not named? */
+static bool is_meant(const struct options *o, struct tracelake *lake,
+                     const struct tl_remote_name *name, const struct tracelake_stream *stream)
+{
+    return has_trait(stream, TL_TRAIT_SOFTWARE) ||
+           (has_trait(stream, TL_TRAIT_WRITES) && has_entries(o, lake, name));
 }
 
 static int log_streams(const struct options *o, struct tracelake *lake,
@@ -93,12 +170,15 @@ static int log_streams(const struct options *o, struct tracelake *lake,
     int status = TL_CLI_DONE;
     for (size_t i = 0; i < trace->n_streams && status == TL_CLI_DONE; i++) {
         const struct tracelake_stream *const stream = &trace->streams[i];
-        if (*name->stream ? strcmp(name->stream, stream->name) != 0 : !is_software(stream))
-            continue;
         struct tl_remote_name one = *name;
-        n++;
         snprintf(one.stream, sizeof one.stream, "%s", stream->name);
-        status = log_stream(o, lake, &one, tl_setup_clock(&setup, stream->name), lines);
+        if (*name->stream ? strcmp(name->stream, stream->name) != 0
+                          : !is_meant(o, lake, &one, stream))
+            continue;
+        n++;
+        tl_lines_stream(lines, stream->name, tl_setup_clock(&setup, stream->name));
+        status =
+            (has_trait(stream, TL_TRAIT_WRITES) ? copy_pages : copy_text)(o, lake, &one, lines);
     }
     if (n == 0) {
         tl_cli_warn(name->trace,

@@ -319,6 +319,16 @@ static int take_line(void *context, char *line)
     }
 }
 
+int tl_lines_entry(struct tl_lines *l, const char *time, const char *source, const char *channel,
+                   const char *form, const char *text)
+{
+    struct origin of;
+    snprintf(of.source, sizeof of.source, "%s", source);
+    snprintf(of.channel, sizeof of.channel, "%s", *channel ? channel : "-");
+    snprintf(of.form, sizeof of.form, "%s", form);
+    return is_wanted(l, &of) ? print(l, time, &of, text) : TL_OK;
+}
+
 int tl_lines_push(struct tl_lines *l, struct tl_bytes text)
 {
     return tl_linewise_push(&l->lines, text, take_line, l);

@@ -42,6 +42,10 @@ TL_MUST_USE int tl_lines_new(struct tl_lines **out, const struct tl_lines_option
 /* Name the stream that follows, and its clock in Hz, 0 if that is unknown: for CSV and JSON, and
  * for streams whose text does not begin with their name. */
 void tl_lines_stream(struct tl_lines *lines, const char *stream, uint64_t clock_hz);
+/* Print an entry that is put together already; `time` as in flow text, "-": not known. TL_NOMEM,
+ * TL_IO. */
+TL_MUST_USE int tl_lines_entry(struct tl_lines *lines, const char *time, const char *source,
+                               const char *channel, const char *form, const char *text);
 /* Process flow text, split anywhere. TL_NOMEM; TL_IO: CSV or JSON cannot be written. */
 TL_MUST_USE int tl_lines_push(struct tl_lines *lines, struct tl_bytes text);
 /* Print unfinished lines as they are; more input may follow. */

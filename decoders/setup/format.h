@@ -75,6 +75,7 @@ enum tl_protocol_trait {
     TL_TRAIT_SOFTWARE = 1 << 3, /* SOFTWARE items are positions: output of a program */
     TL_TRAIT_NOTES = 1 << 4,    /* NOTE items are positions: the trace has nothing else */
     TL_TRAIT_RECORDS = 1 << 5,  /* the input was STF: its records are kept unchanged */
+    TL_TRAIT_WRITES = 1 << 7,   /* besides FLOW: SOFTWARE items may stand among the instructions */
     /* besides SOFTWARE: positions are samples of instructions, a statistic of what ran */
     TL_TRAIT_SAMPLES = 1 << 6
 };

@@ -80,7 +80,7 @@ def message(*fields):
     """Fields as (value, bits); no bits: variable."""
     out, byte, n = [], 0, 0
     for k, (value, bits) in enumerate(fields):
-        for i in range(bits or max(value.bit_length(), 0 if n else 1)):
+        for i in range(bits or max(value.bit_length(), 0 if n % 6 else 1)):
             if n == 6:
                 out.append(byte << 2)
                 byte = n = 0
@@ -176,6 +176,28 @@ def dqr_settings(lab):
     lab.fails(1, 'line 3: srcbits: a number is expected', 'decode', '--text', os.path.join(folder, 'wrong.settings'))
     put('none.settings', b'rtd = none.rtd\n')
     lab.fails(1, 'none.rtd: no such file', 'decode', '--text', os.path.join(folder, 'none.settings'))
+
+
+@test
+def writes(lab):
+    """What programs write to SiFive's ITC is in the log beside the instructions, also in that of the whole trace."""
+    trace, code = lab.path('itc.rtd'), lab.path('itc.bin')
+    writes = ((0, b'Hell'), (0, b'o, w'), (0, b'orld'), (3, b'\n'), (7, b'A'))  # IDTAG: 4 * channel + how many bytes
+    with open(trace, 'wb') as out:
+        out.write(message((9, 6), (5, 4), (0, 0), (0x80000000 >> 1, 0)))
+        for tag, data in writes:
+            out.write(message((7, 6), (tag, 0), (int.from_bytes(data, 'little'), 0)))
+        out.write(message((33, 6), (4, 4), (1, 2), (2, 0), (1, 0)))
+    with open(code, 'wb') as out:
+        out.write(bytes.fromhex('01000100'))
+    lab.start()
+    lab.run('push', '--trace', 'itc', '--format', 'nexus-sifive', '--image', code + '@0x80000000', trace)
+    check(lab.run('log', 'itc').text() == '# stream nt.0\n- itm 0 Hello, world\n- itm 1 A\n', lab.run('log', 'itc').text())
+    check(lab.run('log', 'itc', '--port', '1', '--csv').text() ==
+          'stream,time,seconds,source,channel,form,text\nnt.0,,,itm,1,,A\n', lab.run('log', 'itc', '--port', '1', '--csv').text())
+    lab.run('push', '--trace', 'quiet', '--format', 'nexus-sifive', '--image', code + '@0x80000000',
+            '-', stdin=message((9, 6), (5, 4), (0, 0), (0x80000000 >> 1, 0)) + message((33, 6), (4, 4), (1, 2), (2, 0), (1, 0)))
+    lab.fails(1, 'it has no stream of software trace', 'log', 'quiet')
 
 
 if __name__ == '__main__':
