@@ -37,6 +37,7 @@ void tl_etm3_flow_fini(struct tl_etm3_flow *f)
 static void forget_held(struct tl_etm3_flow *f)
 {
     f->begun = f->returning = f->passed = f->half = false;
+    f->told = TL_ETM3_UNTOLD;
     f->held = 0;
     f->held_offset = f->cycles = 0;
     f->n_behind = 0;
@@ -80,6 +81,7 @@ void tl_etm3_flow_state(struct tl_etm3_flow *f, struct tl_state *s)
     struct tl_image_context ids = w->context;
     tl_state_bool(s, &f->begun);
     tl_state_bool(s, &f->returning);
+    tl_state_u8(s, &f->told, TL_ETM3_TOLD_ON);
     tl_state_u32(s, &f->held);
     tl_state_bool(s, &f->passed);
     tl_state_bool(s, &f->half);
@@ -342,6 +344,7 @@ void tl_etm3_start(struct tl_etm3_flow *f, const struct tl_etm3_packet *p)
     }
     if (!f->begun || p->reason != TL_ETM3_PERIODIC)
         begin_anew(f, p);
+    f->told = f->walker.need_address ? TL_ETM3_TOLD_FIRST : TL_ETM3_TOLD_ON;
     f->out->run = 0;
     tl_walker_forget(&f->walker); /* the trace unit's stack is empty here, too */
     tell_ids(f, p);
@@ -366,8 +369,10 @@ void tl_etm3_flow_packet(struct tl_etm3_flow *f, const struct tl_etm3_packet *p)
         tl_etm3_follow_etm(f, p);
 }
 
-void tl_etm3_flow_finish(struct tl_etm3_flow *f, uint64_t offset)
+void tl_etm3_flow_finish(struct tl_etm3_flow *f, bool in_branch, uint64_t offset)
 {
+    if (in_branch && !f->config.ptm)
+        tl_etm3_take_back(f);
     tl_etm3_release(f, offset);
     if (f->cycles > 0)
         tl_etm3_tell_cycles(f, f->cycles, offset);

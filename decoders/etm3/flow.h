@@ -29,12 +29,20 @@ struct tl_etm3_aside {
     uint64_t offset;
 };
 
+/* What told the address of the next instruction, if anything did since the last one. */
+enum tl_etm3_told {
+    TL_ETM3_UNTOLD,
+    TL_ETM3_TOLD_FIRST, /* a branch, or an I-sync that begins: another branch may follow */
+    TL_ETM3_TOLD_ON     /* an I-sync where the program was being followed */
+};
+
 struct tl_etm3_flow {
     struct tl_etm3_config config;
     struct tl_walker walker;
     struct tl_item_batch *out; /* borrowed */
     bool begun;                /* there was an I-sync since synchronisation */
     bool returning;            /* ETMv3: an exception exit was sent, and no branch since */
+    uint8_t told;              /* ETMv3: enum tl_etm3_told */
     /*
      * ETMv3: instructions from the walker's place on that were executed and are not reported yet,
      * all of one block. The last of them may be taken back; `passed` is its outcome. What was sent
@@ -73,14 +81,17 @@ void tl_etm3_flow_lose(struct tl_etm3_flow *flow);
 
 void tl_etm3_flow_packet(struct tl_etm3_flow *flow, const struct tl_etm3_packet *packet);
 
-/* The end of the trace: what waits is reported. */
-void tl_etm3_flow_finish(struct tl_etm3_flow *flow, uint64_t offset);
+/* The end of the trace: what waits is reported. `in_branch`: it is within a branch packet, which
+ * might have taken the last instruction back. */
+void tl_etm3_flow_finish(struct tl_etm3_flow *flow, bool in_branch, uint64_t offset);
 
 /* ---- parts of the implementation
  * --------------------------------------------------------------------------------- */
 
 void tl_etm3_follow_etm(struct tl_etm3_flow *flow, const struct tl_etm3_packet *packet);
 void tl_etm3_follow_ptm(struct tl_etm3_flow *flow, const struct tl_etm3_packet *packet);
+/* ETMv3: the instruction traced last was not completed. */
+void tl_etm3_take_back(struct tl_etm3_flow *flow);
 
 /* Report the instructions that are held, and what waits behind them. */
 void tl_etm3_release(struct tl_etm3_flow *flow, uint64_t offset);

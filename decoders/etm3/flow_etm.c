@@ -51,6 +51,7 @@ static void take_outcomes(struct tl_etm3_flow *f, uint32_t bits, unsigned n, uin
     settle_return(f, offset);
     if (f->n_behind > 0)
         tl_etm3_release(f, offset);
+    f->told = TL_ETM3_UNTOLD;
     while (n > 0) {
         const struct tl_block *const b = next_block(f, offset);
         if (!b)
@@ -90,11 +91,8 @@ static void follow_atoms(struct tl_etm3_flow *f, const struct tl_etm3_packet *p)
     }
 }
 
-/*
- * The instruction traced last was not completed. On the M profile a return is cancelled, not its
- * instruction: one handler follows another.
- */
-static void take_back(struct tl_etm3_flow *f)
+/* On the M profile a return is cancelled, not its instruction: one handler follows another. */
+void tl_etm3_take_back(struct tl_etm3_flow *f)
 {
     const bool keeps = f->returning && f->config.m_profile;
     f->returning = false;
@@ -116,16 +114,19 @@ static void take_back(struct tl_etm3_flow *f)
 static void follow_branch(struct tl_etm3_flow *f, const struct tl_etm3_packet *p)
 {
     if (p->has_exception && p->cancelled)
-        take_back(f);
+        tl_etm3_take_back(f);
     tl_etm3_release(f, p->offset);
     f->half = false;
     settle_return(f, p->offset);
     if (p->has_exception)
         tl_etm3_tell_exception(f, p);
-    else if (!f->walker.need_address && f->walker.by_address)
+    else if (!f->walker.need_address && f->told == TL_ETM3_TOLD_ON)
+        tl_walker_lose(&f->walker, TL_GAP_NO_PATH, p->offset); /* it was not executed */
+    else if (!f->walker.need_address && f->told == TL_ETM3_TOLD_FIRST)
         tl_walker_await(&f->walker,
                         true); /* another one for the same instruction: the last one counts */
     tl_etm3_go_to(f, p);
+    f->told = TL_ETM3_TOLD_FIRST;
 }
 
 void tl_etm3_follow_etm(struct tl_etm3_flow *f, const struct tl_etm3_packet *p)

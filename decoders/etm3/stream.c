@@ -15,6 +15,10 @@
 
 static const char RESERVED[] = "reserved or malformed packet";
 static const char CUT_SYNC[] = "malformed A-sync";
+static const char COUNTED[] =
+    "the packets count cycles, ETMCR says that they do not: set its bit 12";
+static const char UNCOUNTED[] =
+    "the packets do not count cycles, ETMCR says that they do: clear its bit 12";
 
 enum mode {
     HUNT,  /* searching for an A-sync */
@@ -74,9 +78,20 @@ static void tell_late(struct etm3_stream *s)
     tell_ready(s);
 }
 
+/* Where tracing begins, ETMv3 says whether cycles are counted, by which outcomes are read. */
+static void check_begin(struct etm3_stream *s, const struct tl_etm3_packet *p)
+{
+    if (s->config.ptm || p->type != TL_ETM3_ISYNC || p->reason == TL_ETM3_PERIODIC ||
+        p->has_cycles == s->config.cycle_accurate || s->soft.rc < 0)
+        return;
+    s->soft.rc =
+        s->soft.sink.loss(s->soft.sink.context, p->has_cycles ? COUNTED : UNCOUNTED, p->offset, 0);
+}
+
 static void tell(struct etm3_stream *s, const struct tl_etm3_packet *p)
 {
     list(s, p);
+    check_begin(s, p);
     if (!s->follows)
         return;
     const bool kept = s->late && tl_etm3_late_add(s->late, p);
@@ -266,7 +281,7 @@ static int finish(struct tl_stream_decoder *decoder)
         tell_mark(s);
     tell_late(s);
     if (s->follows)
-        tl_etm3_flow_finish(&s->flow, s->start);
+        tl_etm3_flow_finish(&s->flow, s->n > 0 && s->bytes[0] & 1, s->start);
     tell_restart(s);
     return flush(decoder);
 }

@@ -266,6 +266,15 @@ static void damage_once(struct hurt *h, struct tl_sim_rng *rng, struct round *r)
     tl_image_free(image);
 }
 
+/* ETMv3 tells behind an instruction that it was not completed, so of the last one in a capture that
+ * is cut off this is not known. */
+static void forgive_last(const struct hurt *h, struct heard *heard)
+{
+    while (strcmp(h->format, "etm3") == 0 && heard->n > 0 &&
+           heard->told[--heard->n].pc == UINT64_MAX) {
+    }
+}
+
 /* Cut off at any byte at both ends, as a buffer is that wrapped or was read in mid-trace: what is
  * told behind the first bytes was executed. MTB's RAM is read as a whole, its registers say where
  * it begins. */
@@ -281,6 +290,7 @@ static void cut_ends(struct hurt *h, struct tl_sim_rng *rng, struct round *r)
     memmove(h->trace.p, h->trace.p + n, h->trace.n);
     listen(h, image, tl_sim_below(rng, 2), &heard);
     require_possible(h, &heard, r, "cut");
+    forgive_last(h, &heard);
     require_true(h, &heard, &first, r, "cut");
     heard_fini(&heard);
     tl_image_free(image);
@@ -326,6 +336,28 @@ static void etm3(void **state)
 {
     (void)state;
     rounds("etm3", hurt_etm3);
+}
+
+/* A capture that ends within a packet which takes the last instruction back; an I-sync where the
+ * program is followed, and a branch from another place behind it. */
+static void etm3_taken_back(void **state)
+{
+    static const uint64_t seeds[] = {0x4e63d, 0x61000138, 0x6200019c};
+    struct round r = {.seed = 0};
+    (void)state;
+    for (size_t i = 0; i < sizeof seeds / sizeof *seeds; i++) {
+        r.seed = seeds[i];
+        struct tl_sim_rng rng = {r.seed};
+        struct hurt h = {0};
+        hurt_etm3(&h, &rng);
+        miss_nothing(&h, &rng, &r);
+        miss_code(&h, &rng, &r);
+        cut_ends(&h, &rng, &r);
+        damage_once(&h, &rng, &r);
+        damage_much(&h, &rng, &r);
+        hurt_fini(&h);
+    }
+    assert_int_equal(r.wrong, 0);
 }
 
 static void mtb(void **state)
@@ -431,6 +463,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(etm),
         cmocka_unit_test(etm3),
+        cmocka_unit_test(etm3_taken_back),
         cmocka_unit_test(mtb),
         cmocka_unit_test(frames),
         cmocka_unit_test(pt),

@@ -17,7 +17,8 @@ struct said {
     struct tl_buf text;
     struct steps steps;
     uint64_t lost;
-    unsigned wrong; /* gaps that mean that trace and program differ */
+    unsigned wrong;         /* gaps that mean that trace and program differ */
+    unsigned contradicting; /* faults by which the packets contradict a register */
 };
 
 static int hear_items(void *context, const struct tl_decode_stream *stream,
@@ -34,7 +35,9 @@ static int hear_items(void *context, const struct tl_decode_stream *stream,
 
 static int hear_loss(void *context, const struct tl_decode_loss *loss)
 {
-    ((struct said *)context)->lost += loss->bytes;
+    struct said *const said = context;
+    said->lost += loss->bytes;
+    said->contradicting += loss->fault && strstr(loss->reason, "ETMCR");
     return TL_OK;
 }
 
@@ -108,6 +111,7 @@ static void tells_the_truth(void **state)
         assert_said(&w, &whole, w.options.exit_packets ? "IXRTYA" : "IXTYA", round);
         assert_int_equal(whole.wrong, 0);
         assert_int_equal(whole.lost, 0);
+        assert_int_equal(whole.contradicting, 0);
         assert_int_equal(whole.text.n, chunks.text.n);
         assert_memory_equal(whole.text.p, chunks.text.p, whole.text.n);
         if (whole.steps.impossible)
@@ -141,9 +145,30 @@ static void damage_makes_gaps(void **state)
     }
 }
 
+/* A setup that is wrong about counts of cycles, which changes what outcomes are, is said to be. */
+static void wrong_register_is_said(void **state)
+{
+    enum { CYCLE_ACCURATE = 1 << 12 };
+    (void)state;
+    struct tl_sim_rng rng = {9};
+    for (unsigned round = 0; round < ROUNDS; round += 2) { /* of PTM the packets do not tell */
+        struct etm3_world w;
+        struct said said;
+        etm3_world_init(&w, round, 300, &rng);
+        struct tl_source *const source = &w.setup.sources[0];
+        const uint64_t cr = tl_source_reg(source, "ETMCR", 0);
+        assert_int_equal(tl_source_set_reg(source, "ETMCR", cr ^ CYCLE_ACCURATE), TL_OK);
+        decode(&w, &w.trace, w.trace.n, &said);
+        assert_true(said.contradicting > 0);
+        said_fini(&said);
+        etm3_world_fini(&w);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(tells_the_truth),
+                                       cmocka_unit_test(wrong_register_is_said),
                                        cmocka_unit_test(damage_makes_gaps)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
