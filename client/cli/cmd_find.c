@@ -111,6 +111,8 @@ static int run(struct tracelake *lake, struct tl_remote_name *name, struct trace
     struct tracelake_error error;
     struct tracelake_found *found;
     int status = all ? TL_ARGS_GO : tl_remote_one_stream(lake, name);
+    if (status == TL_CLI_USAGE)
+        tl_cli_warn(name->trace, "or --all: in all of its streams, by time");
     if (status == TL_ARGS_GO)
         status = tl_span_insns(span, lake, name, &query->from, &query->to);
     if (status != TL_ARGS_GO)

@@ -21,12 +21,18 @@
 static const char *usual_name(const char *name)
 {
     static const char *const names[][2] = {
-        {"version", "--version"}, {"-V", "--version"},   {"-v", "--version"}, {"info", "show"},
-        {"describe", "show"},     {"list", "ls"},        {"delete", "rm"},    {"remove", "rm"},
-        {"start", "serve"},       {"server", "serve"},   {"run", "serve"},    {"open", "view"},
-        {"gui", "view"},          {"upload", "push"},    {"import", "push"},  {"download", "raw"},
-        {"export", "get"},        {"fetch", "get"},      {"search", "find"},  {"follow", "tail"},
-        {"query", "sql"},         {"convert", "decode"}, {"copy", "cp"},      {"report", "stats"}};
+        {"version", "--version"},  {"-V", "--version"},  {"-v", "--version"},
+        {"info", "show"},          {"describe", "show"}, {"list", "ls"},
+        {"delete", "rm"},          {"remove", "rm"},     {"start", "serve"},
+        {"server", "serve"},       {"run", "serve"},     {"open", "view"},
+        {"gui", "view"},           {"upload", "push"},   {"import", "push"},
+        {"download", "raw"},       {"export", "get"},    {"fetch", "get"},
+        {"search", "find"},        {"follow", "tail"},   {"query", "sql"},
+        {"convert", "decode"},     {"copy", "cp"},       {"report", "stats"},
+        {"compare", "diff"},       {"top", "functions"}, {"hot", "functions"},
+        {"flamegraph", "profile"}, {"script", "get"},    {"prune", "retain"},
+        {"clean", "retain"},       {"expire", "retain"}, {"login", "token"},
+        {"user", "token"},         {"users", "token"},   {"auth", "token"}};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(name, names[i][0]) == 0)
             return names[i][1];
