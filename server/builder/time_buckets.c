@@ -276,6 +276,13 @@ static int open_at(struct tl_time_buckets *tb, uint64_t time)
 
 /* ---- spans ---------------------------------------------------------------------------------- */
 
+static void remove_events(struct tl_time_buckets *tb, size_t n)
+{
+    tb->n_events -= n;
+    if (n > 0)
+        memmove(tb->events, tb->events + n, tb->n_events * sizeof *tb->events);
+}
+
 /* Add the items before `position` to the open bucket; `also`: those before it, too. Returns their
  * flags. */
 static uint8_t take_events(struct tl_time_buckets *tb, uint64_t position, bool also)
@@ -289,9 +296,7 @@ static uint8_t take_events(struct tl_time_buckets *tb, uint64_t position, bool a
         flags |= tb->events[n].flags;
     }
     b->flags |= flags;
-    tb->n_events -= n;
-    if (n > 0)
-        memmove(tb->events, tb->events + n, tb->n_events * sizeof *tb->events);
+    remove_events(tb, n);
     return flags;
 }
 
@@ -327,25 +332,26 @@ static uint64_t position_at(const struct tl_timed_span *span, uint64_t time)
                                        (time - span->time) / whole);
 }
 
-/* What precedes `position` is not counted. */
-static void skip_to(struct tl_time_buckets *tb, uint64_t position)
+/* What precedes `position` is not counted; `also`: nor are the items there. Returns their flags. */
+static uint8_t skip_to(struct tl_time_buckets *tb, uint64_t position, bool also)
 {
+    uint8_t flags = 0;
     size_t n = 0;
-    while (n < tb->n_events && tb->events[n].position < position)
-        n++;
-    tb->n_events -= n;
-    if (n > 0)
-        memmove(tb->events, tb->events + n, tb->n_events * sizeof *tb->events);
+    for (; n < tb->n_events && tb->events[n].position < position + also; n++)
+        if (tb->events[n].position == position)
+            flags |= tb->events[n].flags;
+    remove_events(tb, n);
     tb->position = tb->position > position ? tb->position : position;
+    return flags;
 }
 
 /* A span that does not lie within the open bucket, or brings items. `time`, `end`: what is counted
- * of it. */
+ * of it; `missing`: flags of trace that is missing in it, of items that are not counted. */
 static int add_parts(struct tl_time_buckets *tb, const struct tl_timed_span *span, uint64_t time,
-                     uint64_t end_time)
+                     uint64_t end_time, uint8_t missing)
 {
     int r = make_room(tb, time, end_time);
-    tb->missing = 0;
+    tb->missing = missing & (uint8_t)~TL_FLAG_OPEN;
     do {
         if (r >= 0 && (!tb->open[tb->finest].any || time >= tb->limit))
             r = open_at(tb, time);
@@ -363,22 +369,25 @@ static int add_parts(struct tl_time_buckets *tb, const struct tl_timed_span *spa
     return r;
 }
 
-/* The same for a range of ticks. */
+/* The same for a range of ticks. What a stretch without trace brings is counted where that begins,
+ * so not in a range that begins within it, or behind it. */
 static int add_in_range(struct tl_time_buckets *tb, const struct tl_timed_span *span)
 {
     const uint64_t end_time = span->end_time < tb->to ? span->end_time : tb->to;
     if (span->time >= tb->to)
         return TL_OK;
     if (span->time >= tb->from)
-        return add_parts(tb, span, span->time, end_time);
-    skip_to(tb, span->end_time > tb->from ? position_at(span, tb->from) : span->end);
-    return end_time > tb->from ? add_parts(tb, span, tb->from, end_time) : TL_OK;
+        return add_parts(tb, span, span->time, end_time, 0);
+    const bool ends = span->end_time <= tb->from;
+    const uint8_t missing = skip_to(tb, ends ? span->end : position_at(span, tb->from),
+                                    span->kind != TL_TIMED_RUN);
+    return ends ? TL_OK : add_parts(tb, span, tb->from, end_time, missing);
 }
 
 static __attribute__((noinline)) int add_slowly(struct tl_time_buckets *tb,
                                                 const struct tl_timed_span *span)
 {
-    return tb->alone ? add_in_range(tb, span) : add_parts(tb, span, span->time, span->end_time);
+    return tb->alone ? add_in_range(tb, span) : add_parts(tb, span, span->time, span->end_time, 0);
 }
 
 void tl_time_buckets_span(struct tl_time_buckets *tb, const struct tl_timed_span *span)

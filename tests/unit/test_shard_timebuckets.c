@@ -290,6 +290,50 @@ static void items_are_counted_once(void **state)
     free(tb);
 }
 
+/* Ranges that begin and end anywhere, in a stretch without trace, too, have the same in each bucket
+ * as all of it: what is there when trace goes on is counted once, where the stretch begins. */
+static void items_of_ranges_are_those_of_the_whole(void **state)
+{
+    (void)state;
+    enum { END = 13, STEP = 16 };
+    const struct tl_item exception = {.kind = TL_ITEM_EXCEPTION}, gap = {.kind = TL_ITEM_GAP},
+                         on = {.kind = TL_ITEM_TRACE_ON};
+    const struct tl_timed_span all[] = {
+        {.end_time = 64, .end = 64, .function = 1},
+        {.time = 64, .end_time = 128, .position = 64, .end = 64, .kind = TL_TIMED_LOST},
+        {.time = 128, .end_time = 192, .position = 64, .end = 64, .kind = TL_TIMED_OFF},
+        {.time = 192, .end_time = 208, .position = 64, .end = 80}};
+    struct tl_time_bucket whole[END] = {{0}};
+    for (uint64_t from = 0; from < END; from++) {
+        struct tl_time_buckets *const tb = calloc(1, sizeof *tb);
+        struct tl_time_pyramid p = {0};
+        assert_non_null(tb);
+        tl_time_buckets_init_range(tb, &axes[0], 2, from * STEP, END * STEP);
+        tl_time_buckets_item(tb, 10, &exception);
+        tl_time_buckets_item(tb, 64, &gap);
+        tl_time_buckets_item(tb, 64, &on);
+        tl_time_buckets_item(tb, 70, &exception);
+        for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+            tl_time_buckets_span(tb, &all[i]);
+        tl_time_buckets_take(tb, &p);
+        assert_int_equal(p.levels[0].n, END - from);
+        for (size_t i = 0; i < p.levels[0].n; i++) {
+            const struct tl_time_bucket *const b = &p.levels[0].p[i];
+            struct tl_time_bucket *const w = &whole[b->number];
+            if (from == 0)
+                *w = (struct tl_time_bucket){
+                    .events = b->events, .event_mask = b->event_mask, .flags = b->flags};
+            assert_int_equal(b->events, w->events);
+            assert_int_equal(b->event_mask, w->event_mask);
+            assert_int_equal(b->flags, w->flags);
+            assert_int_equal(b->event_mask & TL_HAS_TRACE_ON ? 1 : 0, b->number == 4);
+        }
+        tl_time_pyramid_fini(&p);
+        tl_time_buckets_fini(tb);
+        free(tb);
+    }
+}
+
 /* With more functions than a bucket keeps, none loses more than a 512th. */
 static void too_many_functions_lose_little(void **state)
 {
@@ -351,6 +395,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(long_spans_have_few_buckets),    cmocka_unit_test(all_levels_are_right),
         cmocka_unit_test(snapshots_make_no_difference),   cmocka_unit_test(items_are_counted_once),
+        cmocka_unit_test(items_of_ranges_are_those_of_the_whole),
         cmocka_unit_test(too_many_functions_lose_little),
     };
     begin_random();
