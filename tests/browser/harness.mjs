@@ -15,8 +15,8 @@ const { chromium } = require("playwright-core");
 const AXE = require.resolve("axe-core/axe.min.js");
 const SHOTS = path.join(build, "screenshots");
 /** Only reached if something hangs, since machines can be busy. */
-const LIMIT_MS = 240000;
-const WAIT_MS = 120000;
+const LIMIT_MS = 900000;
+export const WAIT_MS = 120000;
 const LEAVE_MS = 20000;
 /** TL_SLOWER=6: the page gets a sixth of the processor's speed, as on a slow machine. */
 const SLOWER = Number(process.env.TL_SLOWER ?? 1);
@@ -60,8 +60,8 @@ export class Suite {
     const context = await this.browser.newContext({
       viewport: { width: 1440, height: 860 }, ignoreHTTPSErrors: true, ...options,
     });
+    context.setDefaultTimeout(WAIT_MS); // of its page, and of requests without one
     const page = await context.newPage();
-    page.setDefaultTimeout(WAIT_MS);
     if (SLOWER > 1) await (await context.newCDPSession(page)).send("Emulation.setCPUThrottlingRate", { rate: SLOWER });
     if (!fresh) this.pages.set(key, page);
     return page;
@@ -271,12 +271,15 @@ export function traffic(page) {
     seen.push(entry);
     pending.push(request.sizes().then((s) => { entry.bytes = s.responseBodySize; }, () => {}));
   });
+  const without = (end) => seen.filter((r) => end === undefined || !r.path.endsWith(end));
   return {
     seen,
     tiles: () => seen.filter((r) => r.path.includes("/tiles/")),
-    async bytes() {
+    /** What was asked for, but for paths with that end. */
+    without,
+    async bytes(end) {
       await Promise.all(pending);
-      return seen.reduce((n, r) => n + r.bytes, 0);
+      return without(end).reduce((n, r) => n + r.bytes, 0);
     },
     reset() { seen.length = 0; },
   };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The page with the mock server: all of its states, gestures, budgets, accessibility.
 import assert from "node:assert/strict";
-import { accessible, colours, cssColour, frame, inBothThemes, moved, open, place, settle, shot, traffic, wheel } from "./harness.mjs";
+import { accessible, colours, cssColour, frame, inBothThemes, moved, open, place, settle, shot, traffic, WAIT_MS, wheel } from "./harness.mjs";
 import { freePort } from "./lab.mjs";
 import { listen } from "./mock/server.mjs";
 
@@ -353,7 +353,7 @@ export async function pageChecks(suite, mock) {
       const seen = await colours(page);
       return 1 - seen[await cssColour(page, "ground")] / Object.values(seen).reduce((a, b) => a + b, 0);
     };
-    for (const until = Date.now() + 30000; await painted() <= 0.1 && Date.now() < until;) await frame(page);
+    for (const until = Date.now() + WAIT_MS; await painted() <= 0.1 && Date.now() < until;) await frame(page);
     const one = await place(page);
     assert.equal(one.query.get("follow"), "zoom");
     assert.ok(Math.abs(one.to - one.from - 1e6) < 2000, "the zoom is kept");

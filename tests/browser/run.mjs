@@ -29,7 +29,7 @@ import { overviewChecks } from "./overview.mjs";
 import { perfChecks } from "./perf.mjs";
 import { budgetChecks, pageChecks } from "./page.mjs";
 import { questionChecks } from "./questions.mjs";
-import { serverChecks } from "./server.mjs";
+import { followChecks, serverChecks } from "./server.mjs";
 import { slowChecks } from "./slow.mjs";
 import { sourceChecks } from "./source.mjs";
 import { tailChecks } from "./tail.mjs";
@@ -56,8 +56,10 @@ const LAB = {
     await loginChecks(suite);
     await lab.whileLive(async (live) => {
       await tailChecks(suite, { ...on, live });
-      await serverChecks(suite, { ...on, live });
+      await followChecks(suite, { ...on, live });
     });
+    // The rest while nothing grows: pages are drawn anew, and the rig and the server work, as long as something does.
+    await serverChecks(suite, on);
     await handChecks(suite, on);
     await frameChecks(suite, { ...on, plain: await lab.recorded("dhry_riscv.zstf") });
     const real = await lab.real("juno_r1_1", "ETB_0");
@@ -158,7 +160,10 @@ try {
       }
     }
   }
-  if (args.server) await serverChecks(suite, args);
+  if (args.server) {
+    await serverChecks(suite, args);
+    await followChecks(suite, args);
+  }
 } finally {
   await browser.close();
 }

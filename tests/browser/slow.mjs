@@ -2,11 +2,10 @@
 // The page while the server is slow, gone, or back: what is drawn in the meantime is not mistaken
 // for data, and everything arrives in the end.
 import assert from "node:assert/strict";
-import { cssColour, open, settle, wheel } from "./harness.mjs";
+import { cssColour, open, settle, WAIT_MS, wheel } from "./harness.mjs";
 
 const SOAK = "#/trace/soak-2026-01-02";
 const SLOW_MS = 700;
-const WAIT_MS = 12000;
 
 /** The share of the first lane's outermost call stack row that has a function's colour. */
 async function coloured(page) {

@@ -51,7 +51,7 @@ export async function togetherChecks(suite, { server, trace, other, third }) {
       const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
       for (let i = 0; i < data.length; i += 4) if (((data[i] << 16) | (data[i + 1] << 8) | data[i + 2]) === rgb) return true;
       return false;
-    }, parseInt((await cssColour(page, "software")).slice(1), 16), { polling: 200, timeout: 30000 });
+    }, parseInt((await cssColour(page, "software")).slice(1), 16), { polling: 200 });
     await inBothThemes(page, "together");
     // The other lane can be reached with a key press, at its current instruction.
     await page.locator(".together tbody button").nth(1).focus();
