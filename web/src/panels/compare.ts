@@ -14,6 +14,8 @@ import { laidUpon, usualOffset } from "../data/together.ts";
 import { meant } from "../base/visible.ts";
 import { leads } from "./reach.ts";
 
+/** Instructions of both that are compared ahead of the whole: where they part is mostly known at once. */
+const AHEAD = 65536;
 const AROUND = 4;
 const MOST = 300;
 
@@ -55,6 +57,7 @@ async function alteredCode(
 
 export class ComparePanel {
   private result: Asked<Comparison> | undefined;
+  private ahead: Asked<Comparison> | undefined;
   private rows: Asked<Rows> | undefined;
   private altered: Asked<Altered> | undefined;
   private calls = false;
@@ -157,7 +160,7 @@ export class ComparePanel {
       compare(s.trace.id, name, await this.ranges(s, name, other, span, signal), this.app.comparedWith, this.calls, signal), () => this.app.changed());
     const { answer, error } = this.result;
     if (error !== "") return html`<p class="trouble" role="alert">${error}</p>`;
-    if (!answer) return html`<p class="muted hint">Comparing…</p>`;
+    if (!answer) return html`${this.parting(s, name, other)}<p class="muted hint">Comparing…</p>`;
     if (answer.total === 0) {
       return html`<p class="hint">Both take the same path: ${grouped(answer.insnsA)} instructions. ${this.code(s, name, other, answer)}</p>${this.functions(answer)}`;
     }
@@ -171,6 +174,19 @@ export class ComparePanel {
     return html`<dl class="details">${facts.map(([k, v]) => html`<div><dt>${k}</dt><dd title=${v}>${v}</dd></div>`)}</dl>
       ${answer.lost ? html`<p class="muted hint">After the last one they are too different to be aligned.</p>` : nothing}
       ${this.hunks(s, answer)}${this.functions(answer)}`;
+  }
+
+  /** Where two whole streams part, while they are being compared. */
+  private parting(s: Session, name: string, other: Other): TemplateResult | typeof nothing {
+    if (this.what !== "all") return nothing;
+    const [a, b] = [Math.min(AHEAD, s.stream!.insns), Math.min(AHEAD, other.insns)];
+    this.ahead = ask(this.ahead, this.result!.key, (signal) =>
+      compare(s.trace.id, name, { a: [0, a], b: [0, b] }, this.app.comparedWith, this.calls, signal), () => this.app.changed());
+    const hunk = this.ahead.answer?.hunks[0];
+    // One that begins where the range ends may be none.
+    if (!hunk || hunk.aFrom >= a || hunk.bFrom >= b) return nothing;
+    return html`<p class="hint parting">They part at ${leads(grouped(hunk.aFrom), "Go there", () => void this.app.goTo(hunk.aFrom))},
+      ${grouped(hunk.bFrom)} there, in ${this.ahead.answer!.stackA.join(" › ") || "unnamed code"}.</p>`;
   }
 
   /** Instructions are compared by function and offset: another program may have others there. */
