@@ -35,9 +35,10 @@ static const char NOISE[] = "mostly no ITM packets: check the clock and the baud
 struct quality {
     uint32_t last;   /* the last four bytes */
     uint32_t bytes;  /* of the current window */
-    uint32_t bad;    /* reserved headers in it */
+    uint32_t bad;    /* reserved headers in it, and packets that trace units hardly send */
     uint8_t fillers; /* synchronisation words of a TPIU, up to FILLERS */
     bool noisy;      /* so was the last window */
+    bool extended;   /* the last packet was an extension */
 };
 
 enum { WINDOW = 1024, NOISY = 48, FILLERS = 4 };
@@ -90,9 +91,16 @@ static void break_off(struct itm *d)
 
 /* ---- loss ------------------------------------------------------------------------------------ */
 
+static bool is_noisy(const struct quality *q)
+{
+    return q->noisy || q->bad >= NOISY;
+}
+
 static void report_loss(struct itm *d, uint64_t bytes)
 {
     if (bytes) {
+        if (is_noisy(&d->quality) && d->soft.lost_why != FRAMED) /* as it turned out */
+            d->soft.lost_why = NOISE;
         break_off(d);
         d->low_bits = 0;
         d->wrapped = false;
@@ -119,7 +127,7 @@ static const char *reason(const struct itm *d, const char *why)
     const struct quality *const q = &d->quality;
     if (q->fillers == FILLERS)
         return FRAMED;
-    if (q->noisy || q->bad >= NOISY)
+    if (is_noisy(q))
         return NOISE;
     return d->begun ? why : TL_LOSS_NOT_SYNC;
 }
@@ -291,8 +299,12 @@ static void on_extension(struct itm *d)
     char fields[48];
     snprintf(fields, sizeof fields, "%s=0x%" PRIx64, h & 4 ? "dwt" : "page", value);
     tl_soft_list(&d->soft, d->start, "ITM_EXTENSION", fields);
-    if (!(h & 4) && d->n == 1)
+    const bool is_page = !(h & 4) && d->n == 1;
+    if (is_page)
         d->page = (uint8_t)value;
+    /* No others are defined, and a page is sent for a packet of a stimulus port. */
+    d->quality.bad += !is_page || d->quality.extended;
+    d->quality.extended = true;
 }
 
 static void on_overflow(struct itm *d)
@@ -332,6 +344,7 @@ static void complete(struct itm *d)
     }
     report_loss(d, d->lost);
     d->begun = true;
+    d->quality.extended &= on == on_extension;
     on(d);
 }
 
@@ -500,6 +513,7 @@ static void quality_state(struct quality *q, struct tl_state *s)
     tl_state_u32(s, &q->bad);
     tl_state_u8(s, &q->fillers, FILLERS);
     tl_state_bool(s, &q->noisy);
+    tl_state_bool(s, &q->extended);
 }
 
 static void state(struct tl_stream_decoder *decoder, struct tl_state *s)
