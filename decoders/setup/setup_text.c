@@ -16,6 +16,8 @@
 #include <string.h>
 #include <strings.h>
 
+enum { MAX_SOURCES = 16384 }; /* each is compared with all before it: some 2 s for these */
+
 static int bad_value(struct tl_fail *fail, const char *key, const char *value)
 {
     return tl_fail_set(fail, TL_BAD, "%.40s=%.60s: the value is not valid here", key, value);
@@ -176,6 +178,8 @@ static int begin_source(struct reading *r, const char *name, struct tl_fail *fai
     if (!source && s->container == TL_CONTAINER_SINGLE && s->n_sources == 1 &&
         s->sources[0].n_regs == 0 && !s->sources[0].type[0])
         source = &s->sources[0];
+    if (!source && s->n_sources == MAX_SOURCES)
+        return tl_fail_set(fail, TL_BAD, "there are more than %d sources", MAX_SOURCES);
     if (!source)
         source = tl_setup_add_source(s);
     if (!source)

@@ -246,6 +246,21 @@ static void bad_text_names_its_line(void **state)
     }
 }
 
+/* Each is compared with all before it: the time grows with the square of their number. */
+static void sources_have_a_limit(void **state)
+{
+    static const char text[] = "[source nt.1]\ncore=rv32\n[source nt.2]\ncore=rv32\n";
+    struct tl_setup s;
+    struct tl_fail fail = {0};
+    (void)state;
+    tl_setup_init(&s);
+    for (unsigned i = 1; i < 16384; i++)
+        assert_non_null(tl_setup_add_source(&s));
+    assert_int_equal(tl_setup_parse(&s, text, sizeof text - 1, &fail), TL_BAD);
+    assert_non_null(strstr(fail.text, "line 4: there are more than 16384 sources"));
+    tl_setup_fini(&s);
+}
+
 /* Long paths are common where builds have folders of their own. */
 static void long_lines(void **state)
 {
@@ -749,6 +764,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(formats_and_options),
         cmocka_unit_test(clock_of_the_system),
+        cmocka_unit_test(sources_have_a_limit),
         cmocka_unit_test(text_there_and_back),
         cmocka_unit_test(names_of_a_capture),
         cmocka_unit_test(anchored_images),
