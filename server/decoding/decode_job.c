@@ -235,8 +235,8 @@ static int push(struct tl_decode_job *job, const struct tl_buf *bytes, struct tl
         adapt_slice(job, n, tl_monotonic_ns() - begun);
         at += n;
         job->waiting += n;
+        atomic_fetch_add(&gen->lake->bytes_decoded, n); /* first: what is decoded is counted */
         atomic_fetch_add(&gen->decoded, n);
-        atomic_fetch_add(&gen->lake->bytes_decoded, n);
         if (job->waiting >= (gen->is_virtual ? slice : job->together))
             r = flush(job, fail);
         if (r >= 0 && job->role == TL_DECODE_STORED && tl_resume_due(job))

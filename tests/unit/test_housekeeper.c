@@ -135,7 +135,7 @@ static void retention_by_size(void **state)
     /* unless the housekeeper has already done it */
     assert_true(tl_lake_retain(lake, tl_wall_ns(), NULL) >= 0);
     assert_true(stored("r/a") > 0 && stored("r/c") > 0);
-    assert_int_equal(stored("r/b"), 0);
+    wait_gone("r/b");
     check_text("b");
     assert_int_equal(tl_lake_retain(lake, tl_wall_ns(), NULL), 0);
 }

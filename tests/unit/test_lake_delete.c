@@ -131,7 +131,7 @@ static void a_refused_deletion_ends_no_decoding(void **state)
         push_all(lake, id, &capture, 3000);
         for (unsigned k = 0; k < i; k++)
             sched_yield();
-        tl_backend_memory_refuse(backend, 0, 1000, TL_IO);
+        tl_backend_memory_refuse(backend, 0, UINT64_MAX, TL_IO);
         assert_int_equal(tl_lake_delete(lake, id, &fail), TL_IO);
         tl_backend_memory_refuse(backend, 0, 0, TL_IO);
         assert_int_equal(wait_done(lake, id), TL_TRACE_SEALED);

@@ -139,7 +139,7 @@ static void wait_computed(const char *id)
 static void push_and_compute(void)
 {
     if (!has("zeros"))
-        push_zeros("zeros", 4000);
+        push_zeros("zeros", ENDLESS);
     wait_computed("zeros");
 }
 
@@ -151,7 +151,7 @@ static void what_kills_the_server_is_left(void **state)
     (void)state;
     make_folder();
     serve_folder(1);
-    push_zeros("zeros", 4000);
+    push_zeros("zeros", ENDLESS);
     for (unsigned i = 0; i < 3; i++) {
         wait_computed("zeros");
         close_at_once();
@@ -219,7 +219,7 @@ static void push_beside_others(void)
 {
     push_live();
     if (!has("zeros"))
-        push_zeros("zeros", 4000);
+        push_zeros("zeros", ENDLESS);
     wait_computed("zeros");
 }
 
@@ -241,12 +241,12 @@ static void only_ends_in_its_turn_count(void **state)
     remove_folder();
 }
 
-/* With a thread for each of two that take minutes, either may have been it; they are tried one
+/* With a thread for each of two that take hours, either may have been it; they are tried one
  * after the other, and one that is still there while the other one ends the server is let off. */
 static void push_two(void)
 {
-    push_zeros("a", 4000);
-    push_zeros("b", 4000);
+    push_zeros("a", ENDLESS);
+    push_zeros("b", ENDLESS);
     wait_computed("a");
     wait_computed("b");
 }
@@ -276,7 +276,7 @@ static const char *const slow[] = {"slow-a", "slow-b", "slow-c"};
 static void push_slow(void)
 {
     for (size_t i = 0; i < 3; i++)
-        push_zeros(slow[i], 4000);
+        push_zeros(slow[i], ENDLESS);
     for (size_t i = 0; i < 3; i++)
         wait_computed(slow[i]);
 }

@@ -7,12 +7,12 @@
  */
 #include "turns.h"
 
-/* All of it is one push to the decoder, which takes minutes. */
+/* All of it is one push to the decoder, which takes hours. */
 static void shards_are_stored_within_a_push(void **state)
 {
     (void)state;
     open_lake(2);
-    push_zeros("zeros", 4000);
+    push_zeros("zeros", ENDLESS);
     wait_shards(6);
     const size_t before = peak_kib();
     wait_shards(SANITIZED ? 12 : 60);
@@ -26,13 +26,13 @@ static void closing_ends_a_push(void **state)
 {
     (void)state;
     open_lake(1);
-    push_zeros("a", 4000);
-    push_zeros("b", 4000);
+    push_zeros("a", ENDLESS);
+    push_zeros("b", ENDLESS);
     wait_shards(3);
     close_at_once();
 }
 
-/* With one thread, three captures that take minutes; others are decoded in the meantime. */
+/* With one thread, three captures that take hours; others are decoded in the meantime. */
 static void others_have_their_turn(void **state)
 {
     const struct sim_options options = {
@@ -43,7 +43,7 @@ static void others_have_their_turn(void **state)
     open_lake(1);
     sim_capture(lake, &options, &c);
     for (size_t i = 0; i < 3; i++)
-        push_zeros(names[i], 4000);
+        push_zeros(names[i], ENDLESS);
     wait_shards(2);
     push_all(lake, "short", &c, 1000);
     assert_int_equal(wait_done(lake, "short"), TL_TRACE_SEALED);
@@ -71,7 +71,7 @@ static void live_ones_go_first(void **state)
     open_lake(1);
     for (int i = 0; i < OTHERS; i++) {
         snprintf(name, sizeof name, "other%d", i);
-        push_zeros(name, 4000);
+        push_zeros(name, ENDLESS);
     }
     put_zeros(lake, hash);
     make_zeros(&c, hash, JUMPS);
@@ -111,10 +111,10 @@ static void who_returns_is_live_at_once(void **state)
     open_lake(1);
     for (int i = 0; i < OTHERS; i++) {
         snprintf(name, sizeof name, "other%d", i);
-        push_zeros(name, 4000);
+        push_zeros(name, ENDLESS);
     }
     put_zeros(lake, hash);
-    make_zeros(&c, hash, 4000);
+    make_zeros(&c, hash, ENDLESS);
     const struct tl_ingest_request request = {
         .rig = "rig", .trace = "live", .setup = (const char *)c.setup.p, .resume = true};
     for (int round = 0; round < 3; round++) {
@@ -152,7 +152,7 @@ static void storing_stops_nobody(void **state)
     struct tl_backend_ops gated;
     shut_gate(&gated);
     push_all(lake, "slow-0", &c, 1000); /* waits at its end */
-    push_zeros("slow-1", 4000);         /* waits in the middle */
+    push_zeros("slow-1", ENDLESS);      /* waits in the middle */
     struct tl_trace *const slow = tl_lake_find_trace(lake, "slow-1");
     for (int64_t since = 0; !has_completed(slow->serving);)
         keep_waiting(&since, "it has shards to be stored");
@@ -209,7 +209,7 @@ static void turns_change_nothing(void **state)
     digest(alone);
     close_at_once();
     open_lake(1);
-    push_zeros("other", 4000);
+    push_zeros("other", ENDLESS);
     wait_shards(1);
     push_zeros("same", 40);
     assert_int_equal(wait_done(lake, "same"), TL_TRACE_SEALED);
@@ -231,7 +231,7 @@ static void memory_is_limited(void **state)
     (void)state;
     assert_int_equal(tl_backend_memory(&backend), TL_OK);
     assert_int_equal(tl_lake_open_on(&lake, backend, &limits, NULL), TL_OK);
-    push_zeros("large", 4000);
+    push_zeros("large", ENDLESS);
     assert_failed("large", "--decode-memory");
     assert_int_equal(atomic_load(&lake->decode_bytes), 0);
     sim_capture(lake, &options, &c);
