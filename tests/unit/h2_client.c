@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "unit/h2_client.h"
+#include "unit/patience.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -17,7 +18,7 @@
 
 #include <cmocka.h>
 
-#define PATIENCE_MS 20000 /* then the test has failed */
+#define PATIENCE_MS (PATIENCE_S * 1000)
 
 int tcp_connect(const char *url)
 {

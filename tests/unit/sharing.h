@@ -146,13 +146,28 @@ static inline void settle(struct h2_client *c)
             keep_waiting(&since, "an answer to PING");
 }
 
+/* Call `path`, NULL: locate(). A server with little patience may think that the request does not
+ * arrive, where a busy machine takes its time to send it. */
+static inline void expect_short_call(struct h2_client *c, const char *path, const char *token)
+{
+    for (int64_t since = 0;;) {
+        struct h2_exchange *const x = path ? call(c, path, token) : locate(c, token);
+        h2_finish(c, x);
+        if (h2_grpc_status(x) == 0)
+            return;
+        if (h2_grpc_status(x) != 14 || !strstr(h2_grpc_text(x), "did not arrive"))
+            fail_msg("status %d: %s", h2_grpc_status(x), h2_grpc_text(x));
+        keep_waiting(&since, "a request that arrives in time");
+    }
+}
+
 static inline void expect_short_calls(const struct serving *s, const char *source,
                                       const char *token)
 {
     struct h2_client *const c = h2_connect_from(s->url, source, 1 << 20);
-    expect_status(c, call(c, CHECK, NULL), 0);
-    expect_status(c, call(c, LIST, token), 0);
-    expect_status(c, locate(c, token), 0);
+    expect_short_call(c, CHECK, NULL);
+    expect_short_call(c, LIST, token);
+    expect_short_call(c, NULL, token);
     struct h2_exchange *const x = h2_request(c, "GET", "/readyz", true, NULL);
     h2_finish(c, x);
     assert_int_equal(h2_status(x), 200);

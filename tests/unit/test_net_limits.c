@@ -3,6 +3,7 @@
  * requests, flooding. */
 #include "base/now.h"
 #include "net/tls.h"
+#include "unit/patience.h"
 #include "unit/serving.h"
 #include "unit/wire.h"
 
@@ -14,7 +15,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define PATIENCE_MS 20000
+#define PATIENCE_MS (PATIENCE_S * 1000)
 
 #define GET "GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
 
@@ -511,9 +512,9 @@ static void test_idle_clients_do_not_delay_the_end(void **state)
     put(fd, preface, sizeof preface - 1);
     struct h2_client *const c = h2_connect(s.url);
     assert_non_null(c);
-    const int64_t begun = tl_monotonic_ns();
-    assert_true(tl_monotonic_ns() - begun < (int64_t)options.drain_ms / 2 * 1000000);
-    assert_true(tl_monotonic_ns() - begun < options.drain_ms / 2);
+    const int64_t begun = tl_monotonic_ms();
+    stop_serving(&s);
+    assert_true(tl_monotonic_ms() - begun < options.drain_ms / 2);
     h2_free(c);
     close(fd);
 }

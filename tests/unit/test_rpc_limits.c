@@ -2,6 +2,7 @@
 /* No kind of call can keep others from being answered: long work, public calls, messages that are
  * announced and never arrive. And work is stopped when it is no longer wanted. */
 #include "net/http.h"
+#include "unit/patience.h"
 #include "unit/serving.h"
 
 #include "grpc/health/v1/health.pb-c.h"
@@ -25,7 +26,7 @@
 #define HEALTH  "/grpc.health.v1.Health/Watch"
 #define REFLECT "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo"
 
-#define LIMIT_MS  20000 /* for events that need no further action */
+#define LIMIT_MS  (PATIENCE_S * 1000) /* for events that need no further action */
 #define STREAMS   100   /* on a connection */
 #define ANNOUNCED (4u << 20)
 

@@ -257,14 +257,16 @@ static void make_request(const ProtobufCMessageDescriptor *type, const char *tra
     assert_int_equal(tl_buf_add(out, trace, strlen(trace)), TL_OK);
 }
 
-static int call(const struct tl_method *method, const struct token *token, const char *trace)
+/* The status within a time, after which calls that last end. */
+static int call(const struct tl_method *method, const struct token *token, const char *trace,
+                const char *time)
 {
     struct h2_client *const c = h2_connect(server.url);
     struct tl_buf request = {0};
     make_request(method->request, trace, &request);
     struct h2_exchange *const x = h2_request(
         c, "POST", method->path, false, "content-type", "application/grpc", "te", "trailers",
-        "grpc-timeout", "300m", token->bearer ? "authorization" : NULL, token->bearer, NULL);
+        "grpc-timeout", time, token->bearer ? "authorization" : NULL, token->bearer, NULL);
     h2_send(c, x, request.p, request.n, true);
     h2_finish(c, x);
     const int status = h2_grpc_status(x);
@@ -304,8 +306,11 @@ static void check_method(const struct tl_method *method)
         for (int foreign = 0; foreign < 2; foreign++) {
             see_to_trace("own", "lab-1");
             see_to_trace("foreign", "other");
-            const int status = call(method, &tokens[t], foreign ? "foreign" : "own");
+            const char *const trace = foreign ? "foreign" : "own";
             const int wanted = refusal(rule, &tokens[t], foreign);
+            int status = call(method, &tokens[t], trace, "300m");
+            if (wanted >= 0 && status == 4) /* a busy machine may take longer to refuse it */
+                status = call(method, &tokens[t], trace, "240S");
             if (wanted >= 0 ? status != wanted : status == 7 || status == 16)
                 fail_msg("%s, %s, a trace of %s: status %d, not %d", method->path,
                          tokens[t].bearer ? tokens[t].bearer : "no token",

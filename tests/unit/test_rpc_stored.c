@@ -18,7 +18,7 @@
 #define FETCH    "/tracelake.v1.Ranges/Fetch"
 #define CHECK    "/grpc.health.v1.Health/Check"
 #define BYTES    (40u << 20)
-#define LIMIT_MS 20000
+#define LIMIT_MS (PATIENCE_S * 1000)
 
 /* A server, a trace of four instructions, and the file that its ranges end with. */
 struct stage {
