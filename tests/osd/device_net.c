@@ -13,8 +13,9 @@
 #include <unistd.h>
 #include <zmq.h>
 
-#define ANSWER_MS 500
-#define BURST     64 /* events at a time */
+#define REGISTER_MS 240000 /* for the controller's first answer: it may have to start */
+#define ANSWER_MS   500    /* for its last one: it may have gone */
+#define BURST       64     /* events at a time */
 
 static int64_t now_us(void)
 {
@@ -72,6 +73,11 @@ static int pause_ms(const struct run *r)
 
 /* ---- as a gateway ------------------------------------------------------------------------- */
 
+static void set_timeout(void *socket, int ms)
+{
+    zmq_setsockopt(socket, ZMQ_RCVTIMEO, &ms, sizeof ms);
+}
+
 /* Send "M" with `text`, and check the answer. Requests that arrive before it are processed. */
 static int ask(void *socket, const char *text, const char *expected)
 {
@@ -122,6 +128,7 @@ static int run_gateway(struct run *r, void *socket)
     char text[32];
     snprintf(text, sizeof text, "GW_REGISTER %u", r->d->subnet);
     int rc = ask(socket, text, "ACK");
+    set_timeout(socket, ANSWER_MS);
     size_t from = r->d->sent.out.n; /* offset of unsent data */
     for (bool more = rc == TL_OK; more && rc == TL_OK;) {
         zmq_pollitem_t item = {.socket = socket, .events = ZMQ_POLLIN};
@@ -142,11 +149,11 @@ static int run_gateway(struct run *r, void *socket)
 
 int osd_gateway_run(struct tl_sim_osd_device *d, const char *endpoint, struct osd_plan *plan)
 {
-    const int timeout = ANSWER_MS, linger = 2000;
+    const int linger = 2000;
     struct run r = {.d = d, .plan = plan};
     void *const zmq = zmq_ctx_new();
     void *const socket = zmq_socket(zmq, ZMQ_DEALER);
-    zmq_setsockopt(socket, ZMQ_RCVTIMEO, &timeout, sizeof timeout);
+    set_timeout(socket, REGISTER_MS);
     zmq_setsockopt(socket, ZMQ_LINGER, &linger, sizeof linger);
     const int rc = zmq_connect(socket, endpoint) ? TL_IO : run_gateway(&r, socket);
     zmq_close(socket);

@@ -11,14 +11,14 @@
 #include "sim/osd_device.h"
 
 struct osd_plan {
-    unsigned events; /* to send once the modules are on; then only answer requests */
-    unsigned rate;   /* events per second; 0: as fast as possible */
-    bool until_off;  /* end when the modules have been switched off again */
-    bool vanish;     /* gateway: close the connection at the end without unregistering */
-    bool cut;        /* GLIP: end in the middle of a datagram */
-    bool strict;     /* GLIP: use all bits of a length word, not only the five that hardware uses */
-    atomic_bool stop; /* end */
-    atomic_bool done; /* all events are sent */
+    atomic_uint events; /* to send once the modules are on; then only answer requests */
+    unsigned rate;      /* events per second; 0: as fast as possible */
+    bool until_off;     /* end when the modules have been switched off again */
+    bool vanish;        /* gateway: close the connection at the end without unregistering */
+    bool cut;           /* GLIP: end in the middle of a datagram */
+    bool strict;        /* GLIP: use all bits of a length word, not only hardware's five */
+    atomic_bool stop;   /* end */
+    atomic_bool done;   /* all events are sent */
 };
 
 /*

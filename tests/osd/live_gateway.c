@@ -7,6 +7,7 @@
 #include "base/bytes.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <zmq.h>
 
 #define HOST_SELF 0x0400
@@ -157,7 +158,7 @@ struct peer {
 
 static void open_peer(struct peer *p, const struct lab *lab)
 {
-    const int timeout = 5000, linger = 1000;
+    const int timeout = PATIENCE, linger = 1000;
     p->zmq = zmq_ctx_new();
     p->socket = zmq_socket(p->zmq, ZMQ_DEALER);
     zmq_setsockopt(p->socket, ZMQ_RCVTIMEO, &timeout, sizeof timeout);
@@ -200,6 +201,22 @@ static size_t receive(struct peer *p, uint16_t words[static 64])
     return (size_t)n / 2;
 }
 
+/* Wait until the only trace has `n` bytes more. */
+static void wait_for_bytes(struct lab *lab, uint64_t n)
+{
+    uint64_t begin, end;
+    bool complete;
+    char id[64];
+    trace_id(lab, 0, id);
+    assert_int_equal(tl_lake_offset(lab->lake, id, &begin, &complete), TL_OK);
+    for (int64_t since = 0;;) {
+        assert_int_equal(tl_lake_offset(lab->lake, id, &end, &complete), TL_OK);
+        if (end >= begin + n)
+            break;
+        keep_waiting(&since, "bytes of the device");
+    }
+}
+
 /* A register reader of osd-sw works through our controller; so does a logger, to which the events
  * are redirected. */
 static void host_modules_reach_the_device(void **state)
@@ -208,7 +225,7 @@ static void host_modules_reach_the_device(void **state)
     struct peer reader, logger;
     uint16_t words[64];
     char id[64];
-    struct device d = {.plan = {.events = 400, .rate = 4000}};
+    struct device d = {.plan = {.events = UINT_MAX, .rate = 4000}};
     (void)state;
     open_lab(&lab);
     d.endpoint = tl_osd_host_url(lab.host);
@@ -235,6 +252,8 @@ static void host_modules_reach_the_device(void **state)
     }
     /* its events have no destination now, the first cause of a crash in osd-sw */
     close_peer(&logger);
+    wait_for_bytes(&lab, 4000);
+    atomic_store(&d.plan.events, 0); /* it is enough */
     wait_until_sent(&d);
     close_peer(&reader);
     atomic_store(&d.plan.stop, true);
