@@ -16,11 +16,12 @@ const READY_MS = 120000;
 let tries = 0;
 
 /**
- * A port below those that the kernel gives to clients; concurrent tests look at different numbers.
+ * A port below those that the kernel gives to clients, and above those of other tests; concurrent ones look at
+ * different numbers.
  */
 export function freePort() {
   return new Promise((resolve) => {
-    const port = 20000 + (process.pid * 37 + tries++) % 12000;
+    const port = 28000 + (process.pid * 37 + tries++) % 4000;
     const probe = net.createServer();
     probe.on("error", () => resolve(freePort()));
     probe.listen(port, "127.0.0.1", () => probe.close(() => resolve(port)));

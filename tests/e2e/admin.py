@@ -69,7 +69,7 @@ class Administrator:
                      ('/backup', self.lab.path('backup')), *replaced.items()):
             line = line.replace(a, b)
         done = subprocess.run(['bash', '-eu', '-c', line], cwd=self.lab.dir, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                              text=True, timeout=120, check=False, env=dict(
+                              text=True, timeout=240, check=False, env=dict(
                                   self.lab.environment(), PATH=self.lab.path('tools') + ':' + os.environ['PATH']))
         check(done.returncode == 0, line, 'ends with', done.returncode, done.stdout)
         return done.stdout
@@ -124,7 +124,7 @@ def admin_upgrade(lab):
     rig = lab.spawn('push', '--format', 'itm,id=0', '--rig', 'bench1', '--trace', 'live', '--rate', '100K', path)
     wait('bytes', lambda: lab.offset('live') > 10000)
     admin.types(restart[1])
-    check(rig.wait(120) == 0, rig.stderr.read())
+    check(rig.wait(240) == 0, rig.stderr.read())
     with open(path, 'rb') as f:
         check(lab.run('raw', 'live', '-').out == f.read(), 'raw bytes')
 
@@ -190,7 +190,7 @@ def admin_quotas(lab):
     check(re.search(r'rig bench1 has \d+ of at most 20480 bytes .*, and pushes 12006 more: remove traces', told), told)
     with open(lab.path('me.token')) as f:
         request = urllib.request.Request(lab.url + '/metrics', headers={'Authorization': 'Bearer ' + f.read().strip()})
-    with urllib.request.urlopen(request, timeout=60) as answer:
+    with urllib.request.urlopen(request, timeout=240) as answer:
         metrics = answer.read().decode()
     check('tracelake_quota_bytes' in metrics and 'tracelake_quota_refused_total' in metrics, metrics)
     push(lab, 'other', path, *me, rig='other')  # no rule for it

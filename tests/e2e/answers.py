@@ -28,7 +28,7 @@ def lines(result):
 def one(lab, *args):
     """The single object printed by a command: a trace as in HTTP."""
     row, = lines(lab.run(*args, '--json'))
-    with urllib.request.urlopen(lab.url + '/api/v1/traces/' + row['id'], timeout=30) as reply:
+    with urllib.request.urlopen(lab.url + '/api/v1/traces/' + row['id'], timeout=240) as reply:
         known = json.load(reply)
     check(known.keys() - row.keys() == {'notes', 'tile_base'} and not row.keys() - known.keys(), row)
     check(all(type(row[k]) is type(known[k]) for k in row), row)
@@ -173,7 +173,7 @@ def decoded(lab):
 
     profile, = lines(lab.run('profile', '--json', 'sim/cs.10'))
     check(profile.pop('trace') == 'sim' and profile.pop('stream') == 'cs.10', profile.keys())
-    with urllib.request.urlopen(lab.url + '/api/v1/traces/sim/streams/cs.10/profile?nodes=20000', timeout=30) as reply:
+    with urllib.request.urlopen(lab.url + '/api/v1/traces/sim/streams/cs.10/profile?nodes=20000', timeout=240) as reply:
         check(profile == json.load(reply), 'profile')
     check([p['trace'] for p in lines(lab.run('profile', '--as', 'json', 'sim', 'sim'))] == ['sim', 'sim'], 'two')
     check(b'--json' in lab.run('profile', '--json', '--as', 'folded', 'sim', status=2).err, 'both')
@@ -253,7 +253,7 @@ def arguments(lab, verb, path):
     request = urllib.request.Request(lab.url + path + '?bogus=1', b'' if verb in ('POST', 'PUT') else None, method=verb)
     status, told = 200, None
     try:
-        urllib.request.urlopen(request, timeout=30).close()
+        urllib.request.urlopen(request, timeout=240).close()
     except urllib.error.HTTPError as e:
         status, told = e.code, json.load(e)['error']
     check(status == 400 and '"bogus" is no argument here' in told, verb, path, status, told)

@@ -35,7 +35,7 @@ def wait_content(lab, trace):
 
 def push(lab, trace):
     subprocess.run([lab.rig, '--kind', 'etm', '--server', lab.url, '--trace', trace, '--bytes',
-                    '60000', '--rate', '100000000'], stdout=subprocess.PIPE, check=True, timeout=60)
+                    '60000', '--rate', '100000000'], stdout=subprocess.PIPE, check=True, timeout=240)
     lab.run('label', trace, 'workload=gcc', 'größe=klein')
     row = wait_content(lab, trace)
     raw = lab.run('raw', trace, '-').out
@@ -214,7 +214,7 @@ def moved(lab, there):
     check('sim: ' in said and 'virtual: ' in said and 'live: it is being pushed' in said, said)
     live.stdin.write(raw[10000:])
     live.stdin.close()
-    check(live.wait(60) == 0, live.stderr.read())
+    check(live.wait(240) == 0, live.stderr.read())
     wait_sealed(lab, 'live')
     said = store_copy(lab, 0, lab.data, there)
     check('live: ' in said and '1 copied' in said and '2 there before' in said, said)

@@ -26,7 +26,7 @@ def simulated(lab):
     """A trace of a simulated core, and its instructions as (address, encoding), None where the flow breaks."""
     lab.start()
     subprocess.run([lab.rig, '--kind', 'etm', '--server', lab.url, '--trace', 'sim', '--bytes',
-                    '60000', '--rate', '100000000'], stdout=subprocess.PIPE, check=True, timeout=60)
+                    '60000', '--rate', '100000000'], stdout=subprocess.PIPE, check=True, timeout=240)
     wait('it is sealed', lambda: json.loads(lab.run('ls', '--json', 'sim').text())[0]['state'] == 'sealed')
     insns = []
     for line in streams(lab.run('get', 'sim/cs.10', '--text').text())['cs.10']:
@@ -189,7 +189,7 @@ def kept(lab):
                 for what, how in (('profile', 'autofdo'), ('coverage', 'lcov'), ('profile', 'folded'))]
 
     def found(*how):
-        text, _ = lab.spawn('verify', '--all', *how).communicate(timeout=60)
+        text, _ = lab.spawn('verify', '--all', *how).communicate(timeout=240)
         return sorted(re.findall(r'(\w+\.(?:count|calls)): ', text.decode()))
     before = told()
     kinds = collections.Counter(path.rsplit('.')[-1] for path in kept_counts(lab))
@@ -253,7 +253,7 @@ def coverage(lab):
     if told['files'] and shutil.which('lcov'):
         done = subprocess.run(['lcov', '--summary', lab.path('c.info'), '--rc',
                                'lcov_branch_coverage=1'], stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, timeout=60)
+                              stderr=subprocess.STDOUT, timeout=240)
         check(done.returncode == 0 and b'lines' in done.stdout, done.stdout.decode())
     lab.run('coverage', 'sim', '--as', 'xml', status=2)
     lab.run('coverage', 'sim/cs.77', status=3)
@@ -362,7 +362,7 @@ class Steps:
     def run(self, name):
         """Returns the number of instructions it executes; its trace is in hot.pt."""
         run = subprocess.run([self.record, self.lab.path('hot.pt'), self.lab.path(name)], stdout=subprocess.PIPE,
-                             timeout=120)
+                             timeout=240)
         if run.returncode == 77:
             raise labs.Skip('programs may not be traced here')
         check(run.returncode == 0, run)
@@ -379,7 +379,7 @@ class Steps:
 
 def tool(*command):
     """Run a program of others; returns its output."""
-    run = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120)
+    run = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=240)
     check(run.returncode == 0, *command, run.stdout.decode())
     return run.stdout.decode()
 

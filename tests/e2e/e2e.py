@@ -113,7 +113,7 @@ def simulated(lab, n, kind='etm', seed=1):
                            '--rate', '100000000', '--bytes', str(n), '--seed', str(seed),
                            '--truth', lab.path('truth'), '--save', lab.path('raw'),
                            '--config', lab.path('sim.ini'), '--image', lab.path('demo.elf')],
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=200)
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=240)
     check(done.returncode == 0, done.stderr.decode())
 
 
@@ -323,7 +323,7 @@ def osd_arrival(lab):
     time.sleep(3.5)
     push.stdin.write(rest)
     push.stdin.close()
-    check(push.wait(60) == 0, push.stderr.read())
+    check(push.wait(240) == 0, push.stderr.read())
     wait_sealed(lab, 'quiet')
     text = lab.run('get', 'quiet', '--text').text()
     times = [int(line.split()[1]) for line in text.splitlines() if line.startswith('T ')]
@@ -402,7 +402,7 @@ def wrong_image(lab):
     args = described(lab)[:-1] + [wrong, '--trace', 'wrong', lab.path('raw')]
     result = subprocess.run([lab.tracelake, 'push'] + args,
                             env=lab.environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                            timeout=100)
+                            timeout=240)
     check(result.returncode in (0, 1), result)
     lab.alive()
     check(lab.raw('wrong') == open(lab.path('raw'), 'rb').read(), 'raw bytes differ')
@@ -420,7 +420,7 @@ def cut_capture(lab):
     args = described(lab)
     push = subprocess.run([lab.tracelake, 'push', '--trace', 'cut'] + args + [lab.path('cut')],
                           env=lab.environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                          timeout=100)
+                          timeout=240)
     check(push.returncode in (0, 1), push)
     whole = streams(lab.run('get', 'sim', '--text').text())
     cut = streams(lab.run('get', 'cut', '--text').text())
@@ -612,7 +612,7 @@ def keeping_house(lab):
     with open(os.path.join(lab.data, 'catalog.db'), 'r+b') as f:
         f.write(b'x' * 4096)
     args = [lab.tracelake, 'serve', '--data', lab.data, '--listen', '127.0.0.1:%d' % lab.port]
-    refused = subprocess.run(args, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60)
+    refused = subprocess.run(args, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=240)
     check(refused.returncode == 1 and b'--rebuild-catalog' in refused.stderr, refused)
     lab.start('--rebuild-catalog')
     check(lab.run('get', 'sim', '--text').text() == before, 'the new catalog changed the result')
@@ -656,10 +656,10 @@ def live(lab):
                     '40000', '--seconds', '3')
     wait_offset(lab, 'now', 1)
     tail = lab.spawn('tail', 'now/cs.10', '--from', '0')
-    out, err = rig.communicate(timeout=60)
+    out, err = rig.communicate(timeout=240)
     check(rig.returncode == 0, err)
     wait_sealed(lab, 'now')
-    text, err = tail.communicate(timeout=60)
+    text, err = tail.communicate(timeout=240)
     check(tail.returncode == 0, err)
     same_streams(streams(text.decode()), streams(lab.run('get', 'now/cs.10', '--text').text()),
                  'tail')
@@ -677,7 +677,7 @@ def live_input(lab):
         total += n
         wait_offset(lab, 'pipe', total)
     push.stdin.close()
-    check(push.wait(30) == 1, 'zeroes are no trace')
+    check(push.wait(240) == 1, 'zeroes are no trace')
     check(lab.raw('pipe') == bytes(total), 'raw bytes differ')
     # After an interruption, what has arrived is kept, and the trace can be continued.
     push = lab.spawn('push', '--format', 'tpiu', '--trace', 'half', '-', stdin=subprocess.PIPE)
@@ -685,7 +685,7 @@ def live_input(lab):
     push.stdin.flush()
     wait_offset(lab, 'half', 1000)
     push.send_signal(signal.SIGINT)
-    check(push.wait(30) == 1, 'status', push.returncode)
+    check(push.wait(240) == 1, 'status', push.returncode)
     check(b'1000 bytes are stored' in push.stderr.read(), 'no word of what is stored')
     row = json.loads(lab.run('ls', '--json', 'half').text())[0]
     check(row['state'] == 'live' and row['raw_bytes'] == 1000, row)
@@ -698,7 +698,7 @@ def rig_interrupted(lab):
     rig = lab.spawn(lab.rig, '--kind', 'di', '--server', lab.url, '--trace', 'now', '--rate', '50000')
     wait_offset(lab, 'now', 20000)
     rig.send_signal(signal.SIGINT)
-    check(rig.wait(30) == 0, rig.stderr.read())
+    check(rig.wait(240) == 0, rig.stderr.read())
     wait_sealed(lab, 'now')
     # A rig whose server is gone ends as well.
     rig = lab.spawn(lab.rig, '--kind', 'di', '--server', lab.url, '--trace', 'gone', '--rate',
@@ -706,7 +706,7 @@ def rig_interrupted(lab):
     wait_offset(lab, 'gone', 20000)
     lab.kill()
     rig.send_signal(signal.SIGINT)
-    check(rig.wait(30) == 0, rig.stderr.read())
+    check(rig.wait(240) == 0, rig.stderr.read())
 
 
 @test

@@ -368,7 +368,7 @@ def export_csv(lab):
 def listed(lab, stream, begin, end):
     """The function of each instruction in the disassembly list, "" if it is not known."""
     url = '%s/api/v1/traces/sim/streams/%s/insns?from=%d&to=%d' % (lab.url, stream, begin, end)
-    with urllib.request.urlopen(url, timeout=60) as reply:
+    with urllib.request.urlopen(url, timeout=240) as reply:
         return [row.get('function', '') for row in json.load(reply)]
 
 

@@ -315,7 +315,7 @@ def itm_ports(lab):
     one = lab.run('log', 'p', '--port', '4', '--json').text()
     check(json.loads(one) == {'stream': 'cs.00', 'time': 100000, 'seconds': '0.000100000', 'source': 'itm', 'channel': '4',
                               'form': 'i16', 'text': '-2'}, one)
-    with urllib.request.urlopen(lab.url + '/api/v1/traces/p/log?streams=cs.00&port=5&format=csv', timeout=60) as reply:
+    with urllib.request.urlopen(lab.url + '/api/v1/traces/p/log?streams=cs.00&port=5&format=csv', timeout=240) as reply:
         check(reply.read().decode() == 'stream,position,time,seconds,source,channel,form,text\n'
               'cs.00,1,100000,0.000100000,itm,5,float,1.5\n' and reply.headers['content-type'].startswith('text/csv'))
     log = ask(lab, 'p/log?streams=cs.00')['streams']['cs.00']['entries']

@@ -119,10 +119,10 @@ def filters(lab):
     check(lines[at + 1] == 'O' and lines[at + 2].startswith('M el0'), lines[at:at + 5])
     check(any(line.startswith('T ') for line in lines[at + 2:at + 6]), lines[at:at + 6])
     range_of = lab.url + '/api/v1/traces/sim/streams/cs.10/range?'
-    with urllib.request.urlopen(range_of + 'format=text&from=500&to=90000&mode=u', timeout=60) as reply:
+    with urllib.request.urlopen(range_of + 'format=text&from=500&to=90000&mode=u', timeout=240) as reply:
         check(reply.read() == lab.run('get', name, '--text', '--insn', '500:90000', '--mode', 'u').out, 'HTTP differs')
     try:
-        urllib.request.urlopen(range_of + 'format=text&mode=el9', timeout=60)
+        urllib.request.urlopen(range_of + 'format=text&mode=el9', timeout=240)
         check(False, 'HTTP takes any mode')
     except urllib.error.HTTPError as e:
         check(e.code == 400 and b'mode el9 is not known' in e.read(), e.code)

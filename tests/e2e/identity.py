@@ -148,7 +148,7 @@ def live_push_goes_on(lab):
     push.stdin.write(a[1000:])
     push.stdin.close()
     err = push.stderr.read()
-    check(push.wait(60) == 0 and err == b'', err)
+    check(push.wait(240) == 0 and err == b'', err)
     check(stored(lab, 'x') == a, 'bytes differ')
 
 

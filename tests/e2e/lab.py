@@ -40,18 +40,31 @@ def is_free(port):
             return False
 
 
+def is_ours(port):
+    """Whether no other test has it: until this process ends, its name is taken."""
+    name = socket.socket(socket.AF_UNIX)
+    try:
+        name.bind('\0tracelake-test-%d' % port)
+    except OSError:
+        name.close()
+        return False
+    free_port.names.append(name)
+    return True
+
+
 def free_port(n=1):
     """The first of `n` consecutive ports that stay free while a server is away: the kernel gives
-    clients none below 32768, and concurrent tests begin to look at different numbers."""
-    for i in range(12000):
-        port = 20000 + (os.getpid() * 37 + free_port.tries) % 12000
+    clients none below 32768, tests in the browser take those from 28000, and none here takes another one's."""
+    for i in range(8000):
+        port = 20000 + (os.getpid() * 37 + free_port.tries) % (8000 - n)
         free_port.tries += n
-        if all(is_free(port + k) for k in range(n)):
+        if all(is_ours(port + k) and is_free(port + k) for k in range(n)):
             return port
-    raise AssertionError('no free port from 20000 to 32000')
+    raise AssertionError('no free port from 20000 to 28000')
 
 
 free_port.tries = 0
+free_port.names = []
 
 
 def check(condition, *what):

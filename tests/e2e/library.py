@@ -192,7 +192,7 @@ def installed_library(lab):
         check(done.returncode == 0 or not known, language, done.stdout.decode())
     whole = only(streams(lab.run('get', 'sim/cs.10', '--text').text())['cs.10'], 'I')
     di = subprocess.run([lab.rig, '--kind', 'di', '--server', lab.url, '--trace', 'di', '--rate',
-                         '100000000', '--bytes', '50000'], stdout=subprocess.PIPE, timeout=60)
+                         '100000000', '--bytes', '50000'], stdout=subprocess.PIPE, timeout=240)
     check(di.returncode == 0, di)
     wait_sealed(lab, 'di')
     di = streams(lab.run('get', 'di', '--text').text())
@@ -212,7 +212,7 @@ def installed_library(lab):
               [tuple(line.split()[1:]) for line in only(di['di.0.1'], 'B')], kind, rows[:3])
         check(run_example(lab, program, env, 'di/di.0.2') == '', 'instructions in software trace')
         bad = subprocess.run([program, lab.url, 'sim', 'cs.77', '0', '1'], env=env,
-                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60)
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=240)
         check(bad.returncode == 1 and b'cs.77' in bad.stderr, kind, bad)
         look_around(lab, build_example(lab, source.replace('fetch_range', 'look_around'), kind + '-look',
                                        flags + sanitize, env), env)
@@ -229,11 +229,11 @@ def build_example(lab, source, name, flags, env):
 def look_around(lab, program, env):
     """Answers as structs are those that HTTP gives as JSON."""
     def http(path):
-        with urllib.request.urlopen(lab.url + '/api/v1/traces/' + path, timeout=60) as reply:
+        with urllib.request.urlopen(lab.url + '/api/v1/traces/' + path, timeout=240) as reply:
             return json.load(reply)
 
     def ran(*args):
-        done = subprocess.run([program, lab.url, *args], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60)
+        done = subprocess.run([program, lab.url, *args], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=240)
         check(done.returncode == 0, done.stderr.decode())
         return done.stdout.decode().splitlines()
 
@@ -255,7 +255,7 @@ def look_around(lab, program, env):
 
 def run_example(lab, program, env, name, first=0, end=(1 << 64) - 1):
     ran = subprocess.run([program, lab.url, *name.split('/'), str(first), str(end)], env=env,
-                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60)
+                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=240)
     check(ran.returncode == 0, program, ran.stderr.decode())
     return ran.stdout.decode()
 

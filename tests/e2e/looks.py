@@ -308,7 +308,7 @@ def time_adds_up(lab):
     lab.start()
     for kind, size in (('etm', 60000), ('pt', 60000), ('di', 60000)):
         subprocess.run([lab.rig, '--kind', kind, '--server', lab.url, '--trace', kind, '--rate', '100000000', '--bytes',
-                        str(size), '--seed', '4', '--quiet'], check=True, timeout=200, stdout=subprocess.DEVNULL)
+                        str(size), '--seed', '4', '--quiet'], check=True, timeout=240, stdout=subprocess.DEVNULL)
     riscv = os.path.join(DATA, 'riscv')
     for name in ('nt-traps-btm', 'nt-icnt'):
         if os.path.exists(os.path.join(riscv, name + '.nex')):
@@ -455,7 +455,7 @@ def cycles_weigh(lab):
     """Trees, profiles and comparisons by the cycles that a trace counts; where it counts none, that is said."""
     simulated(lab, 40000, kind='pt')
     subprocess.run([lab.rig, '--kind', 'etm', '--server', lab.url, '--trace', 'etm', '--rate', '100000000', '--bytes',
-                    '20000', '--quiet'], check=True, timeout=200, stdout=subprocess.DEVNULL)
+                    '20000', '--quiet'], check=True, timeout=240, stdout=subprocess.DEVNULL)
     wait_sealed(lab, 'sim')
     wait_sealed(lab, 'etm')
     told = cycles_of(lab.run('get', 'sim/pt.0', '--text').text().splitlines())

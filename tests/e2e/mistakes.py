@@ -90,8 +90,9 @@ def make_tools_files(lab, elf):
 def masked(lab, text):
     """Without what differs from run to run."""
     text = re.sub(r'^\d{4}-\d\d-\d\dT[0-9:.]+Z', 'TIME', text)
-    return (text.replace(str(lab.port), '7070').replace(str(lab.tls_port), '7443').replace(lab.dir + '/', '')
-            .replace(lab.dir, '.'))
+    for port, usual in ((lab.port, '7070'), (lab.tls_port, '7443')):
+        text = re.sub(r'(?<!\d)%d(?!\d)' % port, usual, text)  # but not within a larger number
+    return text.replace(lab.dir + '/', '').replace(lab.dir, '.')
 
 
 def tried(lab, line):

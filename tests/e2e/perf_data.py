@@ -15,7 +15,7 @@ import urllib.request
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(os.path.dirname(HERE), 'perf')]
-from lab import DATA, Skip, check, main, only, streams, wait  # noqa: E402
+from lab import DATA, TIMEOUT, Skip, check, main, only, streams, wait  # noqa: E402
 import perffile  # noqa: E402
 
 TESTS = {}
@@ -217,7 +217,7 @@ def names_of_functions(lab):
         check('<%s>' % helper in assembly, assembly[:500])
         request = urllib.request.Request(lab.url + '/api/v1/traces/cpp/functions',
                                          headers={'Tracelake-Names': 'mangled'} if option else {})
-        with urllib.request.urlopen(request, timeout=60) as reply:
+        with urllib.request.urlopen(request, timeout=240) as reply:
             check({f['name'] for f in json.load(reply)} == set(names), 'functions')
     lab.run('find', stream, '--symbol', 'geo::nobody', status=3)
     found = lab.run('find', 'same/pt.0', '--symbol', 'turn').text()
@@ -289,7 +289,7 @@ def perf_live(lab):
         push.stdin.write(piped[at:at + 1000])
         push.stdin.flush()
     push.stdin.close()
-    check(push.wait(60) == 0, push.stderr.read())
+    check(push.wait(240) == 0, push.stderr.read())
     stored = agrees(lab, 'live', truth)
     check(any(name.startswith('thread.') for name in stored), 'there are no threads', sorted(stored))
     check(lab.raw('live') == piped, 'the raw bytes are others')
@@ -323,7 +323,7 @@ def perf_live_files_once(lab):
     os.remove(debug)
     push.stdin.write(piped[first:])
     push.stdin.close()
-    check(push.wait(60) == 0, push.stderr.read())
+    check(push.wait(240) == 0, push.stderr.read())
     agrees(lab, 'live', truth)
     check(told(lab, 'live')['generation'] > 1, 'it is never told what was mapped later')
     symbols = lab.run('find', 'live/pt.0', '--symbol', 'begin', '--limit', '1').text()
@@ -339,7 +339,7 @@ def perf_restarted(lab):
         piped = perffile.as_pipe(f.read())
     push = lab.spawn('push', '--trace', 'live', '--format', 'perf', '--symfs',
                      os.path.join(DATA, 'perf', 'symfs'), '-', stdin=-1)
-    at, until, known = 0, time.monotonic() + 60, False
+    at, until, known = 0, time.monotonic() + TIMEOUT, False
     while not known:  # a little at a time: the pipe's contents at the beginning count as read ahead
         push.stdin.write(piped[at:at + 1500])
         push.stdin.flush()
@@ -352,7 +352,7 @@ def perf_restarted(lab):
     lab.start()
     push.stdin.write(piped[at:])
     push.stdin.close()
-    check(push.wait(60) == 0, push.stderr.read())
+    check(push.wait(240) == 0, push.stderr.read())
     agrees(lab, 'live', truth)
     check(lab.raw('live') == piped, 'the raw bytes are others')
 

@@ -159,13 +159,13 @@ def interrupted(lab):
     cut = [CutPush(lab, dice, how, tls) for how in ('fin', 'rst') for tls in (False, True)]
 
     def direct(trace, *more):
-        return lab.spawn('push', '--rate', '50K', *described(lab), '--trace', trace, *more, lab.path('raw'))
-    patient, hasty = direct('patient', '--retry', '60'), direct('hasty', '--retry', '0')
+        return lab.spawn('push', *described(lab), '--trace', trace, *more, lab.path('raw'))
+    patient, hasty = direct('patient', '--rate', '20K', '--retry', '200'), direct('hasty', '--rate', '4K', '--retry', '0')
     try:
-        wait_offset(lab, 'patient', 30000)
-        wait_offset(lab, 'hasty', 30000)
+        wait_offset(lab, 'hasty', 4000)
+        wait_offset(lab, 'patient', 4000)
         lab.kill()
-        check(hasty.wait(60) == 3, hasty.stderr.read())
+        check(hasty.wait(240) == 3, hasty.stderr.read())
         told = patient.stderr.readline()  # printed when it has noticed and begins to retry
         check(b'patient: ' in told and b'connected again' not in told, told)
         lab.start()
@@ -223,7 +223,7 @@ def taken_over(lab):
         first.stdin.flush()
         wait_offset(lab, trace, 30000)
         lab.run('push', *described(lab), '--trace', trace, lab.path('raw'))
-        err = first.communicate(rest, timeout=60)[1] if rest else ended(first)
+        err = first.communicate(rest, timeout=240)[1] if rest else ended(first)
         check(first.returncode == 3, 'exit status', first.returncode, err)
         check(b'taken over' in err, 'not told:', err)
         check(lab.run('raw', trace, '-').out == raw, 'bytes differ')
@@ -231,7 +231,7 @@ def taken_over(lab):
 
 def ended(process):
     """The message of a push that ends by itself while its input is open."""
-    process.wait(60)
+    process.wait(240)
     return process.stderr.read()
 
 
@@ -250,7 +250,7 @@ def folder_gone(lab):
     check(ready(lab) == 503, 'ready without a data folder')
     os.rename(lab.data + '.away', lab.data)
     check(ready(lab) == 200, 'not ready again')
-    check(push.wait(60) == 0, push.stderr.read())
+    check(push.wait(240) == 0, push.stderr.read())
     with open(lab.path('raw'), 'rb') as f:
         check(lab.run('raw', 'away', '-').out == f.read(), 'bytes differ')
 
@@ -474,7 +474,7 @@ def full_at_first(lab):
     check(b'MiB are free' in said, said)
     lab.stop()
     lab.start()
-    check(push.wait(60) == 0, push.stderr.read())
+    check(push.wait(240) == 0, push.stderr.read())
     check(lab.run('raw', 'full', '-').out == data, 'bytes differ')
 
 @test
@@ -550,7 +550,7 @@ def follow_through(lab, ports):
         push.stdin.write(raw[at:at + 15000])
         push.stdin.flush()
     push.stdin.close()
-    check(tail.wait(120) == 0, tail.stderr.read())
+    check(tail.wait(240) == 0, tail.stderr.read())
     with open(lab.path('tail'), 'rb') as f:
         check(f.read() == lab.run('get', 'live/cs.10', '--text').out, 'the text differs')
     check(lab.raw('live') == raw, 'raw bytes differ')
@@ -746,7 +746,7 @@ def progress_is_shown(lab):
         except OSError:
             break
     os.close(ours)
-    check(push.wait(60) == 0 and re.search(rb'slow: \d\.\d of 0\.1 MiB, \d+ %', shown), shown)
+    check(push.wait(240) == 0 and re.search(rb'slow: \d\.\d of 0\.1 MiB, \d+ %', shown), shown)
 
 
 if __name__ == '__main__':

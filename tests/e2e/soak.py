@@ -79,7 +79,7 @@ class Load:
 
     def command(self, *args, **options):
         process = subprocess.run([self.lab.tracelake] + list(args), env=self.lab.environment(),
-                                 stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=120,
+                                 stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=240,
                                  **options)
         return process.returncode, process.stderr.decode(errors='replace')
 
@@ -157,7 +157,7 @@ def usage(lab):
     top = '/proc/%d/' % lab.server.pid
     with open(top + 'status') as f:
         status = dict(line.split(':', 1) for line in f)
-    text = urllib.request.urlopen(lab.url + '/metrics', timeout=60).read().decode()
+    text = urllib.request.urlopen(lab.url + '/metrics', timeout=240).read().decode()
     in_use, resident = (int(re.search(r'^tracelake_memory_%s_bytes (\d+)$' % what, text, re.M).group(1))
                         for what in ('in_use', 'resident'))
     return Usage(int(status['Threads']), len(os.listdir(top + 'fd')), in_use, max(0, resident - in_use * 5 // 4))
@@ -185,7 +185,7 @@ def soak(lab, seconds):
     lab.start()
     subprocess.run([lab.rig, '--kind', 'di', '--server', lab.url, '--trace', 'kept', '--rate',
                     '100000000', '--bytes', '2000000', '--seed', str(SEED), '--save', capture,
-                    '--config', capture + '.ini', '--quiet'], check=True, timeout=120)
+                    '--config', capture + '.ini', '--quiet'], check=True, timeout=240)
     Load(lab, 'warm', capture).run(min(seconds, WARM_S))
     clean(lab, 'warm')
     warm = usage(lab)

@@ -104,7 +104,7 @@ def spool_killed(lab):
     gate.open(len(sent))
     done = lab.spawn('push', *spooled(lab, '--goes-on'), stdin=out)
     feeder.join()
-    check(done.wait(120) == 0, done.stderr.read())
+    check(done.wait(240) == 0, done.stderr.read())
     os.close(out)
     check(lab.run('raw', 'spooled', '-').out == sent, 'the stored bytes are not those that were sent')
     check(not os.path.exists(lab.path('spool/spooled')), 'the spool is not empty')
@@ -170,19 +170,20 @@ def spool_repeated(lab):
     data = content(lab, 2 << 20)
     lab.start()
     for kill in range(CUTS // 2):
-        with open(lab.path('input'), 'rb') as f:
-            cat = lab.spawn('/bin/cat', stdin=f)
-            push = lab.spawn('push', *spooled(lab, '--rate', '4M'), stdin=cat.stdout)
-            cat.stdout.close()
-            wanted = len(data) * (kill + 1) // CUTS + dice.randrange(50000)
-            while progress(lab) < wanted:
-                check(push.poll() is None, 'the push ended')
-            push.kill()
-            push.wait()
+        wanted = len(data) * (kill + 1) // CUTS + dice.randrange(50000)
+        out, into = os.pipe()
+        gate = Gate()
+        gate.open(wanted + 100000)  # there it waits for ever
+        threading.Thread(target=feed, args=(into, data, dice.randrange(1 << 30), gate), daemon=True).start()
+        push = lab.spawn('push', *spooled(lab), stdin=out)
+        while progress(lab) < wanted:
+            check(push.poll() is None, 'the push ended')
+        push.kill()
+        push.wait()
     with open(lab.path('input'), 'rb') as f:
         cat = lab.spawn('/bin/cat', stdin=f)
         done = lab.spawn('push', *spooled(lab), stdin=cat.stdout)
-        check(done.wait(120) == 0, done.stderr.read())
+        check(done.wait(240) == 0, done.stderr.read())
     check(lab.run('raw', 'spooled', '-').out == data, 'bytes differ')
 
 
@@ -238,7 +239,7 @@ def spool_full(lab):
         said += line
     check(900000 < left(lab) <= 1 << 20, 'bytes in the spool:', left(lab))
     lab.start()
-    check(push.wait(60) == 0, push.stderr.read())
+    check(push.wait(240) == 0, push.stderr.read())
     check(lab.run('raw', 'full', '-').out == data, 'bytes differ')
 
 
@@ -256,7 +257,7 @@ def format_in_config(lab):
     check(lab.run('raw', 'pipe', '-').out == data, 'bytes of the pipe differ')
     with open(lab.path('bytes'), 'rb') as f:
         push = lab.spawn('push', '--config', lab.path('rig.ini'), '--trace', 'file', '--no-wait', '-', stdin=f)
-        check(push.wait(60) == 0, push.stderr.read())
+        check(push.wait(240) == 0, push.stderr.read())
     check(lab.run('raw', 'file', '-').out == data, 'bytes of the file differ')
     lab.fails(2, 'say what standard input holds', 'push', '--trace', 'none', '-', stdin=data)
 
@@ -293,7 +294,7 @@ def drains_while_away(lab):
     lab.start()
     push.stdin.close()
     err = push.stderr.read()
-    check(push.wait(60) == 0, err)
+    check(push.wait(240) == 0, err)
     check(b'connected again' in err, 'nothing was said:', err)
     check(lab.run('raw', 'on', '-').out == b'a' * 100000 + b'b' * (24 << 20), 'bytes differ')
 
@@ -307,7 +308,7 @@ def interrupted_with_spool(lab):
     while left(lab) < 70000:
         check(push.poll() is None, 'the push ended')
     push.send_signal(signal.SIGINT)
-    check(push.wait(30) != 0, 'exit status')
+    check(push.wait(240) != 0, 'exit status')
     err = push.stderr.read()
     check(b'70000 bytes wait in' in err and b'run the same command again' in err, err)
 

@@ -35,7 +35,7 @@ def functions_at(lab, stream, at):
     """The function of an instruction, by HTTP."""
     trace, name = stream.split('/')
     url = '%s/api/v1/traces/%s/streams/%s/insns?from=%d&count=1' % (lab.url, trace, name, at)
-    with urllib.request.urlopen(url, timeout=60) as reply:
+    with urllib.request.urlopen(url, timeout=240) as reply:
         return [row.get('function', '') for row in json.load(reply)]
 
 
@@ -290,7 +290,7 @@ def by_http(lab, text, post=False, token=None, **args):
     request = urllib.request.Request(address + urllib.parse.urlencode(args), text.encode() if post else None,
                                      {'Authorization': 'Bearer ' + token} if token else {})
     try:
-        with urllib.request.urlopen(request, timeout=60) as reply:
+        with urllib.request.urlopen(request, timeout=240) as reply:
             return reply.status, json.load(reply)
     except urllib.error.HTTPError as e:
         return e.code, json.load(e)

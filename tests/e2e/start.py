@@ -91,7 +91,7 @@ def run(lab, page, **env):
                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
         lab.children.append(shell)
         try:
-            got = shell.communicate(timeout=60)[0]
+            got = shell.communicate(timeout=240)[0]
         finally:
             if shell.poll() is None:
                 os.killpg(shell.pid, signal.SIGKILL)
@@ -193,7 +193,7 @@ def start_readme(lab):
     shutil.copy(os.path.join(lab.path('tools'), 'apt'), os.path.join(home, 'dev'))
     rig = subprocess.run([lab.rig, '--kind', 'etm', '--server', lab.url, '--bytes', '60000', '--rate', '100000000',
                           '--save', lab.path('raw'), '--config', os.path.join(home, 'board.ini'), '--image',
-                          os.path.join(home, 'app.elf')], stdout=subprocess.DEVNULL, timeout=200)
+                          os.path.join(home, 'app.elf')], stdout=subprocess.DEVNULL, timeout=240)
     check(rig.returncode == 0)
     run(lab, os.path.join('..', 'README.md'))
 

@@ -74,7 +74,7 @@ class View:
 
     def answers(self):
         try:
-            with urllib.request.urlopen(self.url + '/', timeout=60) as reply:
+            with urllib.request.urlopen(self.url + '/', timeout=240) as reply:
                 return reply.status == 200
         except OSError:
             return False

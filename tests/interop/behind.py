@@ -59,7 +59,7 @@ def answers(behind):
 
 def ask(server, command, port):
     out = subprocess.run([server.command, command[0], 't/cs.10', *command[1:], '--server', 'http://127.0.0.1:%d' % port],
-                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False, timeout=60)
+                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False, timeout=240)
     check(out.returncode in (0, 1), command, out.stdout)
     return out.stdout.decode()
 

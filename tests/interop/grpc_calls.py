@@ -44,7 +44,7 @@ def start(channel, path, known, requests):
                             for s in (method.client_streaming, method.server_streaming))
     call = getattr(channel, shape)('/' + path, request.SerializeToString, reply.FromString)
     messages = [json_format.ParseDict(r, request()) for r in requests]
-    got = call(iter(messages) if method.client_streaming else messages[0], timeout=60)
+    got = call(iter(messages) if method.client_streaming else messages[0], timeout=240)
     return got if method.server_streaming else [got]
 
 
@@ -81,12 +81,12 @@ def long_streams(channel):
                 offset=i * len(piece), data=piece, crc32c=crc))
         yield ingest_pb2.PushRequest(finish=ingest_pb2.Finish(length=PIECES * len(piece)))
 
-    for reply in ingest_pb2_grpc.IngestStub(channel).Push(requests(), timeout=120):
+    for reply in ingest_pb2_grpc.IngestStub(channel).Push(requests(), timeout=240):
         pass
     check(reply.finished.durable == PIECES * len(piece), reply)
     raw = raw_pb2_grpc.RawStub(channel)
     at = 0
-    for reply in raw.FetchRaw(raw_pb2.FetchRawRequest(trace='long'), timeout=120):
+    for reply in raw.FetchRaw(raw_pb2.FetchRawRequest(trace='long'), timeout=240):
         check(reply.offset == at, 'offset', reply.offset, at)
         begin = at % len(piece)
         wanted = (piece + piece)[begin:begin + len(reply.data)]

@@ -83,7 +83,7 @@ class Client:
 
     def wait_sealed(self, trace):
         for state in self.catalog.WatchTraces(catalog_pb2.WatchTracesRequest(trace=trace),
-                                              timeout=60):
+                                              timeout=240):
             if state.traces[0].state in (catalog_pb2.TRACE_STATE_SEALED,
                                          catalog_pb2.TRACE_STATE_FAILED):
                 return state.traces[0]
@@ -176,20 +176,20 @@ def test_follow(client, server):
             yield ingest_pb2.PushRequest(chunk=ingest_pb2.Chunk(
                 offset=at, data=piece, crc32c=crc32c(piece)))
             pushed.set()
-            more.wait(30)
+            more.wait(240)
         yield ingest_pb2.PushRequest(finish=ingest_pb2.Finish(length=len(data)))
 
     replies = client.ingest.Push(requests())
     check(next(replies).WhichOneof('step') == 'opened', 'open')
-    pushed.wait(30)
+    pushed.wait(240)
     stream = None
     for state in client.catalog.WatchTraces(catalog_pb2.WatchTracesRequest(trace='live'),
-                                            timeout=60):
+                                            timeout=240):
         if state.traces[0].streams and state.traces[0].streams[0].insns:
             stream = state.traces[0].streams[0].name
             break
     follow = client.ranges.Follow(ranges_pb2.FollowRequest(
-        trace='live', stream=stream, format=ranges_pb2.FORMAT_TEXT), timeout=60)
+        trace='live', stream=stream, format=ranges_pb2.FORMAT_TEXT), timeout=240)
     first = next(follow).data
     check(first.startswith(b'# stream ' + stream.encode()), first[:100])
     more.set()
@@ -325,7 +325,7 @@ def test_clean_end(client, server):
         yield ingest_pb2.PushRequest(open=ingest_pb2.Open(rig='r', trace='cut', setup=SETUP))
         yield ingest_pb2.PushRequest(chunk=ingest_pb2.Chunk(
             offset=0, data=data, crc32c=crc32c(data)))
-        hold.wait(30)
+        hold.wait(240)
 
     watch = client.catalog.WatchTraces(catalog_pb2.WatchTracesRequest())
     next(watch)

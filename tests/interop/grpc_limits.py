@@ -26,7 +26,7 @@ def push(server, client, trace, n):
     with open(path, 'wb') as f:
         f.write(b'\0\0\0\0\0\x80' + b'\x09\x41\x09\x42' * (n // 4))
     subprocess.run([server.command, 'push', '--server', server.url, '--trace', trace, '--format',
-                    'itm,id=0', path], check=True, stdout=subprocess.DEVNULL, timeout=120)
+                    'itm,id=0', path], check=True, stdout=subprocess.DEVNULL, timeout=240)
     os.remove(path)
     return client.wait_sealed(trace).streams[0].name
 
@@ -43,7 +43,7 @@ class Work:
         ]
         before = cpu_seconds(server)
         for call in self.calls:
-            call().result(timeout=120)
+            call().result(timeout=240)
         self.cost = (cpu_seconds(server) - before) / len(self.calls)
         check(self.cost > 0.01, 'that is no long work:', self.cost)
 
@@ -52,7 +52,7 @@ class Work:
 
     def spent_since(self, before):
         """Processor time used since `before`, once all earlier calls have ended."""
-        self.client.catalog.Verify(catalog_pb2.VerifyRequest(trace='short'), timeout=120)
+        self.client.catalog.Verify(catalog_pb2.VerifyRequest(trace='short'), timeout=240)
         return cpu_seconds(self.server) - before
 
 
@@ -60,7 +60,7 @@ def test_short_calls_pass(work):
     calls = work.begin()
     done_before = sum(c.done() for c in calls)
     for _ in range(50):
-        work.client.catalog.ListTraces(catalog_pb2.ListTracesRequest(), timeout=60)
+        work.client.catalog.ListTraces(catalog_pb2.ListTracesRequest(), timeout=240)
     check(sum(c.done() for c in calls) < CALLS, 'short calls waited for all long ones', done_before)
     for call in calls:
         call.cancel()

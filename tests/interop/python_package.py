@@ -386,7 +386,7 @@ def follows(lake, server):
         enough.set()
     thread = threading.Thread(target=follow)
     thread.start()
-    check(enough.wait(60), 'nothing is followed')
+    check(enough.wait(240), 'nothing is followed')
     server.kill()
     server.start()
     push.write(data[20000:])

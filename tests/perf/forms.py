@@ -86,7 +86,7 @@ def refused(checks, raw):
     for what, data, text in (("old", b"PERFFILE" + raw[8:], "2.6.39"), ("none", b"PERFJUNK" + raw[8:], "PERFILE2"),
                              ("BTS", changed(raw, 70, lambda b: struct.pack("<I", 2) + b[4:]), "Intel BTS")):
         run = subprocess.run([checks.program, "decode", "--text", "--format", "perf", "-"], input=data,
-                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60)
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=240)
         checks.n += 1
         if run.returncode != 1 or text not in run.stderr.decode() or instructions(run.stdout):
             checks.failed.append("refused: " + what)
@@ -96,7 +96,7 @@ def refused(checks, raw):
 def without_event(checks, raw, symfs):
     """The attribute of the trace's event is missing, which is reported. perf's default options are assumed."""
     command = [checks.program, "decode", "--text", "--format", "perf", *symfs, "-"]
-    run, whole = (subprocess.run(command, input=given, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60)
+    run, whole = (subprocess.run(command, input=given, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=240)
                   for given in (changed(raw, 64, lambda b: struct.pack("<I", 77) + b[4:]), raw))
     checks.n += 1
     if run.returncode != 1 or "no event has the trace's PMU type" not in run.stderr.decode() or \
@@ -115,7 +115,7 @@ def without_trace(checks, raw, symfs):
         given = piped(records[:i] + records[i + 1:])
         for chunk in [], ["--chunk", "1"]:
             run = subprocess.run([checks.program, "decode", "--text", "--format", "perf", *symfs, *chunk, "-"],
-                                 input=given, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60)
+                                 input=given, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=240)
             said = re.search(r"missing, (\d+) bytes not decoded", run.stderr.decode())
             checks.n += 1
             if run.returncode != 1 or not said:
@@ -227,7 +227,7 @@ def kernel_names(checks, expected, args, core, raw):
         where = [*args, "--kcore", os.path.join(folder, "kcore")]
         checks.run("kallsyms beside " + os.path.basename(folder), expected, [*where, "-"], raw)
         told = subprocess.run([checks.program, "decode", "--text", "--disasm", *where, "-"], input=raw,
-                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=120).stdout.split(b"\n")
+                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=240).stdout.split(b"\n")
         named = [(int(l.split()[1], 16), l.rsplit(b"<", 1)[-1]) for l in told if l[:8] == b"I ffffff"]
         wrong = [(at, name) for at, name in named if name != (b"inner" if at >= inner else b"whole") + (
             b">" if at in (low, inner) else b"+0x%x>" % (at - (inner if at >= inner else low)))]

@@ -56,7 +56,7 @@ class Checks:
     def run(self, what, expected, args, given=None, status=(0,), unnamed=False):
         command = [self.program, "decode", "--text", *args]
         with tempfile.TemporaryFile() as out:
-            run = subprocess.run(command, input=given, stdout=out, stderr=subprocess.PIPE, timeout=120)
+            run = subprocess.run(command, input=given, stdout=out, stderr=subprocess.PIPE, timeout=240)
             out.seek(0)
             ours = told(out.read())
         if unnamed:
@@ -121,7 +121,7 @@ class Checks:
         capture, told = perffile.with_guest(raw, 1, 3), set()
         for more in [], ["--threads", "3"], ["--chunk", "1"]:
             run = subprocess.run([self.program, "decode", "--text", "--format", "perf", *more, *places, "-"], input=capture,
-                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=True, timeout=120)
+                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=True, timeout=240)
             told.add(run.stdout)
         ours = instructions(run.stdout)
         before = next(i for i, (a, b) in enumerate(zip(ours, expected)) if a != b)

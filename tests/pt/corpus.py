@@ -36,7 +36,7 @@ def main():
             if '--raw' in options:
                 command[command.index('pt') + 1:1] = []
                 command[6:6] = ['--image', '%s@%s' % (image, about['org'])]
-            run = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60)
+            run = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=240)
             ours = collapsed(run.stdout.decode(errors='replace'))
             theirs = collapsed(open(os.path.join(folder, name)).read())
             if ours == theirs:

@@ -36,7 +36,7 @@ class Lab:
 
     def run(self, *args, status=0, **more):
         done = subprocess.run([self.command, *map(str, args)], stdout=subprocess.PIPE,
-                              stderr=subprocess.PIPE, timeout=120,
+                              stderr=subprocess.PIPE, timeout=240,
                               env=dict(os.environ, TRACELAKE_SERVER=self.server.url), **more)
         check(status is None or done.returncode == status, args, done.returncode,
               done.stderr.decode())
@@ -131,7 +131,7 @@ def interrupted(lab):
                 check(time.monotonic() < until and child.poll() is None, args, 'begins no file')
                 time.sleep(.01)
             child.send_signal(number)
-            check(child.wait(60) == -number, args, child.returncode)
+            check(child.wait(240) == -number, args, child.returncode)
             child.stdin.close()
             check(lab.read(name) == OLD, args, 'was replaced')
             os.unlink(old)
@@ -159,7 +159,7 @@ def to_terminal(lab, args):
         print('skipped: output to a terminal, of which there are none here:', e)
         return
     done = subprocess.run([lab.command, *args, '-o', '-'], stdout=terminal, stderr=subprocess.PIPE,
-                          timeout=60, env=dict(os.environ, TRACELAKE_SERVER=lab.server.url))
+                          timeout=240, env=dict(os.environ, TRACELAKE_SERVER=lab.server.url))
     os.close(terminal)
     check(done.returncode == 2 and b'terminal' in done.stderr, args, done.stderr)
     os.close(master)

@@ -156,7 +156,7 @@ class Lab:
 
     def run(self, *args, status=0):
         done = subprocess.run([self.command, *map(str, args)], stdout=subprocess.PIPE,
-                              stderr=subprocess.PIPE, timeout=120,
+                              stderr=subprocess.PIPE, timeout=240,
                               env=dict(os.environ, TRACELAKE_SERVER=self.server.url))
         check(done.returncode == status, args, done.returncode, done.stderr.decode())
         return done

@@ -25,7 +25,7 @@ def check(holds, *what):
 
 def run(*args, **more):
     return subprocess.run([str(a) for a in args], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                          timeout=120, **more)
+                          timeout=240, **more)
 
 
 class Lab:

@@ -14,7 +14,7 @@ from lab import check, main, only, streams  # noqa: E402
 
 def ask(lab, path):
     request = urllib.request.Request(lab.url + path, headers={'Accept': 'application/json'})
-    with urllib.request.urlopen(request, timeout=60) as reply:
+    with urllib.request.urlopen(request, timeout=240) as reply:
         return reply.read()
 
 
