@@ -459,7 +459,8 @@ static int report_lost_shards(struct checkup *c, const char *why)
                     c->trace->id, c->shards, c->shards == 1 ? "" : "s", why);
 }
 
-static int repair_trace(struct checkup *c)
+/* `gen`: the generation that was checked. */
+static int repair_trace(struct checkup *c, const struct tl_gen *gen)
 {
     int r = TL_OK;
     if (c->raw_heads > 0) {
@@ -484,7 +485,10 @@ static int repair_trace(struct checkup *c)
         return report_lost_shards(c, "its images are damaged; upload them again");
     pthread_mutex_lock(&c->trace->lock);
     const bool making = c->trace->making && c->trace->making != c->trace->serving;
+    const bool made = c->trace->serving != gen;
     pthread_mutex_unlock(&c->trace->lock);
+    if (made)
+        return add_line(c, "%s: the raw bytes have been decoded again meanwhile", c->trace->id);
     if (making)
         return add_line(c, "%s: the raw bytes are being decoded already", c->trace->id);
     r = add_line(c, "%s: decoding the raw bytes again", c->trace->id);
@@ -526,7 +530,7 @@ static int check_trace(struct checkup *c, const char *id)
     if (r >= 0)
         r = check_images(c, setup);
     if (r >= 0 && c->repair)
-        r = repair_trace(c);
+        r = repair_trace(c, gen);
     free(setup);
     tl_gen_put(gen);
     if (c->repair)
