@@ -10,7 +10,7 @@ static void test_heads_are_counted(void **state)
     enum { CLIENTS = 14, STREAMS = 100, BYTES = 60000, SHARE = 64 << 20 };
     struct serving s;
     struct h2_client *clients[CLIENTS];
-    open_server(&s, (struct tl_net_options){0}, false);
+    open_server(&s, (struct tl_net_options){.request_ms = PATIENCE_S * 1000}, false);
     char *const value = malloc(BYTES + 1);
     memset(value, 'x', BYTES);
     value[BYTES] = 0;

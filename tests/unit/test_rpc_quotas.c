@@ -70,6 +70,20 @@ static void send_piece(struct h2_client *c, struct h2_exchange *x, uint64_t offs
     h2_send_message(c, x, &request.base, end);
 }
 
+/* Wait until the lake has what was sent: a quota counts what is stored. */
+static void wait_stored(struct serving *s, const char *trace, uint64_t n)
+{
+    for (int64_t since = 0;;) {
+        struct tl_trace_list list = {0};
+        const bool stored =
+            tl_lake_trace(s->lake, trace, &list) == TL_OK && list.rows[0].raw_bytes >= n;
+        tl_trace_list_free(&list);
+        if (stored)
+            return;
+        keep_waiting(&since, trace);
+    }
+}
+
 static void expect_refused(struct h2_client *c, struct h2_exchange *x, const char *words)
 {
     h2_finish(c, x);
@@ -147,8 +161,10 @@ static void test_bytes_of_a_rig(void **state)
     set_rules(&s, rules, 2);
     struct h2_client *const c = h2_connect(s.url);
     struct h2_exchange *x = open_push(c, "bench1", "t1", NULL);
-    for (int i = 0; i < 5; i++)
+    for (int i = 0; i < 4; i++)
         send_piece(c, x, i * PIECE, false);
+    wait_stored(&s, "t1", 4 * PIECE);
+    send_piece(c, x, 4 * PIECE, false);
     expect_refused(c, x, "rig bench1 has 16384 of at most 16384 bytes");
     /* Also with a new trace; another rig of the same rule has its own. */
     expect_refused(c, open_push(c, "bench1", "t2", NULL), "(bytes=): remove traces");
@@ -234,8 +250,10 @@ static void test_tokens(void **state)
     unlink(path);
     struct h2_client *const c = h2_connect(s.url);
     struct h2_exchange *x = open_push(c, "a1", "t1", "Bearer alice-0123456789abc");
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 2; i++)
         send_piece(c, x, i * PIECE, false);
+    wait_stored(&s, "t1", 2 * PIECE);
+    send_piece(c, x, 2 * PIECE, false);
     expect_refused(c, x, "token alice has 8192 of at most 8192 bytes");
     expect_refused(c, open_push(c, "a2", "t2", "Bearer alice-0123456789abc"), "token alice");
     assert_false(open_push(c, "a2", "t2", "Bearer eve-0123456789abcde")->closed);
