@@ -157,13 +157,16 @@ def interrupted(lab):
     simulated(lab, 100000)
     wait_sealed(lab, 'sim')
     cut = [CutPush(lab, dice, how, tls) for how in ('fin', 'rst') for tls in (False, True)]
-
-    def direct(trace, *more):
-        return lab.spawn('push', *described(lab), '--trace', trace, *more, lab.path('raw'))
-    patient, hasty = direct('patient', '--rate', '20K', '--retry', '200'), direct('hasty', '--rate', '4K', '--retry', '0')
+    with open(lab.path('raw'), 'rb') as f:
+        sent = f.read()
+    # One has no more input, the other is slow: both are in the middle when the server is killed.
+    patient = lab.spawn('push', *described(lab), '--trace', 'patient', '--retry', '200', '-', stdin=subprocess.PIPE)
+    hasty = lab.spawn('push', *described(lab), '--trace', 'hasty', '--rate', '3K', '--retry', '0', lab.path('raw'))
     try:
-        wait_offset(lab, 'hasty', 4000)
-        wait_offset(lab, 'patient', 4000)
+        patient.stdin.write(sent[:30000])
+        patient.stdin.flush()
+        wait_offset(lab, 'hasty', 1)
+        wait_offset(lab, 'patient', 30000)
         lab.kill()
         check(hasty.wait(240) == 3, hasty.stderr.read())
         told = patient.stderr.readline()  # printed when it has noticed and begins to retry
@@ -172,15 +175,13 @@ def interrupted(lab):
         check(0 < lab.offset('hasty') < 100000, lab.offset('hasty'))
         resumed = lab.run('push', *described(lab), '--trace', 'hasty', lab.path('raw'))
         check(b'going on at byte' in resumed.err, resumed)
-        _, told = patient.communicate(timeout=300)
+        _, told = patient.communicate(sent[30000:], timeout=300)
         check(patient.returncode == 0 and b'connected again' in told, told)
         for one in cut:
             one.end()
     finally:
         for one in cut:
             one.proxy.close()
-    with open(lab.path('raw'), 'rb') as f:
-        sent = f.read()
     flow = lab.run('get', 'sim', '--text').out
     for trace in ['patient', 'hasty'] + [one.trace for one in cut]:
         check(lab.raw(trace) == sent, trace, 'has other bytes than were sent')

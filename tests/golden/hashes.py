@@ -72,7 +72,8 @@ def captures(tool, data):
     for path in at('di/*.dtd.bin'):
         yield path, [*decode, '--format', 'di', path]
     for path in at('stf/*.zstf') + at('stf/*.stf'):
-        yield path, [*decode, '--format', 'stf', path]
+        if 'dhry_riscv' not in path:  # as much text as of half of all others, of the same kinds of records
+            yield path, [*decode, '--format', 'stf', path]
 
 
 def known():
