@@ -28,11 +28,16 @@ struct tl_outfile_beside {
 
 static _Atomic(struct tl_outfile_beside *) temporaries;
 
-static void on_signal(int number)
+void tl_outfile_remove_all(void)
 {
     for (struct tl_outfile_beside *t = atomic_load(&temporaries); t; t = t->next)
         if (atomic_load(&t->there))
             unlink(t->path);
+}
+
+static void on_signal(int number)
+{
+    tl_outfile_remove_all();
     signal(number, SIG_DFL);
     raise(number);
 }

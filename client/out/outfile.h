@@ -35,6 +35,9 @@ TL_MUST_USE int tl_outfile_commit(struct tl_outfile *out, struct tl_fail *fail);
 /* Discard the file. After a commit, or on a zeroed one: does nothing. */
 void tl_outfile_drop(struct tl_outfile *out);
 
+/* Remove all incomplete files, in a signal handler that ends the process. */
+void tl_outfile_remove_all(void);
+
 /* As tl_outfile_begin(), but reports errors: TL_ARGS_GO, or the exit status. NULL `path`: text on
  * standard output, which may be a terminal. */
 int tl_outfile_open(struct tl_outfile *out, const char *path);

@@ -6,6 +6,7 @@
 #include "push/captures.h"
 
 #include "base/filekind.h"
+#include "out/cutfile.h"
 #include "terminal/args.h"
 #include "terminal/say.h"
 
@@ -82,6 +83,7 @@ int tl_cli_captures(const struct tl_cli_captures *what,
     bool found = false;
     request.warn = warn;
     request.context = (void *)(uintptr_t)request.snapshot;
+    tl_cutfile_guard();
     if (tl_bundle_read(&bundle, &request, &where, &fail) < 0)
         return !where && fail.code == TL_USAGE ? tl_cli_usage(what->command, "%s", fail.text)
                                                : tl_cli_fail(where, &fail);

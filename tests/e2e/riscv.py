@@ -3,12 +3,13 @@
 """RISC-V trace as its tools leave it: core dumps of Espressif's chips, cores by name. usage: riscv.py BUILD [NAME…]"""
 import os
 import struct
+import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 import lab as labs  # noqa: E402
-from lab import check  # noqa: E402
+from lab import check, wait  # noqa: E402
 
 TESTS = {}
 CODE, NOPS = 0x42001234, b'\x01\x00' * 64
@@ -77,7 +78,7 @@ def esp_dump(lab):
 
 
 def message(*fields):
-    """Fields as (value, bits); no bits: variable."""
+    """A Nexus message of fields as (value, bits); no bits: variable."""
     out, byte, n = [], 0, 0
     for k, (value, bits) in enumerate(fields):
         for i in range(bits or max(value.bit_length(), 0 if n % 6 else 1)):
@@ -198,6 +199,25 @@ def writes(lab):
     lab.run('push', '--trace', 'quiet', '--format', 'nexus-sifive', '--image', code + '@0x80000000',
             '-', stdin=message((9, 6), (5, 4), (0, 0), (0x80000000 >> 1, 0)) + message((33, 6), (4, 4), (1, 2), (2, 0), (1, 0)))
     lab.fails(1, 'it has no stream of software trace', 'log', 'quiet')
+
+
+@test
+def cut_program(lab):
+    """A program's file that becomes shorter while a trace is decoded by it, as when it is linked anew: that is said."""
+    at, path = 0x80000000, lab.path('loop.bin')
+    with open(path, 'wb') as out:
+        out.write(b'\x01\x00' * 0x8000)
+    child = lab.spawn('decode', '--format', 'nexus-sifive,core=rv64', '--image', '%s@0x%x' % (path, at), '--text', '-',
+                      stdin=subprocess.PIPE)
+
+    def is_mapped():
+        with open('/proc/%d/maps' % child.pid) as maps:
+            return path in maps.read()
+    wait('the program is mapped', is_mapped)
+    os.truncate(path, 4096)
+    said = child.communicate(message((9, 6), (5, 4), (0, 0), (at + 0xc000 >> 1, 0)) + message((33, 6), (4, 4), (16, 0)),
+                             timeout=labs.TIMEOUT)[1].decode()
+    check(child.returncode == 1 and 'tracelake: %s: became shorter while it was read' % path in said, child.returncode, said)
 
 
 if __name__ == '__main__':
