@@ -26,7 +26,7 @@ enum {
     CORRELATION = 33,
     CIRCUIT
 };
-enum { PERIODIC = 2, ENABLED = 5, OVERFLOW = 7 };
+enum { PERIODIC = 2, ENABLED = 5, EVENT = 6, OVERFLOW = 7, CONTENTION = 11, SAMPLE = 15 };
 
 /* A message that tells of the program's flow. */
 struct branch {
@@ -268,6 +268,13 @@ static void after_sync(struct encoder *e, const struct tl_sim_riscv_event *next)
     own(e, next);
 }
 
+/* Why there is SYNC in passing: with SiFive's cores for other reasons, too. */
+static unsigned reason_in_passing(struct encoder *e)
+{
+    static const uint8_t reasons[] = {PERIODIC, PERIODIC, EVENT, CONTENTION, SAMPLE};
+    return e->o->sifive ? reasons[tl_sim_below(&e->rng, sizeof reasons)] : PERIODIC;
+}
+
 static void branch(struct encoder *e, bool direct, unsigned type,
                    const struct tl_sim_riscv_event *next)
 {
@@ -290,7 +297,7 @@ static void branch(struct encoder *e, bool direct, unsigned type,
         return;
     }
     flush(e);
-    put_branch(e, &b, sync ? PERIODIC : 0);
+    put_branch(e, &b, sync ? reason_in_passing(e) : 0);
     e->last = b;
     e->can_repeat = !sync && type == 0;
     if (sync)
@@ -376,6 +383,14 @@ static void count(struct encoder *e, unsigned halfwords)
     e->ahead = true;
 }
 
+/* SiFive's branch messages leave out an indirect jump to the next instruction. */
+static bool is_next(const struct encoder *e, const struct tl_sim_riscv_insn *insn, uint64_t target)
+{
+    const bool is_return = insn->kind == TL_SIM_RV_RETURN || insn->kind == TL_SIM_RV_SWAP;
+    return e->o->sifive && !e->o->history && !is_return && insn->kind != TL_SIM_RV_MRET &&
+           target == insn->pc + insn->size;
+}
+
 /* An indirect jump; a return's or a swap's target may be on the stack. */
 static void jump_indirect(struct encoder *e, const struct tl_sim_riscv_insn *insn, bool upper,
                           const struct tl_sim_riscv_event *next)
@@ -386,6 +401,7 @@ static void jump_indirect(struct encoder *e, const struct tl_sim_riscv_insn *ins
     if (swap || insn->link)
         push(e, after);
     known |= insn->kind == TL_SIM_RV_SEQUENCE && e->o->sequences && upper;
+    known |= is_next(e, insn, target);
     if (!known)
         branch(e, false, 0, next);
 }
@@ -407,6 +423,12 @@ static void say(struct encoder *e, const struct tl_sim_riscv_insn *insn)
         e->rc = tl_buf_printf(e->text, "R\n");
 }
 
+/* SiFive's cores do not tell exceptions and interrupts apart, only hardware's events. */
+static unsigned trap_type(struct encoder *e, const struct tl_sim_riscv_event *now)
+{
+    return e->o->sifive ? 1 + tl_sim_below(&e->rng, 2) : now->interrupt ? 3 : 2;
+}
+
 static void retire(struct encoder *e, const struct tl_sim_riscv_event *now)
 {
     const struct tl_sim_riscv_insn *const insn = &e->run->insns[now->at];
@@ -414,7 +436,7 @@ static void retire(struct encoder *e, const struct tl_sim_riscv_event *now)
     if (now->trap) {
         if (e->rc == TL_OK)
             e->rc = tl_buf_printf(e->text, "X - %016" PRIx64 "\n", insn->pc);
-        branch(e, false, now->interrupt ? 3 : 2, next);
+        branch(e, false, trap_type(e, now), next);
         return;
     }
     const bool upper = e->upper_counted;

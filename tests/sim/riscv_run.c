@@ -224,6 +224,10 @@ static void execute(const struct tl_sim_riscv_run *r, const struct tl_sim_riscv_
     default:
         break;
     }
+    const bool is_indirect = insn->kind == TL_SIM_RV_INDIRECT || insn->kind == TL_SIM_RV_ICALL;
+    if (o->next_per_mille && is_indirect && after < r->n_insns &&
+        tl_sim_below(rng, 1000) < o->next_per_mille)
+        c->at = after;
     if (insn->link && c->n_stack == STACK)
         memmove(c->stack, c->stack + 1, --c->n_stack * sizeof *c->stack);
     if (insn->link)

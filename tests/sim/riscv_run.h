@@ -51,8 +51,9 @@ struct tl_sim_riscv_options {
     bool compressed;
     uint32_t events; /* how many to execute */
     unsigned trap_per_mille, context_per_mille;
-    bool one_handler;  /* of exceptions and interrupts, at the program's beginning */
-    bool true_returns; /* every return goes behind its call */
+    bool one_handler;        /* of exceptions and interrupts, at the program's beginning */
+    bool true_returns;       /* every return goes behind its call */
+    unsigned next_per_mille; /* indirect jumps to the next instruction */
 };
 
 struct tl_sim_riscv_run {

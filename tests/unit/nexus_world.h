@@ -150,6 +150,7 @@ static inline void nexus_world_init(struct nexus_world *w, unsigned round, uint3
         .trap_per_mille = round % 2 ? 20 : 0,
         .context_per_mille = w->options.contexts ? 5 : 0,
         .true_returns = round % 3 == 0,
+        .next_per_mille = w->options.sifive ? 100 : 0,
     };
     assert_int_equal(tl_sim_riscv_run(&w->run, &program), TL_OK);
     nexus_encode(w, program.base);
