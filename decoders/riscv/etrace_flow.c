@@ -7,7 +7,7 @@
  */
 #include "riscv/etrace_flow_parts.h"
 #include "riscv/etrace_short.h"
-#include "riscv/etrace_walk_parts.h"
+#include "riscv/etrace_walk_known.h"
 #include "riscv/source.h"
 
 static const char BAD_PACKET[] = "bad E-Trace packet";

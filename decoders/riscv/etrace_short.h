@@ -54,25 +54,24 @@ static inline struct tl_etrace_wide tl_etrace_extend(const uint8_t *p, size_t n)
     return (struct tl_etrace_wide){(uint64_t)extended, (uint64_t)(extended >> 63)};
 }
 
-/* The bits from `at` (1 to 127) on, at least 26 of them. */
-static inline uint64_t tl_etrace_bits_from(const struct tl_etrace_wide *w, unsigned at)
+/* The bits from `at` (1 to 127) on, at least 26 of them. `narrow`: there were no more than 8 bytes.
+ */
+static inline uint64_t tl_etrace_bits_from(const struct tl_etrace_wide *w, unsigned at, bool narrow)
 {
+    if (narrow)
+        return (uint64_t)((int64_t)w->low >> (at < 63 ? at : 63));
     return at < 64 ? w->low >> at | w->high << (64 - at)
                    : (uint64_t)((int64_t)w->high >> (at - 64));
 }
 
-/* False: it is another packet, or too long. */
-static inline __attribute__((always_inline)) bool
-tl_etrace_read_short(struct tl_etrace_short *out, const struct tl_etrace_params *p,
-                     struct tl_bytes payload)
+static inline __attribute__((always_inline)) void
+tl_etrace_read_fields(struct tl_etrace_short *out, const struct tl_etrace_params *p,
+                      struct tl_etrace_wide w, bool narrow)
 {
-    const unsigned format = payload.p[0] & 3u, width = p->iaddress_width - p->iaddress_lsb;
-    if (payload.n > 16 || (format != 1 && format != 2) || p->irdepth_width > 22)
-        return false;
-    const struct tl_etrace_wide w = tl_etrace_extend(payload.p, payload.n);
+    const unsigned width = p->iaddress_width - p->iaddress_lsb;
     unsigned at = 2;
     *out = (struct tl_etrace_short){.has_address = true};
-    if (format == 1) {
+    if ((w.low & 3) == 1) {
         const unsigned branches = w.low >> 2 & 31, n = branches ? branches : 31;
         out->branches = (uint8_t)n;
         out->map = (uint32_t)(w.low >> 7) & ((UINT32_C(1) << n) - 1);
@@ -81,17 +80,33 @@ tl_etrace_read_short(struct tl_etrace_short *out, const struct tl_etrace_params 
     }
     out->bits = (uint16_t)at;
     if (!out->has_address)
-        return true;
-    out->address = (tl_etrace_bits_from(&w, at) & (UINT64_MAX >> (64 - width))) << p->iaddress_lsb;
+        return;
+    out->address = (tl_etrace_bits_from(&w, at, narrow) & (UINT64_MAX >> (64 - width)))
+                   << p->iaddress_lsb;
     at += width;
     /* Each of the three says yes by differing from the bit in front. */
-    const uint64_t rest = tl_etrace_bits_from(&w, at - 1), changes = rest ^ rest >> 1;
+    const uint64_t rest = tl_etrace_bits_from(&w, at - 1, narrow), changes = rest ^ rest >> 1;
     out->notify = changes & 1;
     out->updiscon = changes >> 1 & 1;
     out->irreport = changes >> 2 & 1;
     if (p->irdepth_width)
         out->irdepth = (uint32_t)(rest >> 4) & ((UINT32_C(1) << p->irdepth_width) - 1);
     out->bits = (uint16_t)(at + 3 + p->irdepth_width);
+}
+
+/* False: it is another packet, or too long. */
+static inline __attribute__((always_inline)) bool
+tl_etrace_read_short(struct tl_etrace_short *out, const struct tl_etrace_params *p,
+                     struct tl_bytes payload)
+{
+    const unsigned format = payload.p[0] & 3u;
+    if (payload.n > 16 || (format != 1 && format != 2) || p->irdepth_width > 22)
+        return false;
+    const struct tl_etrace_wide w = tl_etrace_extend(payload.p, payload.n);
+    if (payload.n <= 8)
+        tl_etrace_read_fields(out, p, w, true);
+    else
+        tl_etrace_read_fields(out, p, w, false);
     return true;
 }
 

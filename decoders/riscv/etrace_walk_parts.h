@@ -94,11 +94,6 @@ enum tl_etrace_arrival {
 enum tl_etrace_arrival tl_etrace_step_by_map(struct tl_etrace_walk *walk,
                                              const struct tl_etrace_goal *goal, bool *any,
                                              bool *steps, uint64_t offset);
-/* The same for a trace without options, and a goal that has only `address`, `last_branch` and
- * `by_jump`. */
-enum tl_etrace_arrival tl_etrace_step_plain(struct tl_etrace_walk *walk,
-                                            const struct tl_etrace_goal *goal, bool *steps,
-                                            uint64_t offset);
 /* The same with a branch predictor. */
 enum tl_etrace_arrival tl_etrace_step_by_prediction(struct tl_etrace_walk *walk,
                                                     const struct tl_etrace_goal *goal, bool *any,
