@@ -127,6 +127,16 @@ static int add_insn(struct tl_annotate *a, char *line)
     return r < 0 ? r : tl_sources_place(a->options.sources, pc, &a->out);
 }
 
+/* Process "FROM TO" of B; the server may have added " <main>". */
+static int add_branch(struct tl_annotate *a, const char *line)
+{
+    const char *const to = strchr(line + 2, ' ');
+    const int r = tl_buf_printf(&a->out, "%s", line);
+    return r < 0 || !to || strchr(to, '<')
+               ? r
+               : tl_codetext_place(a->options.image, strtoull(to, NULL, 16), &a->out);
+}
+
 static int take_line(void *context, char *line)
 {
     struct tl_annotate *const a = context;
@@ -138,6 +148,8 @@ static int take_line(void *context, char *line)
         r = add_insn(a, line);
     else if (a->options.listing)
         return TL_OK;
+    else if (strncmp(line, "B ", 2) == 0)
+        r = add_branch(a, line);
     else
         r = tl_buf_add(&a->out, line, strlen(line));
     if (r >= 0)

@@ -38,6 +38,10 @@
          "DIR",        "perf: roots of virtual machines, DIR/PID by their processes' numbers"},    \
         {"guestvmlinux",         0,      TL_ARG_TEXT,                                              \
          &(places).guestvmlinux, "FILE", "perf: the ELF file of virtual machines' kernel"},        \
+        {"guestkallsyms",         0,      TL_ARG_TEXT,                                             \
+         &(places).guestkallsyms, "FILE", "perf: a copy of virtual machines' /proc/kallsyms"},     \
+        {"guestmodules",         0,      TL_ARG_TEXT,                                              \
+         &(places).guestmodules, "FILE", "perf: a copy of virtual machines' /proc/modules"},       \
     {                                                                                              \
         "kcore", 0, TL_ARG_TEXT, &(places).kcore, "FILE",                                          \
             "perf: a copy of /proc/kcore, or the folder that contains it"                          \

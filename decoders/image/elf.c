@@ -16,6 +16,13 @@
 
 #define MAPPED_PER_BYTE 4 /* limit of mapped bytes per file byte; segments may overlap in pages */
 
+/* Does it tell the names of a kernel's memory, and nothing of what is in it? */
+static bool has_names_alone(Elf *elf, size_t n_segments)
+{
+    GElf_Ehdr header;
+    return n_segments == 0 && gelf_getehdr(elf, &header) && header.e_type == ET_CORE;
+}
+
 /* Of a file that is cut off, what is there is mapped. */
 static int map_segments(const struct tl_elf_load *load, Elf *elf)
 {
@@ -23,6 +30,8 @@ static int map_segments(const struct tl_elf_load *load, Elf *elf)
     uint64_t beyond = 0; /* file offset of a segment that is not there */
     if (elf_getphdrnum(elf, &n) != 0)
         n = 0;
+    if (has_names_alone(elf, n))
+        return TL_OK;
     for (size_t i = 0; i < n; i++) {
         GElf_Phdr ph;
         if (!gelf_getphdr(elf, (int)i, &ph))

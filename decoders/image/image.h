@@ -127,7 +127,8 @@ TL_MUST_USE int tl_image_add_file(struct tl_image *image, const char *path, uint
 
 /*
  * Map the executable segments of an ELF file in memory (copied), relocated by `bias` bytes, and add
- * its function symbols. Returns TL_BAD if `bytes` does not begin with the ELF magic.
+ * its function symbols. Of a core file without segments these alone. Returns TL_BAD if `bytes` does
+ * not begin with the ELF magic.
  */
 TL_MUST_USE int tl_image_add_elf(struct tl_image *image, struct tl_bytes bytes, uint64_t bias,
                                  unsigned space, const char *name, struct tl_fail *fail);

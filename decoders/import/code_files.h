@@ -33,8 +33,8 @@ struct tl_code_places {
     const char *vmlinux;     /* the kernel's ELF file */
     const char *kcore;       /* a copy of /proc/kcore, or the folder that contains it */
     /* Of virtual machines: a folder with the root of each, DIR/PID by the number of its process;
-     * and their kernel's ELF file. */
-    const char *guestmount, *guestvmlinux;
+     * their kernel's ELF file; copies of their /proc/kallsyms and /proc/modules. */
+    const char *guestmount, *guestvmlinux, *guestkallsyms, *guestmodules;
 };
 
 enum tl_code_kind {

@@ -7,10 +7,10 @@
 
 #include "base/search.h"
 #include "base/whole.h"
+#include "import/kernel_names.h"
 
 #include <elf.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,20 +21,12 @@
 #define MAX_FILE     ((uint64_t)512 << 20)
 #define PAGE         UINT64_C(4096)
 
-struct function {
-    uint64_t address, size;
-    uint32_t name; /* offset in `names` */
-    bool is_global;
-};
-
 struct core {
     int fd;
     Elf64_Ehdr header;
     Elf64_Phdr *segments; /* of the core; then those of the file */
     size_t n_segments;
-    struct function *functions; /* by address */
-    size_t n, cap;
-    struct tl_buf names;
+    struct tl_kernel_names names;
 };
 
 bool tl_kernel_symbols_beside(const char *kcore, char out[static 4096])
@@ -43,48 +35,6 @@ bool tl_kernel_symbols_beside(const char *kcore, char out[static 4096])
     const int folder = slash ? (int)(slash + 1 - kcore) : 0;
     const int n = snprintf(out, 4096, "%.*skallsyms", folder, kcore);
     return n > 0 && n < 4096 && access(out, R_OK) == 0;
-}
-
-/* ---- functions ------------------------------------------------------------------------------- */
-
-static int add_function(struct core *c, uint64_t address, char type, const char *name)
-{
-    if (address == 0 || !strchr("tTwW", type))
-        return TL_OK;
-    if (c->names.n > UINT32_MAX / 2 ||
-        tl_grow(&c->functions, &c->cap, c->n + 1, sizeof *c->functions) < 0)
-        return TL_NOMEM;
-    c->functions[c->n++] = (struct function){
-        .address = address, .name = (uint32_t)c->names.n, .is_global = type == 'T' || type == 'W'};
-    return tl_buf_add(&c->names, name, strlen(name) + 1);
-}
-
-static int by_address(const void *a, const void *b)
-{
-    const struct function *const x = a, *const y = b;
-    if (x->address != y->address)
-        return x->address < y->address ? -1 : 1;
-    return x->name < y->name ? -1 : x->name > y->name;
-}
-
-/* "ffffffff81000000 T _text", and "\t[module]" behind those of modules. */
-static int read_functions(struct core *c, const char *path)
-{
-    char line[1024], name[512], type;
-    uint64_t address;
-    FILE *const f = fopen(path, "re");
-    if (!f)
-        return TL_IO;
-    int rc = tl_buf_add(&c->names, "", 1);
-    while (rc >= 0 && fgets(line, sizeof line, f))
-        if (sscanf(line, "%" SCNx64 " %c %511s", &address, &type, name) == 3)
-            rc = add_function(c, address, type, name);
-    if (rc >= 0 && ferror(f))
-        rc = TL_IO;
-    fclose(f);
-    if (c->n > 1)
-        qsort(c->functions, c->n, sizeof *c->functions, by_address);
-    return rc < 0 ? rc : TL_OK;
 }
 
 /* ---- segments -------------------------------------------------------------------------------- */
@@ -114,12 +64,13 @@ static int read_segments(struct core *c)
 
 static size_t first_from(const struct core *c, uint64_t address)
 {
-    return tl_count_below(TL_KEYS(c->functions, address), c->n, address);
+    return tl_count_below(TL_KEYS(c->names.functions, address), c->names.n, address);
 }
 
 /* Reduce a segment to what is taken of it; none: p_filesz 0. Its functions get their sizes. */
 static void choose(struct core *c, Elf64_Phdr *s)
 {
+    struct tl_kernel_function *const functions = c->names.functions;
     uint64_t end = s->p_vaddr + s->p_filesz;
     const size_t first = first_from(c, s->p_vaddr), behind = first_from(c, end);
     if (s->p_type != PT_LOAD || end < s->p_vaddr || first == behind) {
@@ -127,8 +78,8 @@ static void choose(struct core *c, Elf64_Phdr *s)
         return;
     }
     if (s->p_filesz > MAX_WHOLE) {
-        const uint64_t low = c->functions[first].address / PAGE * PAGE;
-        const uint64_t last = c->functions[behind - 1].address / PAGE * PAGE;
+        const uint64_t low = functions[first].address / PAGE * PAGE;
+        const uint64_t last = functions[behind - 1].address / PAGE * PAGE;
         const uint64_t from = low > s->p_vaddr ? low - s->p_vaddr : 0;
         s->p_vaddr += from;
         s->p_offset += from;
@@ -137,10 +88,9 @@ static void choose(struct core *c, Elf64_Phdr *s)
     }
     for (size_t i = first; i < behind; i++) {
         size_t next = i + 1;
-        while (next < behind && c->functions[next].address == c->functions[i].address)
+        while (next < behind && functions[next].address == functions[i].address)
             next++;
-        c->functions[i].size =
-            (next < behind ? c->functions[next].address : end) - c->functions[i].address;
+        functions[i].size = (next < behind ? functions[next].address : end) - functions[i].address;
     }
 }
 
@@ -187,61 +137,16 @@ static int write_segments(struct core *c, struct tl_buf *out)
     return rc;
 }
 
-/* Zeros up to a multiple of 8; then *at is where the next byte is in the file. */
-static int align(struct tl_buf *out, size_t start, uint64_t *at)
-{
-    static const uint8_t zeros[8];
-    const int rc = tl_buf_add(out, zeros, (8 - (out->n - start) % 8) % 8);
-    *at = out->n - start;
-    return rc;
-}
-
-static int write_symbols(const struct core *c, struct tl_buf *out)
-{
-    for (size_t i = 0; i < c->n; i++) {
-        const struct function *const f = &c->functions[i];
-        const Elf64_Sym symbol = {
-            .st_name = f->name,
-            .st_info = ELF64_ST_INFO(f->is_global ? STB_GLOBAL : STB_LOCAL, STT_FUNC),
-            .st_shndx = SHN_ABS,
-            .st_value = f->address,
-            .st_size = f->size,
-        };
-        const int rc = f->size > 0 ? tl_buf_add(out, &symbol, sizeof symbol) : TL_OK;
-        if (rc < 0)
-            return rc;
-    }
-    return TL_OK;
-}
-
 static int write_file(struct core *c, struct tl_buf *out)
 {
-    enum { NONE, SYMBOLS, NAMES, SECTIONS };
     const size_t start = out->n;
-    Elf64_Shdr sections[SECTIONS] = {
-        [SYMBOLS] = {.sh_type = SHT_SYMTAB, .sh_link = NAMES, .sh_entsize = sizeof(Elf64_Sym)},
-        [NAMES] = {.sh_type = SHT_STRTAB, .sh_size = c->names.n},
-    };
     int rc = write_segments(c, out);
     if (rc >= 0)
-        rc = align(out, start, &sections[SYMBOLS].sh_offset);
-    if (rc >= 0)
-        rc = write_symbols(c, out);
-    sections[NAMES].sh_offset = out->n - start;
-    sections[SYMBOLS].sh_size = sections[NAMES].sh_offset - sections[SYMBOLS].sh_offset;
-    if (rc >= 0)
-        rc = tl_buf_add(out, c->names.p, c->names.n);
-    if (rc >= 0)
-        rc = align(out, start, &c->header.e_shoff);
-    if (rc >= 0)
-        rc = tl_buf_add(out, sections, sizeof sections);
+        rc = tl_kernel_names_sections(&c->names, start, &c->header, out);
     if (rc < 0)
         return rc;
     c->header.e_phoff = sizeof c->header;
     c->header.e_phnum = (uint16_t)c->n_segments;
-    c->header.e_shnum = SECTIONS;
-    c->header.e_shentsize = sizeof *sections;
-    c->header.e_shstrndx = NAMES;
     memcpy(out->p + start, &c->header, sizeof c->header);
     return TL_OK;
 }
@@ -249,7 +154,7 @@ static int write_file(struct core *c, struct tl_buf *out)
 int tl_kernel_core_file(const char *kcore, const char *kallsyms, struct tl_buf *out)
 {
     struct core c = {.fd = open(kcore, O_RDONLY | O_CLOEXEC)};
-    int rc = c.fd >= 0 ? read_functions(&c, kallsyms) : TL_IO;
+    int rc = c.fd >= 0 ? tl_kernel_names_read(&c.names, kallsyms) : TL_IO;
     if (rc >= 0)
         rc = read_segments(&c);
     if (rc >= 0)
@@ -259,7 +164,6 @@ int tl_kernel_core_file(const char *kcore, const char *kallsyms, struct tl_buf *
     if (c.fd >= 0)
         close(c.fd);
     free(c.segments);
-    free(c.functions);
-    tl_buf_fini(&c.names);
+    tl_kernel_names_fini(&c.names);
     return rc;
 }

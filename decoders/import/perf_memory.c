@@ -62,8 +62,7 @@ static void set_later(const struct tl_perf_import *im, struct tl_perf_dso *d)
         snprintf(d->later, sizeof d->later, "missing:%zu", d->index);
 }
 
-/* The symbol that gives the kernel's position, as in "[kernel.kallsyms]_text". NULL: none. */
-static const char *symbol_of(const struct tl_perf_dso *d)
+const char *tl_perf_dso_symbol(const struct tl_perf_dso *d)
 {
     const char *const bracket = d->kind == TL_CODE_KERNEL ? strchr(d->name, ']') : NULL;
     return bracket && bracket[1] ? bracket + 1 : NULL;
@@ -83,7 +82,8 @@ static int keep_found(const struct tl_perf_import *im, struct tl_perf_dso *d,
     if (d->kind == TL_CODE_FILE)
         (void)tl_debug_file_find(debug, file, &where.places, id_of(im, d));
     else if (file->is_core && !tl_kernel_symbols_beside(file->path, debug))
-        debug[0] = 0;
+        snprintf(debug, sizeof debug, "%s",
+                 d->machine && where.places.guestkallsyms ? where.places.guestkallsyms : "");
     d->debug = debug[0] ? strdup(debug) : NULL;
     return debug[0] && !d->debug ? TL_NOMEM : TL_OK;
 }
@@ -93,8 +93,8 @@ int tl_perf_import_find(struct tl_perf_import *im, struct tl_perf_dso *d)
     struct tl_code_file file;
     struct tl_perf_places where;
     tl_perf_import_places(im, d->machine, &where);
-    d->found = tl_code_find(&file, &where.places, d->kind, d->name, id_of(im, d), symbol_of(d),
-                            where.release);
+    d->found = tl_code_find(&file, &where.places, d->kind, d->name, id_of(im, d),
+                            tl_perf_dso_symbol(d), where.release);
     if (d->found == TL_OK)
         return d->found = keep_found(im, d, &file);
     report_missing(im, d);
@@ -126,7 +126,7 @@ static int add_kernel(const struct tl_perf_event *e, const struct tl_perf_dso *d
 static int add_later_kernel(const struct tl_perf_event *e, const struct tl_perf_dso *d,
                             struct tl_setup *setup)
 {
-    const char *const symbol = symbol_of(d);
+    const char *const symbol = tl_perf_dso_symbol(d);
     const int rc = tl_setup_add_image_at(setup, d->later, symbol ? e->offset : 0, 0,
                                          symbol ? e->length : UINT64_MAX, TL_SPACE_ANY);
     if (rc == TL_OK)
@@ -382,6 +382,10 @@ int tl_perf_import_images(struct tl_perf_import *im, struct tl_setup *setup)
     const size_t before = setup->n_images;
     struct tl_maps *maps;
     int rc = tl_perf_import_jitted(im);
+    if (rc == TL_OK)
+        rc = tl_perf_import_modules(im);
+    if (rc == TL_OK)
+        rc = tl_perf_import_guest_names(im, setup);
     if (rc == TL_OK)
         rc = tl_maps_new(&maps);
     if (rc < 0)

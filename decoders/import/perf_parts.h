@@ -123,6 +123,10 @@ TL_MUST_USE int tl_perf_import_event(struct tl_perf_import *im, struct tl_perf_e
 
 /* ---- perf_records.c -------------------------------------------------------------------------- */
 
+/* Index of a machine's file among `dsos`, whatever has not been known of it added. Returns
+ * TL_NOMEM. */
+TL_MUST_USE int tl_perf_import_dso(struct tl_perf_import *im, int32_t machine,
+                                   const struct tl_perf_mapping *mapping, size_t *out);
 /* Callbacks for the reader; `context` is the import. */
 TL_MUST_USE int tl_perf_import_record(void *context, const struct tl_perf_raw *raw);
 TL_MUST_USE int tl_perf_import_feature(void *context, unsigned feature, struct tl_bytes body);
@@ -138,6 +142,8 @@ void tl_perf_import_forget(struct tl_perf_import *im);
 
 /* Append all mappings to the setup's images. */
 TL_MUST_USE int tl_perf_import_images(struct tl_perf_import *im, struct tl_setup *setup);
+/* The symbol that gives the kernel's position, as in "[kernel.kallsyms]_text". NULL: none. */
+const char *tl_perf_dso_symbol(const struct tl_perf_dso *dso);
 /* Search for the file; report if it is missing. Returns TL_NOMEM. */
 TL_MUST_USE int tl_perf_import_find(struct tl_perf_import *im, struct tl_perf_dso *dso);
 
@@ -151,6 +157,12 @@ struct tl_perf_places {
 };
 void tl_perf_import_places(const struct tl_perf_import *im, int32_t machine,
                            struct tl_perf_places *out);
+/* Add mappings of the modules that virtual machines have by the list given, if their files are,
+ * too, and there are no records of them. Returns TL_NOMEM. */
+TL_MUST_USE int tl_perf_import_modules(struct tl_perf_import *im);
+/* Append an image of the functions of virtual machines' kernels, for each of these, if they are
+ * given, and those of the kernel that was recorded. Returns TL_NOMEM. */
+TL_MUST_USE int tl_perf_import_guest_names(struct tl_perf_import *im, struct tl_setup *setup);
 /* Identifies a process among all machines' in import/maps.h: `pid` in a machine (0: the host). */
 uint64_t tl_perf_import_process(int32_t machine, int32_t pid);
 /* Bind the images from `first` on to the virtual machines that their contexts' numbers tell. */

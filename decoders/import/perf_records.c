@@ -160,13 +160,13 @@ static int add_dso(struct tl_perf_import *im, const struct tl_perf_dso *like)
     return TL_OK;
 }
 
-static int dso_of(struct tl_perf_import *im, const struct tl_perf_record *r, size_t *out)
+int tl_perf_import_dso(struct tl_perf_import *im, int32_t machine, const struct tl_perf_mapping *m,
+                       size_t *out)
 {
-    const struct tl_perf_mapping *const m = &r->mapping;
     struct tl_perf_dso wanted = {.name = (char *)m->name,
                                  .id = {.n = m->n_build_id},
                                  .kind = kind_of(m->pid, m->name),
-                                 .machine = r->machine,
+                                 .machine = machine,
                                  .index = im->n_dsos,
                                  .found = 1};
     memcpy(wanted.id.v, m->build_id, wanted.id.n);
@@ -257,7 +257,7 @@ int tl_perf_import_record(void *context, const struct tl_perf_raw *raw)
         e.length = r.mapping.length;
         e.offset = r.mapping.offset;
         if (is_code(&r) && !tl_code_is_anonymous(r.mapping.name))
-            rc = dso_of(im, &r, &e.dso);
+            rc = tl_perf_import_dso(im, r.machine, &r.mapping, &e.dso);
         break;
     case TL_PERF_COMM:
         e.pid = r.comm.pid;

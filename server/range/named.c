@@ -8,14 +8,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* "I PC ENCODING" or "N PC", which has no line end. */
+/* "I PC ENCODING", "N PC", or "B FROM TO", of which TO is named, which has no line end. */
 static int name_line(struct tl_range_named *named, const char *line, size_t n, struct tl_buf *out)
 {
     char pc[24] = "", function[256];
     int r = tl_buf_add(out, line, n);
-    if (r < 0 || n < 3 || (line[0] != 'I' && line[0] != 'N') || line[1] != ' ')
+    if (r < 0 || n < 3 || !strchr("INB", line[0]) || line[1] != ' ')
         return r;
-    memcpy(pc, line + 2, n - 2 < sizeof pc - 1 ? n - 2 : sizeof pc - 1);
+    const char *const to = line[0] == 'B' ? memchr(line + 2, ' ', n - 2) : NULL;
+    const char *const from = to ? to + 1 : line + 2;
+    const size_t left = (size_t)(line + n - from);
+    memcpy(pc, from, left < sizeof pc - 1 ? left : sizeof pc - 1);
     tl_function_text(named->image, &named->now, strtoull(pc, NULL, 16), function, sizeof function);
     return *function ? tl_buf_printf(out, " <%s>", function) : r;
 }

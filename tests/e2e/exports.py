@@ -394,7 +394,7 @@ def names_of_the_server(lab):
                 check(named(there, stream, '--disasm', *part) == names, kind, 'with assembly')
             plain = there.run('get', 'sim/' + stream, '--text').text()
             text = there.run('get', 'sim/' + stream, '--text', '--functions').text()
-            check(re.sub(r'(?m)^([IN] .*?) <.*>$', r'\1', text) == plain, kind, 'the rest is as before')
+            check(re.sub(r'(?m)^([INB] .*?) <.*>$', r'\1', text) == plain, kind, 'the rest is as before')
             tail = there.run('tail', 'sim/' + stream, '--functions', '--from', '0').text()
             check(tail == text, kind, 'tail')
             if kind == 'etm':

@@ -158,6 +158,7 @@ def intel_pt(checks, folder):
         [83, m, struct.pack("<Q", len(b)) + b + bytes(-len(b) % 8), t] if k == 81 else [k, m, b, t]
         for k, m, b, t in records_of(perffile.as_pipe(compressed))]))
     kernel(checks, *capture("pt-kernel"))
+    guest_kernel(checks, *capture("pt-kernel"))
     old_links(checks, raw, expected)
 
 
@@ -241,6 +242,73 @@ def kernel_names(checks, expected, args, core, raw):
         f.write("%016x T whole\n" % 0)
     checks.run("kallsyms of zeros", expected, [*args, "--kcore", core, "-"], raw)
     os.remove(symbols)
+
+
+def guest_kernel(checks, raw, expected):
+    """The kernel of a virtual machine: its code by its memory or its modules' files, its names by lists of them."""
+    code = {int(l.split()[1], 16): len(l.split()[2]) // 2 for l in expected if l[:1] == b"I" and l.split()[1] >= b"8"}
+    low, end = min(code), max(a + n for a, n in code.items())
+    middle = sorted(code)[len(code) // 2]
+    with tempfile.TemporaryDirectory() as own:
+        def file(path, content):
+            path = os.path.join(own, path)
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with open(path, "wb") as f:
+                f.write(content)
+            return path
+        mount = os.path.join(own, "mount")
+        shutil.copytree(os.path.join(checks.symfs, "opt"), os.path.join(mount, "834/opt"))
+        file("mount/834/proc/version", b"Linux version 6.1.0 (builder)\n")
+        core = file("memory/kcore", kcore_of(expected))
+        names = b"%016x T _text\n%016x t inner\n%016x t far_away\t[it]\n" % (0xffffffff81000000, middle, low - (1 << 32))
+        names = file("kallsyms", names)
+        args = ["--format", "perf", "--buildid-dir", checks.cache + "/opt", "--guestmount", mount]
+        guest = perffile.as_guest(raw, 834)
+        hidden = [l for l in expected if l[:1] != b"I" or l.split()[1] < b"8"]
+
+        def text(*more, given=guest):
+            return subprocess.run([checks.program, "decode", "--text", "--disasm", *args, *more, "-"], input=given,
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120)
+
+        def require(what, right):
+            checks.n += 1
+            if not right:
+                checks.failed.append(what)
+                print("not right:", what)
+        checks.run("a guest's kcore", expected, [*args, "--guestvmlinux", core, "-"], guest)
+        run = text("--guestvmlinux", core, "--guestkallsyms", names)
+        named = [l for l in run.stdout.split(b"\n") if l[:8] == b"I ffffff"]
+        require("a guest's kcore with its names", len(named) > 1000 and all(
+            l.endswith(b">") and (b"<inner" in l) == (int(l.split()[1], 16) >= middle) for l in named))
+        # Names alone: no instruction of the kernel, and each way into it is named.
+        checks.run("a guest's names", hidden, [*args, "--guestkallsyms", names, "-"], guest)
+        run = text("--guestkallsyms", names)
+        ways = [l.split() for l in run.stdout.split(b"\n") if l[:2] == b"B " and l.split()[2] >= b"8"]
+        require("ways into a guest's kernel", len(ways) > 20 and all(
+            l[3:] == [b"<%s>" % place_of(int(l[2], 16), middle)] for l in ways if int(l[2], 16) < middle + 4096))
+        require("code of a guest's kernel is missing", b"no code of [guest.kernel.kallsyms]_text" in run.stderr)
+        # A list of another start names nothing.
+        other = file("other", b"%016x T _text\n%016x t inner\n" % (0xffffffff92000000, middle))
+        run = text("--guestkallsyms", other)
+        require("a list of another start", b"another start" in run.stderr and b"<inner" not in run.stdout)
+        for what, content, said in (("zeros", b"%016x T _text\n" % 0, b"tells no addresses"), ("nothing", None, b"No such file")):
+            path = file(what, content) if content else os.path.join(own, what)
+            require("a list with " + what, said in text("--guestkallsyms", path).stderr)
+        # A module's place by the machine's list, and its file below the machine's root.
+        with open(os.path.join(checks.symfs, "boot/vmlinux-6.1.0"), "rb") as f:
+            damaged, (inner,) = perffile.without_code(f.read(), [(middle, end - middle)])
+        module, _ = perffile.module(middle, inner, "[it]")
+        file("mount/834/lib/modules/6.1.0/kernel/it.ko", module)
+        file("mount/834/lib/modules/6.1.0/modules.dep", b"kernel/it.ko:\n")
+        modules = file("modules", b"other 4096 0 - Live 0xffffffffc0000000\nit %d 1 other, Live 0x%016x (OE)\n" % (
+            end - middle + 4096, middle))
+        kernel = ["--guestvmlinux", file("vmlinux", damaged)]
+        checks.run("a guest's modules", expected, [*args, *kernel, "--guestmodules", modules, "-"], guest)
+
+
+def place_of(address, middle):
+    name, begin = (b"inner", middle) if address >= middle else (b"_text", 0xffffffff81000000)
+    return name + (b"+0x%x" % (address - begin) if address > begin else b"")
 
 
 def old_links(checks, raw, expected):
