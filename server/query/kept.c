@@ -95,7 +95,7 @@ int tl_kept_times_get(const struct tl_cut *cut, size_t i, struct tl_shard_calls 
     struct tl_buf bytes = {0};
     int r = get(cut, i, TL_CALLTREE_KIND, &bytes);
     if (r >= 0)
-        r = tl_shard_calls_decode(&out->tree, &out->index, (struct tl_bytes){bytes.p, bytes.n});
+        r = tl_shard_calls_unpack(out, (struct tl_bytes){bytes.p, bytes.n});
     if (r != 1) {
         tl_shard_calls_fini(out);
         *out = (struct tl_shard_calls){0};

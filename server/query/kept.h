@@ -26,7 +26,8 @@ TL_MUST_USE int tl_kept_counts_add(struct tl_kept *kept, const struct tl_cut *cu
                                    const struct tl_codecount *counts);
 /* The same for a call tree, which must be empty on get. */
 TL_MUST_USE int tl_kept_calls_get(const struct tl_cut *cut, size_t i, struct tl_calltree *out);
-/* The same with the counts in time. TL_NOTFOUND also if the object is an older one without. */
+/* The same with the counts in time, as bytes. TL_NOTFOUND also if the object is an older one
+ * without. */
 TL_MUST_USE int tl_kept_times_get(const struct tl_cut *cut, size_t i, struct tl_shard_calls *out);
 TL_MUST_USE int tl_kept_calls_add(struct tl_kept *kept, const struct tl_cut *cut, size_t i,
                                   const struct tl_calltree *tree);

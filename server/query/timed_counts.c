@@ -124,10 +124,14 @@ static int add_shard(void *context, size_t row, struct tl_shard_calls *calls, st
 {
     struct tl_timed_counts *const c = ((struct adding *)context)->counts;
     (void)row, (void)fail;
+    const struct tl_bytes index = {calls->index_bytes.p, calls->index_bytes.n};
     tl_timed_extent_join(&c->extent, &calls->index.extent);
     c->shards++;
-    const int r = tl_calltree_merge(&c->tree, &calls->tree);
-    return r < 0 ? r : tl_call_index_merge(&c->index, &calls->index);
+    int r = tl_calltree_merge(&c->tree, &calls->tree);
+    if (r >= 0)
+        r = index.n > 0 ? tl_call_index_decode(&c->index, index)
+                        : tl_call_index_merge(&c->index, &calls->index);
+    return r == TL_NOTFOUND ? TL_BAD : r; /* its checksum was right */
 }
 
 int tl_timed_counts_add(struct tl_timed_counts *counts, const struct tl_cut *cut, uint64_t from,
@@ -135,6 +139,7 @@ int tl_timed_counts_add(struct tl_timed_counts *counts, const struct tl_cut *cut
 {
     to = to < cut->end ? to : cut->end;
     struct adding adding = {counts, cut};
+    counts->index.unlisted = true;
     const struct tl_timed_parts parts = {.cut = cut,
                                          .from = from < to ? from : to,
                                          .to = to,

@@ -41,7 +41,6 @@ static int read_one(void *context, unsigned worker, size_t i, struct tl_fail *fa
     (void)worker, (void)fail;
     calls->index.only = p->only;
     calls->index.n_only = p->n_only;
-    calls->index.unlisted = p->tree;
     const int r = p->rows   ? tl_kept_rows_get(p->cut, v->first + i, &calls->rows)
                   : p->tree ? tl_kept_times_get(p->cut, v->first + i, calls)
                             : tl_kept_index_get(p->cut, v->first + i, &calls->index);

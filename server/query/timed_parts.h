@@ -22,12 +22,12 @@ struct tl_timed_part {
 struct tl_timed_parts {
     const struct tl_cut *cut;
     uint64_t from, to; /* positions, `to` at most to the stream's end */
-    bool tree;         /* trees and indexes of shards are wanted, without the longest calls; */
-    bool index;        /* … indexes alone; */
-    const uint8_t *only;  /* … of functions below `n_only` for which it is not 0; NULL: of all; */
+    bool tree;  /* trees and indexes of shards are wanted, these as bytes where they are stored; */
+    bool index; /* … indexes alone; */
+    const uint8_t *only; /* … of functions below `n_only` for which it is not 0; NULL: of all; */
     size_t n_only;
-    bool rows;         /* … or exceptions and gaps, which have only time */
-    bool walks;        /* nothing that is stored is wanted */
+    bool rows;  /* … or exceptions and gaps, which have only time */
+    bool walks; /* nothing that is stored is wanted */
     /* Receive the parts in order. A result < 0 ends it and is returned. `shard`: of row `row` of
      * the cut; it may take contents over, leaving zeros. */
     int (*walk)(void *context, const struct tl_timed_part *part, struct tl_fail *fail);

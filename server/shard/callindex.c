@@ -57,7 +57,8 @@ void tl_call_sums_close(struct tl_call_sums *s)
     }
 }
 
-int tl_call_sums_add(struct tl_call_sums *to, const struct tl_call_sums *from)
+/* Everything but the distribution and the longest ones. */
+static void add_numbers(struct tl_call_sums *to, const struct tl_call_sums *from)
 {
     if (from->ended > 0) {
         if (to->ended == 0 || from->min < to->min)
@@ -72,6 +73,11 @@ int tl_call_sums_add(struct tl_call_sums *to, const struct tl_call_sums *from)
     to->calls += from->calls;
     to->ended += from->ended;
     to->total += from->total;
+}
+
+int tl_call_sums_add(struct tl_call_sums *to, const struct tl_call_sums *from)
+{
+    add_numbers(to, from);
     const int r = tl_sketch_merge(&to->lengths, &from->lengths);
     return r < 0 ? r : tl_slowest_merge(&to->slowest, &from->slowest);
 }
@@ -141,17 +147,21 @@ static void skip_sums(struct tl_varint_reader *in)
     skip_pairs(in);
 }
 
+/* Straight into the sums, since most of what is read of many shards is their distributions. */
 static int get_sums(struct tl_varint_reader *in, bool listed, struct tl_call_sums *s)
 {
-    s->self = tl_varint_get(in);
-    s->calls = tl_varint_get(in);
-    s->ended = tl_varint_get(in);
-    if (s->ended == 0)
+    struct tl_call_sums more = {.self = tl_varint_get(in)};
+    more.calls = tl_varint_get(in);
+    more.ended = tl_varint_get(in);
+    if (more.ended > 0) {
+        more.total = tl_varint_get(in);
+        more.min = tl_varint_get(in);
+        more.max = more.min + tl_varint_get(in);
+        more.longest = tl_varint_get(in);
+    }
+    add_numbers(s, &more);
+    if (more.ended == 0)
         return TL_OK;
-    s->total = tl_varint_get(in);
-    s->min = tl_varint_get(in);
-    s->max = s->min + tl_varint_get(in);
-    s->longest = tl_varint_get(in);
     const int r = tl_sketch_read(&s->lengths, in);
     if (r >= 0 && listed)
         return tl_slowest_read(&s->slowest, in);
@@ -165,17 +175,26 @@ static bool is_wanted(const struct tl_call_index *x, uint32_t function)
     return !x->only || (function < x->n_only && x->only[function]);
 }
 
+void tl_call_index_extent(struct tl_bytes bytes, struct tl_timed_extent *out)
+{
+    struct tl_varint_reader in = {.p = bytes.p, .end = bytes.p + bytes.n};
+    (void)tl_varint_get(&in); /* number of functions */
+    tl_timed_extent_get(out, &in);
+}
+
 int tl_call_index_decode(struct tl_call_index *x, struct tl_bytes bytes)
 {
     struct tl_varint_reader in = {.p = bytes.p, .end = bytes.p + bytes.n};
     uint64_t n = tl_varint_get(&in);
+    struct tl_timed_extent extent = {0};
     int r = TL_OK;
-    tl_timed_extent_get(&x->extent, &in);
+    tl_timed_extent_get(&extent, &in);
+    tl_timed_extent_join(&x->extent, &extent);
     for (; n > 0 && !in.bad && r >= 0; n--) {
         const uint32_t function = (uint32_t)tl_varint_get(&in);
         if (!is_wanted(x, function)) {
             skip_sums(&in);
-            if (x->extent.timed)
+            if (extent.timed)
                 skip_sums(&in);
             continue;
         }
@@ -183,7 +202,7 @@ int tl_call_index_decode(struct tl_call_index *x, struct tl_bytes bytes)
         if (in.bad || place < 0)
             return in.bad ? TL_NOTFOUND : TL_NOMEM;
         r = get_sums(&in, !x->unlisted, &x->functions[place].by[TL_BY_INSNS]);
-        if (r >= 0 && x->extent.timed)
+        if (r >= 0 && extent.timed)
             r = get_sums(&in, !x->unlisted, &x->functions[place].by[TL_BY_TIME]);
     }
     return r >= 0 && in.bad ? TL_NOTFOUND : r;

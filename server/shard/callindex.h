@@ -79,7 +79,10 @@ TL_MUST_USE int tl_call_index_merge(struct tl_call_index *into, const struct tl_
 
 /* Append the encoding. TL_NOMEM. */
 TL_MUST_USE int tl_call_index_encode(const struct tl_call_index *index, struct tl_buf *out);
-/* Add what tl_call_index_encode() wrote to an empty index. TL_NOTFOUND: it is damaged; TL_NOMEM. */
+/* Read the extent alone, into one that is all zero. */
+void tl_call_index_extent(struct tl_bytes bytes, struct tl_timed_extent *out);
+/* Add what tl_call_index_encode() wrote for a later section of the stream, or to an empty index.
+ * TL_NOTFOUND: it is damaged; TL_NOMEM. */
 TL_MUST_USE int tl_call_index_decode(struct tl_call_index *index, struct tl_bytes bytes);
 
 #endif

@@ -20,6 +20,7 @@ void tl_shard_calls_fini(struct tl_shard_calls *c)
     tl_calltree_fini(&c->tree);
     tl_call_index_fini(&c->index);
     tl_timed_rows_fini(&c->rows);
+    tl_buf_fini(&c->index_bytes);
 }
 
 static int add_part(const struct tl_shard_calls *c, enum tl_calls_part part,
@@ -137,4 +138,15 @@ int tl_shard_calls_decode(struct tl_calltree *tree, struct tl_call_index *index,
     if (r >= 0 && index)
         return decode_index(index, object);
     return r < 0 ? r : part.n > 0;
+}
+
+int tl_shard_calls_unpack(struct tl_shard_calls *calls, struct tl_bytes object)
+{
+    struct tl_buf *const plain = &calls->index_bytes;
+    int r = tl_shard_calls_decode(&calls->tree, NULL, object);
+    if (r > 0)
+        r = unpack(object, TL_CALLS_INDEX, plain);
+    if (r > 0)
+        tl_call_index_extent((struct tl_bytes){plain->p, plain->n}, &calls->index.extent);
+    return r;
 }

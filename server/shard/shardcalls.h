@@ -30,7 +30,8 @@ struct tl_shard_calls {
     struct tl_calltree tree;
     struct tl_call_index index;
     struct tl_timed_rows rows;
-    bool has_index, has_rows; /* false: an older object */
+    bool has_index, has_rows;  /* false: an older object */
+    struct tl_buf index_bytes; /* if not empty: of the index, which has only its extent yet */
 };
 
 void tl_shard_calls_fini(struct tl_shard_calls *calls);
@@ -41,6 +42,8 @@ TL_MUST_USE int tl_shard_calls_encode(const struct tl_shard_calls *calls, struct
  * object, else 0. TL_NOTFOUND: it is damaged; TL_UNSUPPORTED: another version; TL_NOMEM. */
 TL_MUST_USE int tl_shard_calls_decode(struct tl_calltree *tree, struct tl_call_index *index,
                                       struct tl_bytes object);
+/* The same, but the index remains bytes, with its extent. */
+TL_MUST_USE int tl_shard_calls_unpack(struct tl_shard_calls *calls, struct tl_bytes object);
 /* Do the first TL_CALLS_HEAD bytes of an object say that it has all that this program stores? */
 #define TL_CALLS_HEAD 20
 #define TL_CALLS_FORM "TLCALLS5" /* an object's first bytes */

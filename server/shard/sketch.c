@@ -9,8 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define AT_ONCE  128   /* classes read before there is room for them */
 #define TOGETHER 64    /* classes that are added together: one power of two; a divisor of all */
 #define ROUNDING 1e-12 /* parts that differ less are the same */
+
+struct class_count {
+    uint32_t number;
+    uint64_t times;
+};
 
 uint64_t tl_sketch_least(uint32_t number)
 {
@@ -104,16 +110,38 @@ int tl_sketch_encode(const struct tl_sketch *s, struct tl_buf *out)
     return r;
 }
 
-int tl_sketch_read(struct tl_sketch *s, struct tl_varint_reader *in)
+/* Read `n` classes, the first at least `from`; returns the last one. */
+static uint32_t read_classes(struct tl_varint_reader *in, uint32_t from, size_t n,
+                             struct class_count *out)
 {
-    uint64_t n = tl_varint_get(in), number = 0;
-    int r = TL_OK;
-    for (; n > 0 && !in->bad && r >= 0; n--) {
-        const uint64_t more = tl_varint_get(in), times = tl_varint_get(in);
+    uint64_t number = from;
+    for (size_t i = 0; i < n && !in->bad; i++) {
+        const uint64_t more = tl_varint_get(in);
         in->bad |= more >= TL_SKETCH_CLASSES - number;
         number += more;
-        if (!in->bad)
-            r = add_class(s, (uint32_t)number, times);
+        out[i] = (struct class_count){(uint32_t)number, tl_varint_get(in)};
+    }
+    return (uint32_t)number;
+}
+
+/* Some at a time, since making room for each that lies further on would cost more than reading. */
+int tl_sketch_read(struct tl_sketch *s, struct tl_varint_reader *in)
+{
+    struct class_count some[AT_ONCE];
+    uint64_t left = tl_varint_get(in);
+    uint32_t number = 0;
+    int r = TL_OK;
+    while (left > 0 && !in->bad && r >= 0) {
+        const size_t n = left < AT_ONCE ? (size_t)left : AT_ONCE;
+        number = read_classes(in, number, n, some);
+        if (in->bad)
+            return TL_OK;
+        r = add_class(s, some[0].number, 0);
+        if (r >= 0)
+            r = add_class(s, number, 0);
+        for (size_t i = 0; i < n && r >= 0; i++)
+            s->counts[some[i].number - s->first] += some[i].times;
+        left -= n;
     }
     return r;
 }
