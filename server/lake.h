@@ -545,7 +545,7 @@ struct tl_stats_lost {
     char name[32]; /* "overflow" */
     uint64_t n, total, longest, longest_at;
 };
-#define TL_STATS_REASONS 8
+#define TL_STATS_REASONS 16
 
 /* A source of formatter frames in the setup. */
 struct tl_stats_source {
@@ -742,7 +742,7 @@ void tl_functions_fini(struct tl_functions *functions);
 /* Trace is missing before a position, between two times (both 0: not known). */
 struct tl_tile_break {
     uint64_t position, from, to;
-    uint8_t flags; /* as in a bucket; TL_FLAG_OFF alone: nothing was lost */
+    uint8_t flags; /* as in a bucket; TL_FLAG_OFF or SWITCHED_OUT alone: nothing was lost */
 };
 
 #define TL_TILE_BREAKS 64 /* maximum number; the first ones are kept */
@@ -756,7 +756,7 @@ struct tl_tile_lane {
     uint8_t coverage[TL_TILE_BUCKETS], share[TL_TILE_BUCKETS], share2[TL_TILE_BUCKETS],
         distinct[TL_TILE_BUCKETS], privilege[4 * TL_TILE_BUCKETS], branches[TL_TILE_BUCKETS],
         flags[TL_TILE_BUCKETS], depth_min[TL_TILE_BUCKETS], depth_max[TL_TILE_BUCKETS],
-        lost[TL_TILE_BUCKETS];
+        lost[TL_TILE_BUCKETS], switched_out[TL_TILE_BUCKETS];
     struct tl_tile_break breaks[TL_TILE_BREAKS];
     size_t n_breaks;
     bool behind; /* what is in the tile from here on, on its axis, is still being indexed */

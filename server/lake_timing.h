@@ -18,7 +18,7 @@ struct tl_timing_range {
     uint64_t from, to;
 };
 
-/* What was asked about, in all answers. time = ran + lost + off. */
+/* What was asked about, in all answers. time = ran + lost + off + switched_out. */
 struct tl_timing_about {
     uint64_t from, to; /* instructions [from, to) */
     bool behind;       /* what is behind `to` is still being indexed */
@@ -28,6 +28,7 @@ struct tl_timing_about {
     uint64_t time;               /* between the two */
     uint64_t ran;                /* of it: functions have it */
     uint64_t lost, off;          /* trace is missing; tracing was switched off */
+    uint64_t switched_out;       /* the thread whose stream it is did not run */
     struct tl_gen *gen;          /* owns names */
 };
 
@@ -94,6 +95,7 @@ struct tl_call_row {
     uint64_t self_time;     /* own; as `self`, as far as it is in the range */
     uint64_t interrupted;   /* time of exceptions during the call */
     uint64_t interruptions; /* their number */
+    uint64_t switched_out;  /* time of it in which the thread did not run */
     uint32_t depth;
     bool cut;  /* a gap hides its begin or end */
     bool open; /* it is still active at the end of the range; its length is not known */
@@ -147,6 +149,7 @@ struct tl_gap_row {
     uint64_t time_from, time_to; /* last known time before it, next one after it */
     uint64_t gaps;               /* number between the two; 0: only switched off */
     bool off;                    /* nothing is missing: tracing was off */
+    bool switched_out;           /* nothing is missing: the thread did not run */
     uint32_t reasons;            /* bit set of enum tl_gap: tl_gap_name() */
 };
 struct tl_gap_table {

@@ -34,6 +34,8 @@ static void print_row(const struct tracelake_timing *about, const struct tracela
         fputs(" < ", stdout);
         tl_print_plain(stdout, c->caller, 0);
     }
+    if (c->switched_out > 0)
+        printf("  (%s switched out)", tl_duration_text(c->switched_out, ns, time));
     puts(c->open ? "  (goes on)" : c->cut ? "  (cut off)" : "");
 }
 

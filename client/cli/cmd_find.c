@@ -238,7 +238,7 @@ int tl_cmd_find(int argc, char **argv)
         {"event", 0, TL_ARG_TEXT, &a.text[TRACELAKE_FIND_EVENT], "KIND",
          "exception, gap, event, hardware (DWT), software, mode, context, return, trace-on, note; "
          "or gaps for one reason: overflow, sync, bad-packet, no-image, no-path, discard, off, "
-         "transport. Several with commas"},
+         "transport, switched-out. Several with commas"},
         {"call", 0, TL_ARG_TEXT, &a.text[TRACELAKE_FIND_CALL], "NAME",
          "calls of a function: its name, part of it, or a pattern (*, ?). Names of C++ and Rust: "
          "mangled or not, with or without arguments"},

@@ -76,6 +76,8 @@ static void print_range(const struct tracelake_timing *about)
         printf(", of it %s lost", tl_duration_text(about->lost, ns, text));
     if (about->off > 0)
         printf(", %s off", tl_duration_text(about->off, ns, text));
+    if (about->switched_out > 0)
+        printf(", %s switched out", tl_duration_text(about->switched_out, ns, text));
     putchar('\n');
 }
 

@@ -35,7 +35,7 @@ tracelake_compare_by(struct tracelake *lake, const struct tracelake_range *a,
                      const struct tracelake_range *b, bool calls, enum tracelake_weight weight,
                      uint32_t hunks, char **json, struct tracelake_error *error);
 
-/* The range asked about. time = ran + lost + off. */
+/* The range asked about. time = ran + lost + off + switched_out. */
 struct tracelake_timing {
     uint64_t from, to; /* instructions [from, to) */
     bool has_time, time_unit_ns;
@@ -43,6 +43,7 @@ struct tracelake_timing {
     uint64_t time;               /* between the two */
     uint64_t ran;                /* of it: functions have it */
     uint64_t lost, off;          /* trace is missing; tracing was switched off */
+    uint64_t switched_out;       /* the thread whose stream it is did not run */
     bool behind;                 /* what is behind `to` is still being indexed, and not counted */
 };
 
@@ -102,6 +103,7 @@ struct tracelake_timed_call {
     struct tracelake_duration time;
     uint64_t self_time;
     uint64_t interrupted, interruptions; /* time of exceptions during it, and their number */
+    uint64_t switched_out;               /* time of it in which the thread did not run */
     uint32_t depth;
     bool cut;  /* a gap hides its begin or end */
     bool open; /* active at the end of the range */
@@ -154,6 +156,7 @@ struct tracelake_timed_gap {
     uint64_t time_from, time_to; /* last known time before it, next one after it */
     uint64_t gaps;               /* number between the two */
     bool off;                    /* nothing is missing: tracing was off */
+    bool switched_out;           /* nothing is missing: the thread did not run */
     char *const *reasons;
     size_t n_reasons;
 };

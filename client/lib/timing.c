@@ -29,6 +29,7 @@ static struct tracelake_timing about_of(const Tracelake__V1__Timing *m)
                                      .ran = m->ran,
                                      .lost = m->lost,
                                      .off = m->off,
+                                     .switched_out = m->switched_out,
                                      .behind = m->opt_behind_case && m->behind};
 }
 
@@ -120,6 +121,7 @@ static struct tracelake_timed_call call_of(const Tracelake__V1__TimedCall *m)
                                          .self_time = m->self_time,
                                          .interrupted = m->interrupted,
                                          .interruptions = m->interruptions,
+                                         .switched_out = m->switched_out,
                                          .depth = m->depth,
                                          .cut = m->cut,
                                          .open = m->open};
@@ -285,9 +287,14 @@ int tracelake_gaps(struct tracelake *lake, const struct tracelake_range *range, 
     g->all = m->all;
     for (; g->n < m->n_gaps; g->n++) {
         const Tracelake__V1__TimedGap *const gap = m->gaps[g->n];
-        g->p[g->n] =
-            (struct tracelake_timed_gap){gap->at,  gap->time_begin, gap->time_to,  gap->gaps,
-                                         gap->off, gap->reasons,    gap->n_reasons};
+        g->p[g->n] = (struct tracelake_timed_gap){.at = gap->at,
+                                                  .time_from = gap->time_begin,
+                                                  .time_to = gap->time_to,
+                                                  .gaps = gap->gaps,
+                                                  .off = gap->off,
+                                                  .switched_out = gap->switched_out,
+                                                  .reasons = gap->reasons,
+                                                  .n_reasons = gap->n_reasons};
     }
     *out = g;
     return TRACELAKE_OK;

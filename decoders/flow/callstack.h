@@ -138,7 +138,7 @@ TL_MUST_USE int tl_callstack_push(struct tl_callstack *cs, const struct tl_item 
 /* The same for a GAP that has no address. */
 TL_MUST_USE static inline int tl_callstack_gap(struct tl_callstack *cs, const struct tl_item *item)
 {
-    if (item->sub == TL_GAP_OFF ||
+    if (tl_gap_is_off(item->sub) ||
         (cs->depth > 0 && cs->frames[cs->depth - 1].flags & TL_FRAME_REPORTED))
         return tl_callstack_push(cs, item, 1);
     cs->how = TL_LEAVE_LOST;

@@ -216,7 +216,7 @@ static int take_hardware(struct tl_callstack *cs, const struct tl_item *item)
  */
 static int take_gap(struct tl_callstack *cs, const struct tl_item *item)
 {
-    const bool off = item->kind == TL_ITEM_GAP && item->sub == TL_GAP_OFF;
+    const bool off = item->kind == TL_ITEM_GAP && tl_gap_is_off(item->sub);
     const bool on = item->kind == TL_ITEM_TRACE_ON;
     if (is_reported(cs))
         lose_frames(cs, 0);

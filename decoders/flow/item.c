@@ -70,6 +70,7 @@ const char *tl_gap_name(enum tl_gap gap)
         [TL_GAP_DISCARD] = "discard",
         [TL_GAP_OFF] = "off",
         [TL_GAP_TRANSPORT] = "transport",
+        [TL_GAP_SWITCHED_OUT] = "switched-out",
     };
     return gap < TL_GAP_KINDS ? names[gap] : "-";
 }

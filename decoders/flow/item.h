@@ -84,14 +84,15 @@ enum tl_time {
 };
 
 enum tl_gap {
-    TL_GAP_OVERFLOW,   /* the trace unit lost data */
-    TL_GAP_SYNC,       /* not synchronised yet */
-    TL_GAP_BAD_PACKET, /* malformed trace bytes */
-    TL_GAP_NO_IMAGE,   /* flow cannot be followed: address not mapped */
-    TL_GAP_NO_PATH,    /* instructions executed, path unknown */
-    TL_GAP_DISCARD,    /* the trace unit discarded speculative data */
-    TL_GAP_OFF,        /* tracing was switched off */
-    TL_GAP_TRANSPORT,  /* bytes lost between trace unit and decoder */
+    TL_GAP_OVERFLOW,     /* the trace unit lost data */
+    TL_GAP_SYNC,         /* not synchronised yet */
+    TL_GAP_BAD_PACKET,   /* malformed trace bytes */
+    TL_GAP_NO_IMAGE,     /* flow cannot be followed: address not mapped */
+    TL_GAP_NO_PATH,      /* instructions executed, path unknown */
+    TL_GAP_DISCARD,      /* the trace unit discarded speculative data */
+    TL_GAP_OFF,          /* tracing was switched off */
+    TL_GAP_TRANSPORT,    /* bytes lost between trace unit and decoder */
+    TL_GAP_SWITCHED_OUT, /* of a thread's stream: it did not run, as context switches tell */
     TL_GAP_KINDS
 };
 
@@ -233,6 +234,12 @@ unsigned tl_mode_space(uint64_t mode);
 
 /* Write "el1.ns.a64", "u.rv64", "ring3.x64", … to `out` and return it. */
 char *tl_mode_text(uint64_t mode, char out[static 32]);
+
+/* Is nothing missing in such a gap? */
+static inline bool tl_gap_is_off(unsigned gap)
+{
+    return gap == TL_GAP_OFF || gap == TL_GAP_SWITCHED_OUT;
+}
 
 /* Name of a gap: "overflow", "sync", … Static storage. */
 const char *tl_gap_name(enum tl_gap gap);

@@ -52,7 +52,9 @@ struct tl_perf_stream {
     uint8_t context_flags; /* of the CONTEXT item; 0: none yet */
     int32_t reported_tid;  /* CoreSight: last thread reported; -1: none */
     bool has_mode;
-    bool runs; /* the last instruction is not followed by a gap */
+    bool runs;       /* the last instruction is not followed by a gap */
+    bool here;       /* thread streams: code has run since the thread was last switched out */
+    int32_t entered; /* CPU streams: the thread that began to run last; 0: none, or idle */
 };
 
 /* Bytes of one AUXTRACE record. */

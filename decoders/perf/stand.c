@@ -79,6 +79,8 @@ static void stream_state(struct tl_perf_decode *d, size_t i, struct tl_state *s)
     tl_state_i32(s, &stream->reported_tid);
     tl_state_bool(s, &stream->has_mode);
     tl_state_bool(s, &stream->runs);
+    tl_state_bool(s, &stream->here);
+    tl_state_i32(s, &stream->entered);
 }
 
 static void link_state(const struct tl_perf_decode *d, struct tl_perf_stream **stream,

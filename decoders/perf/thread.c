@@ -2,8 +2,9 @@
 /*
  * Streams of threads: items that a CPU's decoder delivers while a thread runs there are also
  * delivered to the thread's stream. If the thread moves to another CPU, or resumes after other
- * threads, its stream has a gap, followed by the current mode and process as far as they changed:
- * the CPU's stream reports these only where they change there.
+ * threads, its stream tells that it was switched out, even if trace ended before, and then the
+ * current mode and process as far as they changed: the CPU's stream reports these only where they
+ * change there.
  */
 #include "perf/container.h"
 
@@ -62,14 +63,17 @@ int tl_perf_thread_enter(struct tl_perf_stream *cpu, int32_t pid, int32_t tid, c
                          uint64_t offset)
 {
     struct tl_perf_stream *s = NULL;
+    const bool other = tid != cpu->entered; /* else it has another name, or another buffer */
     cpu->thread = NULL;
+    cpu->entered = tid;
     const int rc = tid > 0 ? stream_of(cpu, tid, name, &s) : TL_OK;
     if (rc < 0 || !s)
         return rc;
     struct tl_item items[3];
     size_t n = 0;
-    if (s->runs)
-        items[n++] = (struct tl_item){.kind = TL_ITEM_GAP, .sub = TL_GAP_OFF, .offset = offset};
+    if (other ? s->here : s->runs)
+        items[n++] = (struct tl_item){
+            .kind = TL_ITEM_GAP, .sub = other ? TL_GAP_SWITCHED_OUT : TL_GAP_OFF, .offset = offset};
     if (cpu->has_mode && !(s->has_mode && s->mode == cpu->mode))
         items[n++] = (struct tl_item){.kind = TL_ITEM_MODE, .value = cpu->mode, .offset = offset};
     if (needs_context(cpu, s, pid))
@@ -97,12 +101,13 @@ void tl_perf_thread_keep(struct tl_perf_stream *s, const struct tl_item *items, 
             break;
         case TL_ITEM_GAP:
             s->runs = false;
+            s->here &= items[i].sub != TL_GAP_SWITCHED_OUT;
             break;
         case TL_ITEM_BLOCK:
         case TL_ITEM_PATH:
         case TL_ITEM_UNKNOWN:
         case TL_ITEM_BRANCH:
-            s->runs = true;
+            s->runs = s->here = true;
             break;
         default:
             break;

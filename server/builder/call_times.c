@@ -162,15 +162,14 @@ static inline void run_until(struct tl_call_times *t, uint64_t position, uint64_
 /* Trace is missing here, for a time. */
 static void lose_until(struct tl_call_times *t, uint64_t time)
 {
-    const bool off = t->gap_known && t->gap_off;
-    *(off ? &t->counts->index.extent.off : &t->counts->index.extent.lost) += time - t->time;
+    const enum tl_timed_kind kind = t->gap_kind ? t->gap_kind : TL_TIMED_LOST;
+    t->counts->index.extent.missing[kind] += time - t->time;
     if (t->depth > 0 && is_exception(t->frames[t->depth - 1].detail))
         tl_exception_times_called(&t->exceptions, t->exceptions.n - 1, t->position, t->time,
                                   t->position, time);
     if (t->sink && time > t->time) {
         tl_call_times_report(t);
-        (void)report(t, off ? TL_TIMED_OFF : TL_TIMED_LOST, TL_NO_FUNCTION, t->depth, t->position,
-                     time);
+        (void)report(t, kind, TL_NO_FUNCTION, t->depth, t->position, time);
     }
     t->time = time;
 }
@@ -180,17 +179,16 @@ static int pass_gap(struct tl_call_times *t, uint64_t time)
 {
     const struct tl_time_knots *const k = &t->knots;
     run_until(t, k->place, t->time, true);
-    if (!t->gap_known || t->gap != k->place)
+    if (!t->gap_kind || t->gap != k->place)
         t->before = t->time;
     t->gap = k->place;
-    t->gap_known = true;
-    t->gap_off = tl_time_knots_is_off(k);
+    t->gap_kind = tl_missing_kind(k->flags);
     const struct tl_gap_span gap = {.position = k->place,
                                     .time = t->time,
                                     .end_time = time,
                                     .gaps = k->gaps,
                                     .reasons = k->reasons,
-                                    .off = t->gap_off};
+                                    .kind = t->gap_kind};
     lose_until(t, time);
     return gap.end_time > gap.time ? tl_timed_rows_gap(&t->counts->rows, &gap) : TL_OK;
 }
@@ -219,8 +217,8 @@ static __attribute__((noinline)) int push_exception(struct tl_call_times *t,
 /* When a frame that ends now did: what ends at a gap did so before it. */
 static inline uint64_t end_of(const struct tl_call_times *t, const struct tl_timed_frame *frame)
 {
-    return t->gap == t->position && t->gap_known && frame->position < t->position ? t->before
-                                                                                  : t->time;
+    return t->gap == t->position && t->gap_kind && frame->position < t->position ? t->before
+                                                                                 : t->time;
 }
 
 /* A frame ended that is an exception, or called by one. */

@@ -75,10 +75,9 @@ struct tl_call_times {
     bool dropped; /* out of memory */
     uint8_t privilege;
     uint64_t position, time; /* everything before is settled: the last timestamp */
-    uint64_t gap;   /* position of the last gap, or 0: until something runs time is missing */
-    bool gap_known; /* … as `gap_off` says; else lost */
-    bool gap_off;
-    uint64_t before;            /* the time before that gap, at which what ended there did */
+    uint64_t gap;     /* position of the last gap, or 0: until something runs time is missing */
+    uint8_t gap_kind; /* … as enum tl_timed_kind; RUN: not known, and so lost */
+    uint64_t before;  /* the time before that gap, at which what ended there did */
     struct tl_time_knots knots; /* since then */
     struct tl_call_event *log;
     size_t n, cap;

@@ -93,8 +93,7 @@ void tl_call_times_state(struct tl_call_times *t, struct tl_state *s)
     tl_state_u64(s, &t->time);
     tl_state_u64(s, &t->reported);
     tl_state_u64(s, &t->gap);
-    tl_state_bool(s, &t->gap_known);
-    tl_state_bool(s, &t->gap_off);
+    tl_state_u8(s, &t->gap_kind, TL_TIMED_KINDS - 1);
     tl_state_u64(s, &t->before);
     tl_time_knots_state(&t->knots, s);
     tl_state_check(s, !t->known || t->knots.n > 0);

@@ -514,7 +514,7 @@ int tl_time_buckets_snapshot(struct tl_time_buckets *tb, struct tl_time_pyramid 
 static void sums_state(struct tl_time_bucket *b, struct tl_state *s)
 {
     tl_state_u64(s, &b->number);
-    for (size_t i = 0; i < 3; i++)
+    for (size_t i = 0; i < TL_TIMED_KINDS; i++)
         tl_state_u64(s, &b->ticks[i]);
     for (size_t i = 0; i < 4; i++)
         tl_state_u64(s, &b->privilege[i]);

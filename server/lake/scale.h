@@ -31,15 +31,10 @@ struct tl_scale_break {
     uint64_t position;
     uint64_t from, to; /* values: the last known one, and the next */
     uint64_t count;    /* number of gaps between them; 0: tracing was off, and nothing was lost */
-    uint8_t flags;     /* enum tl_bucket_flag bits of all of them */
+    uint8_t flags;     /* enum tl_bucket_flag bits of all of them: tl_missing_kind() */
     uint32_t reasons;  /* bit set of enum tl_gap */
 };
 
-/* Was tracing off, so that nothing was lost? */
-static inline bool tl_scale_is_off(const struct tl_scale_break *b)
-{
-    return (b->flags & (uint8_t) ~(TL_FLAG_GAP | TL_FLAG_OPEN)) == TL_FLAG_OFF;
-}
 /* Another item, a GAP or TRACE_ON, tells of trace that is missing there. */
 void tl_scale_break_add(struct tl_scale_break *missing, const struct tl_item *item);
 

@@ -89,8 +89,7 @@ static int give_missing(struct timed_walk *w, uint8_t kind, uint64_t position, u
 /* Trace is missing before the next run. */
 static int give_break(struct timed_walk *w, uint64_t to)
 {
-    return give_missing(w, tl_time_knots_is_off(&w->knots) ? TL_TIMED_OFF : TL_TIMED_LOST,
-                        w->knots.place, to);
+    return give_missing(w, tl_missing_kind(w->knots.flags), w->knots.place, to);
 }
 
 static int give_call(struct timed_walk *w, const struct tl_frame *frame, uint32_t depth, bool ended,

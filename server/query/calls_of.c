@@ -35,6 +35,7 @@ static struct tl_call_row row_of(const struct calls *c, const struct tl_timing_c
         .self_time = tl_timing_shown(lane, call->self_time),
         .interrupted = tl_timing_shown(lane, call->interrupted),
         .interruptions = call->interruptions,
+        .switched_out = tl_timing_shown(lane, call->switched_out),
         .depth = call->depth,
         .cut = call->cut,
         .open = call->open,

@@ -96,7 +96,7 @@ static int look_at_gaps(struct looking *l, struct tl_fail *fail)
     for (size_t i = 0; r >= 0 && i < table.n; i++) {
         const struct tl_gap_row *const row = &table.p[i];
         const uint64_t length = row->time_to - row->time_from;
-        if (row->off || !is_better(l, TL_EXTREME_GAP, length, 0))
+        if (row->off || row->switched_out || !is_better(l, TL_EXTREME_GAP, length, 0))
             continue;
         const struct tl_extreme e = {.kind = TL_EXTREME_GAP,
                                      .reasons = row->reasons,

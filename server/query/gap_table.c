@@ -65,12 +65,14 @@ static int answer(struct gaps *g, struct tl_gap_table *out)
     out->all = g->all;
     out->p = calloc(g->best.n + 1, sizeof *out->p);
     for (size_t i = 0; out->p && i < g->best.n; i++)
-        out->p[out->n++] = (struct tl_gap_row){.position = gaps[i].position,
-                                               .time_from = tl_lane_time(lane, gaps[i].time),
-                                               .time_to = tl_lane_time(lane, gaps[i].end_time),
-                                               .gaps = gaps[i].gaps,
-                                               .off = gaps[i].off,
-                                               .reasons = gaps[i].reasons};
+        out->p[out->n++] =
+            (struct tl_gap_row){.position = gaps[i].position,
+                                .time_from = tl_lane_time(lane, gaps[i].time),
+                                .time_to = tl_lane_time(lane, gaps[i].end_time),
+                                .gaps = gaps[i].gaps,
+                                .off = gaps[i].kind == TL_TIMED_OFF,
+                                .switched_out = gaps[i].kind == TL_TIMED_SWITCHED_OUT,
+                                .reasons = gaps[i].reasons};
     return out->p ? TL_OK : TL_NOMEM;
 }
 

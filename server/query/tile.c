@@ -52,20 +52,20 @@ static void fill_time(struct tl_tile_lane *m, struct tl_spans *s, size_t i, size
         return;
     const uint64_t a = s->times[i] > time_first(s) ? s->times[i] : time_first(s);
     const uint64_t b = s->times[i + 1] < time_last(s) ? s->times[i + 1] : time_last(s);
-    uint64_t covered = b > a ? b - a : 1, lost = 0;
+    uint64_t covered = b > a ? b - a : 1, missing[TL_TIMED_KINDS] = {0};
     while (*next < s->time.n_breaks && s->time.breaks[*next].to <= a)
         ++*next;
     for (size_t k = *next; k < s->time.n_breaks && s->time.breaks[k].from < b; k++) {
         const struct tl_scale_break *const at = &s->time.breaks[k];
         const uint64_t low = at->from > a ? at->from : a, high = at->to < b ? at->to : b;
         covered -= high - low;
-        if (tl_scale_is_off(at))
-            continue;
-        lost += high - low;
-        m->flags[i] |= at->flags;
+        const enum tl_timed_kind kind = tl_missing_kind(at->flags);
+        missing[kind] += high - low;
+        m->flags[i] |= kind == TL_TIMED_OFF ? 0 : at->flags;
     }
     m->coverage[i] = of_255(covered, width);
-    m->lost[i] = of_255(lost, width);
+    m->lost[i] = of_255(missing[TL_TIMED_LOST], width);
+    m->switched_out[i] = of_255(missing[TL_TIMED_SWITCHED_OUT], width);
 }
 
 static void fill_column(struct tl_tile_lane *m, size_t i, const struct tl_bucket *bucket)
@@ -131,6 +131,8 @@ static void fill_timed(struct tl_tile_lane *m, const struct tl_spans *s, size_t 
     m->flags[i] = b->flags | (m->flags[i] & TL_FLAG_OPEN);
     m->coverage[i] = of_255(ran > 0 || b->insns == 0 ? ran : 1, width);
     m->lost[i] = of_255(tl_time_tile_shown(s->timed, lane, i, b->ticks[TL_TIMED_LOST]), width);
+    m->switched_out[i] =
+        of_255(tl_time_tile_shown(s->timed, lane, i, b->ticks[TL_TIMED_SWITCHED_OUT]), width);
     if (b->n_shares > 0)
         fill_ran(m, s, i, b);
 }

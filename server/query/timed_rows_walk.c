@@ -120,7 +120,7 @@ struct tl_gap_span tl_timed_rows_gap_of(const struct tl_scale_break *gap)
                                 .end_time = gap->to,
                                 .gaps = gap->count,
                                 .reasons = gap->reasons,
-                                .off = tl_scale_is_off(gap)};
+                                .kind = tl_missing_kind(gap->flags)};
 }
 
 static int on_gap(void *context, const struct tl_scale_break *gap)

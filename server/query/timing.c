@@ -17,6 +17,7 @@ struct timed_frame {
     struct tl_moment begin; /* if `known` */
     uint64_t self, self_time;
     uint64_t interrupted, interruptions;
+    uint64_t switched_out; /* as in the walker, when it began */
     bool known;
     bool cut;
 };
@@ -35,8 +36,9 @@ struct walker {
      * there ended, `now` that at which what follows begins. */
     uint64_t since;
     struct tl_moment before, now;
-    uint64_t first;   /* of the range's begin */
-    uint64_t lost_at; /* position of the last gap */
+    uint64_t first;        /* of the range's begin */
+    uint64_t switched_out; /* ticks so far */
+    uint64_t lost_at;      /* position of the last gap */
     bool lost;
     bool adopted, started;
     bool silent; /* at the stream's begin, and no instruction has been seen */
@@ -210,8 +212,10 @@ static int pass_break(struct walker *w)
         r = run(w, b->position, before_break(b));
     const struct tl_moment until =
         again ? (struct tl_moment){next->from, b->from, next->to} : moment_of(w, b->position);
+    const enum tl_timed_kind kind = tl_missing_kind(b->flags);
+    w->switched_out += kind == TL_TIMED_SWITCHED_OUT ? until.time - w->now.time : 0;
     if (r >= 0)
-        r = report_span(w, b->position, &until, tl_scale_is_off(b) ? TL_TIMED_OFF : TL_TIMED_LOST);
+        r = report_span(w, b->position, &until, kind);
     if (r >= 0 && w->sinks->gap)
         r = w->sinks->gap(w->sinks->context, b);
     w->now = until;
@@ -290,6 +294,7 @@ static int end_call(struct walker *w, uint32_t depth, uint64_t end, bool open)
                                   .self_time = f->self_time,
                                   .interrupted = f->interrupted,
                                   .interruptions = f->interruptions,
+                                  .switched_out = w->switched_out - f->switched_out,
                                   .caller = depth > 0 ? f[-1].frame.function : TL_NO_FUNCTION,
                                   .cut = f->cut || open || (w->lost && w->lost_at == end),
                                   .open = open};
@@ -303,8 +308,11 @@ static int end_call(struct walker *w, uint32_t depth, uint64_t end, bool open)
 
 static void enter(struct walker *w, const struct tl_frame *frame, uint32_t depth, bool known)
 {
-    w->frames[depth] = (struct timed_frame){
-        .frame = *frame, .begin = w->now, .known = known, .cut = !tl_frame_is_call(frame)};
+    w->frames[depth] = (struct timed_frame){.frame = *frame,
+                                            .begin = w->now,
+                                            .switched_out = w->switched_out,
+                                            .known = known,
+                                            .cut = !tl_frame_is_call(frame)};
     w->depth = depth + 1;
 }
 
@@ -395,7 +403,7 @@ static void on_item(void *context, const struct tl_walk *walk, size_t i)
         w->privilege = (uint8_t)tl_flow_now_privilege(&walk->now);
     if (item->kind == TL_ITEM_MODE)
         w->privilege = (uint8_t)tl_mode_privilege(item->value);
-    if (item->kind == TL_ITEM_GAP && item->sub != TL_GAP_OFF) {
+    if (item->kind == TL_ITEM_GAP && !tl_gap_is_off(item->sub)) {
         w->lost = true;
         w->lost_at = walk->positions[i];
     }

@@ -27,6 +27,7 @@ struct tl_timing_call {
     uint64_t self, self_time; /* its own, as far as they are in the range */
     uint64_t interrupted;   /* of its time: exceptions, with those that these were interrupted by */
     uint64_t interruptions; /* their number, without the latter */
+    uint64_t switched_out;  /* of its time, as far as it is in the range: the thread did not run */
     uint32_t caller;        /* the function below it; TL_NO_FUNCTION also if there is none */
     bool cut;               /* a gap hides its begin or end */
     bool open;              /* it goes on after the range */

@@ -35,10 +35,7 @@ void tl_timing_ask_span(struct tl_timing_ask *ask, const struct tl_timed_span *s
         ask->first = span->time;
     ask->any = true;
     ask->last = span->end_time;
-    if (span->kind == TL_TIMED_RUN)
-        ask->ran += time;
-    else
-        *(span->kind == TL_TIMED_LOST ? &ask->lost : &ask->off) += time;
+    ask->ticks[span->kind] += time;
 }
 
 void tl_timing_ask_extent(struct tl_timing_ask *ask, const struct tl_timed_extent *x)
@@ -46,9 +43,11 @@ void tl_timing_ask_extent(struct tl_timing_ask *ask, const struct tl_timed_exten
     ask->any = x->timed;
     ask->first = x->begin;
     ask->last = x->end;
-    ask->lost = x->lost;
-    ask->off = x->off;
-    ask->ran = x->end - x->begin - x->lost - x->off;
+    ask->ticks[TL_TIMED_RUN] = x->end - x->begin;
+    for (unsigned i = TL_TIMED_LOST; i < TL_TIMED_KINDS; i++) {
+        ask->ticks[i] = x->missing[i];
+        ask->ticks[TL_TIMED_RUN] -= x->missing[i];
+    }
 }
 
 void tl_timing_ask_end(struct tl_timing_ask *ask)
@@ -63,10 +62,11 @@ void tl_timing_ask_end(struct tl_timing_ask *ask)
     about->has_time = ask->last > 0 || ask->first > 0;
     about->time_from = about->has_time ? tl_lane_time(lane, ask->first) : 0;
     about->time_to = about->has_time ? tl_lane_time(lane, ask->last) : 0;
-    about->ran = tl_timing_shown(lane, ask->ran);
-    about->lost = tl_timing_shown(lane, ask->lost);
-    about->off = tl_timing_shown(lane, ask->off);
-    about->time = about->ran + about->lost + about->off;
+    about->ran = tl_timing_shown(lane, ask->ticks[TL_TIMED_RUN]);
+    about->lost = tl_timing_shown(lane, ask->ticks[TL_TIMED_LOST]);
+    about->off = tl_timing_shown(lane, ask->ticks[TL_TIMED_OFF]);
+    about->switched_out = tl_timing_shown(lane, ask->ticks[TL_TIMED_SWITCHED_OUT]);
+    about->time = about->ran + about->lost + about->off + about->switched_out;
     tl_cut_close(&ask->cut);
 }
 

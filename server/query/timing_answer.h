@@ -11,10 +11,10 @@
 struct tl_timing_ask {
     struct tl_cut cut;
     struct tl_timing_about *about;
-    uint64_t from, to;       /* positions */
-    uint64_t ran, lost, off; /* ticks */
-    uint64_t first, last;    /* ticks at the ends */
-    bool any;                /* a span has been counted */
+    uint64_t from, to;              /* positions */
+    uint64_t ticks[TL_TIMED_KINDS]; /* by enum tl_timed_kind */
+    uint64_t first, last;           /* ticks at the ends */
+    bool any;                       /* a span has been counted */
 };
 
 /* Open the stream and resolve the range. Call tl_timing_ask_end() also after an error. */

@@ -34,6 +34,9 @@ static void fill_lane(struct tl_tile_pb *pb, size_t i, const struct tl_tile_lane
     BYTES(l, depth_min, c);
     BYTES(l, depth_max, c);
     BYTES(l, lost, c);
+    for (size_t k = 0; k < TL_TILE_BUCKETS && l->switched_out.len == 0; k++)
+        if (c->switched_out[k])
+            BYTES(l, switched_out, c);
     if (c->behind)
         TL_SET(l, behind_from, c->behind_from);
     l->breaks = pb->breaks_at + pb->n_breaks;

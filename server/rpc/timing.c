@@ -24,6 +24,7 @@ static Tracelake__V1__Timing *about_of(struct tl_reply *reply, const struct tl_t
     m->ran = about->ran;
     m->lost = about->lost;
     m->off = about->off;
+    m->switched_out = about->switched_out;
     if (about->behind)
         TL_SET(m, behind, true);
     return m;
@@ -142,6 +143,7 @@ static void fill_call(struct tl_reply *reply, void *message, const void *row)
     m->self_time = call->self_time;
     m->interrupted = call->interrupted;
     m->interruptions = call->interruptions;
+    m->switched_out = call->switched_out;
     m->depth = call->depth;
     m->cut = call->cut;
     m->open = call->open;
@@ -266,6 +268,7 @@ static void fill_gap(struct tl_reply *reply, void *message, const void *row)
     m->time_to = gap->time_to;
     m->gaps = gap->gaps;
     m->off = gap->off;
+    m->switched_out = gap->switched_out;
     m->reasons = reasons_of(reply, gap->reasons, &m->n_reasons);
 }
 

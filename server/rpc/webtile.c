@@ -109,6 +109,7 @@ static void write_lane(struct tl_jsonout *j, const struct tl_tile_lane *c)
     WRITE_COLUMN(depth_min);
     WRITE_COLUMN(depth_max);
     WRITE_COLUMN(lost);
+    WRITE_COLUMN(switched_out);
     write_breaks(j, c);
     if (c->behind)
         tl_webjson_u64(j, "behind_from", c->behind_from);

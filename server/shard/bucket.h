@@ -12,6 +12,7 @@
 
 #include "base/state.h"
 #include "flow/item.h"
+#include "shard/timedspan.h"
 #include "shard/varint.h"
 
 #define TL_BUCKET_FUNCTIONS 12 /* counters per bucket */
@@ -39,7 +40,8 @@ enum tl_bucket_flag {
     TL_FLAG_NO_IMAGE = 8,
     TL_FLAG_OFF = 16,
     TL_FLAG_OPEN = 32,
-    TL_FLAG_UNSYNCED = 64
+    TL_FLAG_UNSYNCED = 64,
+    TL_FLAG_SWITCHED_OUT = 128
 };
 
 /* A counter with id 0 and count 0 is free. */
@@ -94,10 +96,20 @@ static inline uint8_t tl_bucket_flags(const struct tl_item *item)
         [TL_GAP_BAD_PACKET] = TL_FLAG_BAD_PACKET,
         [TL_GAP_NO_IMAGE] = TL_FLAG_NO_IMAGE,
         [TL_GAP_OFF] = TL_FLAG_OFF,
+        [TL_GAP_SWITCHED_OUT] = TL_FLAG_SWITCHED_OUT,
     };
     return item->kind != TL_ITEM_GAP  ? 0
            : item->sub < TL_GAP_KINDS ? TL_FLAG_GAP | flags[item->sub]
                                       : TL_FLAG_GAP;
+}
+/* Whose is the time between two timestamps with gaps of these flags (enum tl_bucket_flag)? */
+static inline enum tl_timed_kind tl_missing_kind(uint8_t flags)
+{
+    const uint8_t why = flags & (uint8_t) ~(TL_FLAG_GAP | TL_FLAG_OPEN),
+                  whole = TL_FLAG_OFF | TL_FLAG_SWITCHED_OUT;
+    return why == 0 || why & (uint8_t)~whole ? TL_TIMED_LOST
+           : why & TL_FLAG_SWITCHED_OUT      ? TL_TIMED_SWITCHED_OUT
+                                             : TL_TIMED_OFF;
 }
 static inline bool tl_item_is_event(const struct tl_item *item)
 {

@@ -243,13 +243,16 @@ static int encode_numbers(const uint64_t *p, size_t n, struct tl_buf *out)
     return r;
 }
 
-/* First value of encoded statistics. */
-enum { UNREPORTED, REPORTED, COUNTED };
+/* First value of encoded statistics: with the flag, numbers of all gaps stand there, else of the
+ * first so many. */
+enum { UNREPORTED, REPORTED, COUNTED, ALL_GAPS = 4, FIRST_GAPS = TL_GAP_SWITCHED_OUT };
 
 int tl_shard_stats_encode(const struct tl_shard_stats *stats, struct tl_buf *out)
 {
     uint32_t last = 0;
-    int r = tl_varint_add(out, !stats->reported ? UNREPORTED : stats->counted ? COUNTED : REPORTED);
+    const bool all = stats->gaps[TL_GAP_SWITCHED_OUT] > 0;
+    const unsigned head = (stats->counted ? COUNTED : REPORTED) | (all ? ALL_GAPS : 0);
+    int r = tl_varint_add(out, stats->reported ? head : UNREPORTED);
     if (r < 0 || !stats->reported)
         return r;
     const uint64_t counted[] = {stats->insns, stats->taken, stats->reads, stats->writes};
@@ -262,7 +265,7 @@ int tl_shard_stats_encode(const struct tl_shard_stats *stats, struct tl_buf *out
     if (r >= 0)
         r = encode_numbers(stats->kinds, TL_ITEM_KINDS, out);
     if (r >= 0)
-        r = encode_numbers(stats->gaps, TL_GAP_KINDS, out);
+        r = encode_numbers(stats->gaps, all ? TL_GAP_KINDS : FIRST_GAPS, out);
     if (r >= 0)
         r = tl_varint_add(out, stats->n_modes);
     for (size_t i = 0; i < stats->n_modes && r >= 0; i++)
@@ -285,9 +288,9 @@ static void read_numbers(uint64_t *p, size_t n, struct tl_varint_reader *in)
 
 int tl_shard_stats_read(struct tl_shard_stats *out, struct tl_varint_reader *in)
 {
-    const uint64_t begin = tl_varint_get(in);
+    const uint64_t head = tl_varint_get(in), begin = head & ~(uint64_t)ALL_GAPS;
     *out = (struct tl_shard_stats){.reported = begin != UNREPORTED, .counted = begin == COUNTED};
-    if (in->bad || begin > COUNTED)
+    if (in->bad || begin > COUNTED || head == ALL_GAPS)
         return TL_BAD;
     if (!out->reported)
         return TL_OK;
@@ -302,7 +305,7 @@ int tl_shard_stats_read(struct tl_shard_stats *out, struct tl_varint_reader *in)
     }
     read_numbers(out->mix, TL_MIX_KINDS, in);
     read_numbers(out->kinds, TL_ITEM_KINDS, in);
-    read_numbers(out->gaps, TL_GAP_KINDS, in);
+    read_numbers(out->gaps, head & ALL_GAPS ? TL_GAP_KINDS : FIRST_GAPS, in);
     out->n_modes = tl_varint_get(in);
     if (out->n_modes > TL_STATS_MODES)
         return TL_BAD;

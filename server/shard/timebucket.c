@@ -57,7 +57,7 @@ static void widen_depth(struct tl_time_bucket *into, const struct tl_time_bucket
 void tl_time_bucket_add_sums(struct tl_time_bucket *into, const struct tl_time_bucket *from)
 {
     widen_depth(into, from);
-    for (size_t i = 0; i < 3; i++)
+    for (size_t i = 0; i < TL_TIMED_KINDS; i++)
         into->ticks[i] += from->ticks[i];
     for (size_t i = 0; i < 4; i++)
         into->privilege[i] += from->privilege[i];
@@ -216,7 +216,15 @@ const struct tl_time_level *tl_time_pyramid_at(const struct tl_time_pyramid *p, 
  * are the same as of the one before it (while the processor is idle). Fields that are usually zero
  * are announced by one bit each.
  */
-enum { E_EVENTS = 1, E_PRIVILEGE = 2, E_DEPTH = 4, E_MISSING = 8, E_INSNS = 16, E_SAME = 128 };
+enum {
+    E_EVENTS = 1,
+    E_PRIVILEGE = 2,
+    E_DEPTH = 4,
+    E_MISSING = 8,
+    E_INSNS = 16,
+    E_SWITCHED_OUT = 32,
+    E_SAME = 128
+};
 
 static int put_contents(const struct tl_time_bucket *b, struct tl_buf *out)
 {
@@ -224,7 +232,9 @@ static int put_contents(const struct tl_time_bucket *b, struct tl_buf *out)
     const uint8_t head =
         (uint8_t)((b->events || b->event_mask || b->flags ? E_EVENTS : 0) |
                   (privilege ? E_PRIVILEGE : 0) | (b->ran ? E_DEPTH : 0) |
-                  (b->ticks[1] | b->ticks[2] ? E_MISSING : 0) | (b->insns ? E_INSNS : 0));
+                  (b->ticks[TL_TIMED_LOST] | b->ticks[TL_TIMED_OFF] ? E_MISSING : 0) |
+                  (b->insns ? E_INSNS : 0) |
+                  (b->ticks[TL_TIMED_SWITCHED_OUT] ? E_SWITCHED_OUT : 0));
     const int r = tl_buf_reserve(out, (16 + 2 * (size_t)b->n_shares) * TL_VARINT_MAX);
     if (r < 0)
         return r;
@@ -235,6 +245,8 @@ static int put_contents(const struct tl_time_bucket *b, struct tl_buf *out)
         p += tl_varint_put(p, b->ticks[TL_TIMED_LOST]);
         p += tl_varint_put(p, b->ticks[TL_TIMED_OFF]);
     }
+    if (head & E_SWITCHED_OUT)
+        p += tl_varint_put(p, b->ticks[TL_TIMED_SWITCHED_OUT]);
     if (head & E_INSNS)
         p += tl_varint_put(p, b->insns);
     if (head & E_EVENTS) {
@@ -360,6 +372,8 @@ static int get_contents(struct tl_varint_reader *in, struct tl_time_bucket *b, u
         b->ticks[TL_TIMED_LOST] = tl_varint_get(in);
         b->ticks[TL_TIMED_OFF] = tl_varint_get(in);
     }
+    if (head & E_SWITCHED_OUT)
+        b->ticks[TL_TIMED_SWITCHED_OUT] = tl_varint_get(in);
     if (head & E_INSNS)
         b->insns = tl_varint_get(in);
     if (head & E_EVENTS) {

@@ -18,9 +18,9 @@
 #include "shard/timedspan.h"
 #include "shard/varint.h"
 
-#define TL_TIME_LEVELS   28  /* levels 0 to 27, as tiles have them */
-#define TL_TIME_SHARES   512 /* functions of a bucket, at most */
-#define TL_TIME_SUMMARY  16  /* buckets of a summary, at most */
+#define TL_TIME_LEVELS  28  /* levels 0 to 27, as tiles have them */
+#define TL_TIME_SHARES  512 /* functions of a bucket, at most */
+#define TL_TIME_SUMMARY 16  /* buckets of a summary, at most */
 
 /* ---- how times are shown -------------------------------------------------------------------- */
 
@@ -43,14 +43,14 @@ struct tl_time_share {
 };
 
 struct tl_time_bucket {
-    uint64_t number;       /* begins at number << 2 * level */
-    uint64_t ticks[3];     /* by enum tl_timed_kind */
-    uint64_t insns;        /* positions that begin in it */
-    uint64_t events;       /* as in struct tl_bucket */
-    uint64_t privilege[4]; /* ticks run at each level */
-    uint16_t event_mask;   /* enum tl_bucket_event */
-    uint8_t flags;         /* enum tl_bucket_flag; also of trace lost since before it */
-    bool ran;              /* a function ran, and the depths are known */
+    uint64_t number;                /* begins at number << 2 * level */
+    uint64_t ticks[TL_TIMED_KINDS]; /* by enum tl_timed_kind */
+    uint64_t insns;                 /* positions that begin in it */
+    uint64_t events;                /* as in struct tl_bucket */
+    uint64_t privilege[4];          /* ticks run at each level */
+    uint16_t event_mask;            /* enum tl_bucket_event */
+    uint8_t flags;                  /* enum tl_bucket_flag; also of trace lost since before it */
+    bool ran;                       /* a function ran, and the depths are known */
     uint8_t depth_min, depth_max;
     struct tl_time_share *shares; /* of the functions; without the rarest */
     uint32_t n_shares, cap_shares;

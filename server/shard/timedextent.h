@@ -16,8 +16,7 @@ struct tl_timed_extent {
     bool timed;          /* the following is known; false: the stream has no time so far */
     uint64_t from, to;   /* positions [from, to) of what has times */
     uint64_t begin, end; /* ticks: end - begin is the sum of all self times and: */
-    uint64_t lost;       /* ticks in which trace is missing */
-    uint64_t off;        /* ticks in which tracing was switched off */
+    uint64_t missing[TL_TIMED_KINDS]; /* ticks in which nothing is known to have run */
 };
 
 /* Add the extent that follows `into`. */

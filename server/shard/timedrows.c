@@ -198,7 +198,7 @@ int tl_timed_rows_encode(const struct tl_timed_rows *rows, struct tl_buf *out)
     for (size_t i = 0; i < rows->n_gaps && r >= 0; i++) {
         const struct tl_gap_span *const g = &rows->gaps[i];
         const uint64_t words[] = {g->position, g->time,    g->end_time - g->time,
-                                  g->gaps,     g->reasons, g->off};
+                                  g->gaps,     g->reasons, g->kind - (uint64_t)TL_TIMED_LOST};
         r = tl_varint_add_all(out, words, 6);
     }
     return r;
@@ -258,8 +258,8 @@ static int get_gaps(struct tl_timed_rows *rows, struct tl_varint_reader *in)
         g.end_time = g.time + tl_varint_get(in);
         g.gaps = tl_varint_get(in);
         g.reasons = (uint32_t)tl_varint_get(in);
-        g.off = tl_varint_get(in) != 0;
-        r = tl_timed_rows_gap(rows, &g);
+        g.kind = (uint8_t)(TL_TIMED_LOST + tl_varint_get(in));
+        r = g.kind < TL_TIMED_KINDS ? tl_timed_rows_gap(rows, &g) : TL_NOTFOUND;
     }
     rows->all_gaps = all;
     return r;

@@ -47,7 +47,7 @@ struct tl_gap_span {
     uint64_t time, end_time; /* ticks: the last timestamp before it, and the next one */
     uint64_t gaps;           /* number between the two; 0: only switched off */
     uint32_t reasons;        /* bit set of enum tl_gap */
-    bool off;                /* nothing is missing */
+    uint8_t kind;            /* enum tl_timed_kind: whose time it is */
 };
 
 struct tl_timed_rows {

@@ -14,9 +14,11 @@
 #include "flow/block.h"
 
 enum tl_timed_kind {
-    TL_TIMED_RUN,  /* instructions of `function` ran */
-    TL_TIMED_LOST, /* trace is missing: whatever ran is unknown. No positions */
-    TL_TIMED_OFF   /* tracing was switched off: nothing is missing. No positions */
+    TL_TIMED_RUN,          /* instructions of `function` ran */
+    TL_TIMED_LOST,         /* trace is missing: whatever ran is unknown. No positions */
+    TL_TIMED_OFF,          /* tracing was switched off: nothing is missing. No positions */
+    TL_TIMED_SWITCHED_OUT, /* the stream's thread did not run. No positions */
+    TL_TIMED_KINDS
 };
 
 struct tl_timed_span {

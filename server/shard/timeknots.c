@@ -138,11 +138,6 @@ int tl_time_knots_end(struct tl_time_knots *k, uint64_t position, uint64_t time)
     return add_point(k, position, time);
 }
 
-bool tl_time_knots_is_off(const struct tl_time_knots *k)
-{
-    return (k->flags & (uint8_t) ~(TL_FLAG_GAP | TL_FLAG_OPEN)) == TL_FLAG_OFF;
-}
-
 void tl_time_knots_state(struct tl_time_knots *k, struct tl_state *s)
 {
     tl_state_array(s, &k->points, &k->n, &k->cap, sizeof *k->points);

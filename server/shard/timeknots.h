@@ -36,8 +36,6 @@ struct tl_time_point {
     uint64_t time;
 };
 
-enum tl_time_break { TL_TIME_WHOLE, TL_TIME_LOST, TL_TIME_OFF };
-
 struct tl_time_knots {
     struct tl_time_point *points; /* before the end: cycles since the begin instead of times */
     size_t n, cap;
@@ -47,7 +45,7 @@ struct tl_time_knots {
     size_t quick; /* while there are fewer points, a count is one more: tl_time_knots_quickly() */
     bool steps;   /* set by the owner */
     bool broken;
-    uint8_t flags;    /* if broken: enum tl_bucket_flag of all gaps */
+    uint8_t flags;    /* if broken: enum tl_bucket_flag of all gaps: tl_missing_kind() */
     uint64_t place;   /* if broken: position of the first one: points[1] before it, [2] behind it */
     uint64_t gaps;    /* if broken: their number; 0: tracing was only off */
     uint32_t reasons; /* … bit set of enum tl_gap */
@@ -66,8 +64,6 @@ static inline bool tl_time_knots_quickly(struct tl_time_knots *k, uint64_t posit
 TL_MUST_USE int tl_time_knots_end(struct tl_time_knots *k, uint64_t position, uint64_t time);
 /* Save the state between begin and end, or load it. */
 void tl_time_knots_state(struct tl_time_knots *k, struct tl_state *state);
-/* If it is broken: was tracing off, so that nothing was lost? */
-bool tl_time_knots_is_off(const struct tl_time_knots *k);
 
 static inline bool tl_time_knots_quickly(struct tl_time_knots *k, uint64_t position,
                                          uint64_t cycles)

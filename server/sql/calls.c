@@ -3,6 +3,7 @@
  * The table of calls: each one that begins within the bounds, told when it ends, or when its stream
  * does. The walk goes on behind the bounds until the last of them has ended.
  */
+#include "base/search.h"
 #include "query/query.h"
 #include "sql/flow.h"
 
@@ -43,7 +44,8 @@ enum {
     CALL_KIND,
     CALL_NUMBER,
     CALL_PC,
-    CALL_ENDED
+    CALL_ENDED,
+    CALL_SWITCHED_OUT
 };
 static const struct tl_table_column call_columns[] = {
     [CALL_TRACE] = {"trace", "TEXT", TL_COLUMN_TRACE},
@@ -60,6 +62,7 @@ static const struct tl_table_column call_columns[] = {
     [CALL_NUMBER] = {"number", "INT", TL_COLUMN_PLAIN},
     [CALL_PC] = {"pc", "INT", TL_COLUMN_PLAIN},
     [CALL_ENDED] = {"ended", "INT", TL_COLUMN_PLAIN},
+    [CALL_SWITCHED_OUT] = {"switched_out", "INT", TL_COLUMN_PLAIN},
 };
 
 static bool is_wanted(const struct calls *s, uint32_t function)
@@ -160,6 +163,22 @@ static void tell_duration(struct tl_cursor *c, const struct call *call, sqlite3_
         tl_column_u64(context, end - begin);
 }
 
+/* The time of a call in which its thread did not run. */
+static void tell_switched_out(struct tl_cursor *c, const struct call *call,
+                              sqlite3_context *context)
+{
+    struct calls *const s = c->state;
+    const struct tl_scale *const time = tl_flow_rows_scale(c, &s->flow);
+    const struct tl_scale_break *const breaks = time->breaks;
+    uint64_t sum = 0;
+    size_t i = tl_count_upto(TL_KEYS(breaks, position), time->n_breaks, call->begin);
+    for (; i < time->n_breaks && breaks[i].position <= call->end; i++)
+        if (tl_missing_kind(breaks[i].flags) == TL_TIMED_SWITCHED_OUT)
+            sum += breaks[i].to - breaks[i].from;
+    if (time->n > 0)
+        tl_column_u64(context, sum);
+}
+
 static void call_column(struct tl_cursor *c, sqlite3_context *context, int column)
 {
     static const char *const kinds[] = {[TL_FRAME_ROOT] = "root",
@@ -210,6 +229,9 @@ static void call_column(struct tl_cursor *c, sqlite3_context *context, int colum
         break;
     case CALL_PC:
         tl_column_u64(context, call->pc);
+        break;
+    case CALL_SWITCHED_OUT:
+        tell_switched_out(c, call, context);
         break;
     default:
         sqlite3_result_int(context, call->ended);

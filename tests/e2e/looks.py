@@ -274,16 +274,19 @@ def exceptions_agree(lab):
     check(found > 0, 'no exceptions in %d traces' % len(traces))
 
 
+KINDS = ('ran', 'lost', 'off', 'switched_out')
+
+
 def ticks_by_what(lines, point):
-    """Ticks that ran, were lost, and off, by the flow text of a stream; None: its counter began again."""
-    ran, lost, off, before, waits = 0, 0, 0, None, False
-    n, gap, is_off = 0, None, True
+    """Ticks that ran, were lost, off, and switched out, by the flow text of a stream; None: its counter began again."""
+    ticks, before, waits = dict(ran=0, lost=0, off=0, switched_out=0), None, 'lost'
+    n, gap, reasons = 0, None, set()
     for line in lines:
         kind = line[0]
         if kind in point:
             n += 1
         elif kind in 'GO':
-            is_off = is_off and (kind == 'O' or line.startswith('G off'))
+            reasons.add('off' if kind == 'O' else line.split()[1])
             gap = n if gap is None else gap
         elif kind == 'T':
             now = int(line.split()[1])
@@ -291,20 +294,22 @@ def ticks_by_what(lines, point):
                 return None
             now = max(now, before or 0)
             time = now - before if before is not None else 0
+            why = 'switched_out' if 'switched-out' in reasons else 'off'
+            why = why if reasons <= {'off', 'switched-out'} else 'lost'
             if gap is not None and before is not None:
-                waits = None if gap < n else is_off
-                lost, off = lost + (0 if is_off else time), off + (time if is_off else 0)
+                waits = None if gap < n else why
+                ticks[why] += time
             elif n == 0 and waits is not None:  # nothing has run since the gap, or the begin
-                lost, off = lost + (0 if waits else time), off + (time if waits else 0)
+                ticks[waits] += time
             elif before is not None:
-                ran, waits = ran + time, None
-            before, n, gap, is_off = now, 0, None, True
-    return ran, lost, off
+                ticks['ran'], waits = ticks['ran'] + time, None
+            before, n, gap, reasons = now, 0, None, set()
+    return ticks
 
 
 @test
 def time_adds_up(lab):
-    """Own times, lost time and time off are all there is: by the text of a stream, functions, trees, SQL."""
+    """Own times, and those lost, off and switched out, are all there is: by the text, functions, trees, SQL."""
     lab.start()
     for kind, size in (('etm', 60000), ('pt', 60000), ('di', 60000)):
         subprocess.run([lab.rig, '--kind', kind, '--server', lab.url, '--trace', kind, '--rate', '100000000', '--bytes',
@@ -325,7 +330,7 @@ def time_adds_up(lab):
             web = json.loads(web_get(lab, path + 'functions?limit=20000'))
             about = web['about']
             own = sum(f['self_time']['value'] for f in web['functions'] if 'self_time' in f)
-            check(about['time'] == about['ran'] + about['lost'] + about['off'], name, about)
+            check(about['time'] == sum(about[kind] for kind in KINDS), name, about)
             # Ticks are converted one function, and one path, at a time.
             check(0 <= about['ran'] - own <= len(web['functions']), name, about, own)
             tree = json.loads(lab.run('stats', name, '--tree', '--weight', 'time', '--json').text())
@@ -334,23 +339,26 @@ def time_adds_up(lab):
             told = ticks_by_what(lines, 'B' if protocol == 'osd-ctm' else 'IN')
             if told is None:
                 continue
-            unit = about['time'] / max(sum(told), 1)
-            for ticks, key in zip(told, ('ran', 'lost', 'off')):
+            unit = about['time'] / max(sum(told.values()), 1)
+            for key, ticks in told.items():
                 check(abs(about[key] - ticks * unit) <= 1 + unit, name, key, told, about)
             seen.add(protocol)
     check(seen >= {'etm4', 'osd-ctm'}, seen)
 
 
 def slices_of(file):
-    """Who ran when, by the capture's truth: of each thread the time on processors, and from its first to its last."""
-    on, first, last = {}, {}, {}
+    """Who ran when, by the capture's truth: of each thread the time on processors, from first to last, and away
+    at least: until it runs again where another one's slice was the last."""
+    on, first, last, away, runs = {}, {}, {}, {}, {}
     with gzip.open(file, 'rt') as f:
-        for line in f:
-            _, _, tid, _, _, begin, end = line.split()
-            begin, end = int(begin), int(end)
-            on[tid] = on.get(tid, 0) + end - begin
-            first[tid], last[tid] = min(first.get(tid, begin), begin), max(last.get(tid, end), end)
-    return {tid: (on[tid], last[tid] - first[tid]) for tid in on}
+        slices = sorted((int(begin), int(end), cpu, tid) for cpu, _, tid, _, _, begin, end in map(str.split, f))
+    for begin, end, cpu, tid in slices:
+        on[tid] = on.get(tid, 0) + end - begin
+        first.setdefault(tid, begin)
+        if tid in last and runs.get(cpu) != tid:
+            away[tid] = away.get(tid, 0) + begin - last[tid]
+        last[tid], runs[cpu] = end, tid
+    return {tid: (on[tid], last[tid] - first[tid], away.get(tid, 0)) for tid in on}
 
 
 @test
@@ -370,16 +378,19 @@ def off_the_processor(lab):
             if not lane.startswith('thread.') or not stream['insns'] or tid not in truth:
                 continue
             web = json.loads(web_get(lab, '/api/v1/traces/%s/streams/%s/functions?limit=20000' % (name, lane)))
-            about, (on, whole) = web['about'], truth[tid]
-            check(about['time'] == about['ran'] + about['lost'] + about['off'] > 0, lane, about)
+            about, (on, whole, away) = web['about'], truth[tid]
+            check(about['time'] == sum(about[kind] for kind in KINDS) > 0, lane, about)
             check(0 <= about['ran'] - sum(f['self_time']['value'] for f in web['functions']) <= len(web['functions']))
             # The stream may begin and end with timestamps around the thread's first and last slice.
             check(0 < about['ran'] <= on + 1000, lane, about, on)
-            check(about['off'] + about['lost'] + 1000 >= whole - on, lane, about, on, whole)
+            check(about['off'] + about['lost'] + about['switched_out'] + 1000 >= whole - on, lane, about, on, whole)
+            # Where no other thread ran since it was there last, it is off.
+            check(0.9 * away <= about['switched_out'] <= whole - on + 1000, lane, about, on, whole, away)
             lines = [line for line in lab.run('get', name + '/' + lane, '--text').text().splitlines() if line[0] != '#']
-            ran, lost, off = ticks_by_what(lines, 'IN')
-            unit = about['time'] / (ran + lost + off)
-            check(abs(about['ran'] - ran * unit) <= 2, lane, about, ran * unit)
+            told = ticks_by_what(lines, 'IN')
+            unit = about['time'] / sum(told.values())
+            for key in 'ran', 'switched_out':
+                check(abs(about[key] - told[key] * unit) <= 2, lane, key, about, told)
             compared += 1
     check(compared >= 6, compared)
 
@@ -392,7 +403,7 @@ def whose_time(lab):
     name, path = 'sim/cs.10', '/api/v1/traces/sim/streams/cs.10/'
     web = json.loads(web_get(lab, path + 'functions'))
     about, functions = web['about'], web['functions']
-    check(about['has_time'] and about['time'] == about['ran'] + about['lost'] + about['off'], about)
+    check(about['has_time'] and about['time'] == sum(about[kind] for kind in KINDS), about)
     check(sum(f['self_time']['value'] for f in functions) == about['ran'], about)
     check(sum(f['self'] for f in functions) == about['to'] - about['from'], about)
     told = rows(lab, 'functions', name, '--limit', '1000')

@@ -124,8 +124,19 @@ static inline void twin_items(struct twin *t, const struct tl_item *items, size_
 /* From one timestamp, which is knots[from], to the next. */
 struct twin_span {
     const struct twin_knot *from, *to, *gap; /* NULL: none */
-    bool off;
+    enum tl_timed_kind kind;                 /* of a gap */
 };
+
+/* Whose time it is: of nothing that is missing, a thread's that was switched out is that. */
+static inline enum tl_timed_kind twin_kind(uint8_t flags)
+{
+    const unsigned why = flags & ~(unsigned)(TL_FLAG_GAP | TL_FLAG_OPEN);
+    if (why == TL_FLAG_OFF)
+        return TL_TIMED_OFF;
+    return why == TL_FLAG_SWITCHED_OUT || why == (TL_FLAG_OFF | TL_FLAG_SWITCHED_OUT)
+               ? TL_TIMED_SWITCHED_OUT
+               : TL_TIMED_LOST;
+}
 
 static inline struct twin_span twin_span(const struct twin *t, size_t from)
 {
@@ -140,7 +151,7 @@ static inline struct twin_span twin_span(const struct twin *t, size_t from)
         flags |= t->knots[i].flags;
         flags = flags ? flags : TL_FLAG_OFF;
     }
-    s.off = (flags & ~(TL_FLAG_GAP | TL_FLAG_OPEN)) == TL_FLAG_OFF;
+    s.kind = twin_kind(flags);
     return s;
 }
 
@@ -219,9 +230,9 @@ struct twin_result {
     size_t n_lengths[64];
     uint64_t time;
     uint64_t gap; /* position of the last one: what passes there is of the same kind */
-    bool gap_off;
-    bool passed;     /* it lies between two timestamps: */
-    uint64_t before; /* the time of what ended there */
+    enum tl_timed_kind gap_kind; /* RUN: lost, since it is not known */
+    bool passed;                 /* it lies between two timestamps: */
+    uint64_t before;             /* the time of what ended there */
 };
 
 static inline struct tl_call_sums *twin_sums(struct twin_result *r, uint32_t function)
@@ -283,8 +294,8 @@ static inline void twin_lose(struct twin_result *r, const struct twin_span *s)
         r->before = r->time;
     r->passed = true;
     r->gap = s->gap->position;
-    r->gap_off = s->off;
-    *(s->off ? &r->index.extent.off : &r->index.extent.lost) += s->to->value - r->time;
+    r->gap_kind = s->kind;
+    r->index.extent.missing[s->kind] += s->to->value - r->time;
     r->time = s->to->value;
 }
 
@@ -319,7 +330,8 @@ static inline void twin_count(const struct twin *t, struct twin_result *r)
         if (open)
             twin_lose(r, &s);
         if (s.to && r->gap == s.to->position) { /* nothing has run since */
-            *(r->gap_off ? &r->index.extent.off : &r->index.extent.lost) += s.to->value - r->time;
+            r->index.extent.missing[r->gap_kind ? r->gap_kind : TL_TIMED_LOST] +=
+                s.to->value - r->time;
             r->time = s.to->value;
         } else if (s.to) {
             twin_run(r, s.to->value);

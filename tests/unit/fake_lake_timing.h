@@ -13,10 +13,11 @@ static struct tl_timing_about fake_about(const struct tl_timing_range *range)
                                     .time_unit_ns = range->unit == TL_UNIT_NS,
                                     .time_from = 1,
                                     .time_to = UINT64_MAX,
-                                    .time = 9,
+                                    .time = 10,
                                     .ran = 4,
                                     .lost = 3,
-                                    .off = 2};
+                                    .off = 2,
+                                    .switched_out = 1};
 }
 
 static const struct tl_lengths fake_lengths = {

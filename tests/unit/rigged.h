@@ -77,7 +77,7 @@ static inline void add_missing(struct rigged *r, uint64_t x, size_t *next, uint8
     uint64_t time = t->end[x];
     for (; *next < t->n_gaps && t->gap_at[*next] <= x; ++*next) {
         add_ran(&r->times, time, t->gap_from[*next], 0, *kind);
-        *kind = t->gap_off[*next] ? TL_TIMED_OFF : TL_TIMED_LOST;
+        *kind = t->gap_kind[*next];
         add_ran(&r->times, t->gap_from[*next], t->gap_to[*next], 0, *kind);
         time = t->gap_to[*next];
     }

@@ -53,7 +53,7 @@ static void end(void)
 
 struct spans {
     uint64_t at, time; /* the end of the last span */
-    uint64_t ran, lost, off;
+    uint64_t kinds[TL_TIMED_KINDS];
     bool any;
 };
 
@@ -81,11 +81,10 @@ static int check_span(void *context, const struct tl_timed_span *span, const str
                      (unsigned long long)truth.end[span->end]);
         assert_true(from->least <= from->time && from->time <= from->most);
         assert_true(to->least <= to->time && to->time <= to->most);
-        s->ran += span->end_time - span->time;
     } else {
         assert_int_equal(span->position, span->end);
-        *(span->kind == TL_TIMED_LOST ? &s->lost : &s->off) += span->end_time - span->time;
     }
+    s->kinds[span->kind] += span->end_time - span->time;
     s->at = span->end;
     s->time = span->end_time;
     s->any = true;
@@ -102,7 +101,7 @@ static void check_spans(uint64_t from, uint64_t to)
     uint64_t ran = 0;
     for (uint64_t x = from; x < to; x++)
         ran += truth.end[x + 1] - truth.begin[x];
-    assert_int_equal(s.ran, ran);
+    assert_int_equal(s.kinds[TL_TIMED_RUN], ran);
     if (to == truth.n && from < to)
         assert_int_equal(s.time, truth.begin[to]);
 }
@@ -149,6 +148,14 @@ static void check_functions(uint64_t from, uint64_t to)
     tl_function_table_fini(&table);
 }
 
+static uint64_t missing_of(const struct tl_timed_extent *x)
+{
+    uint64_t sum = 0;
+    for (unsigned kind = TL_TIMED_LOST; kind < TL_TIMED_KINDS; kind++)
+        sum += x->missing[kind];
+    return sum;
+}
+
 /* Whole shards come from what is stored with them, and agree with walking them. */
 static void check_stored(uint64_t from, uint64_t to)
 {
@@ -172,7 +179,7 @@ static void check_stored(uint64_t from, uint64_t to)
     assert_int_equal(time, ran);
     assert_int_equal(times, ran);
     const struct tl_timed_extent *const x = &counts.extent;
-    assert_int_equal(x->end - x->begin - x->lost - x->off, ran);
+    assert_int_equal(x->end - x->begin - missing_of(x), ran);
     if (from == 0 && to == truth.n) {
         assert_true(cut.n_rows < 4 || counts.shards + 2 >= cut.n_rows);
         assert_int_equal(x->end - x->begin, truth.last - truth.first);
@@ -313,8 +320,7 @@ static void check_search(uint64_t *random)
                      (unsigned long long)y[i].call.frame.insn, (unsigned long long)y[i].length);
     }
     assert_int_equal(s.extent.end - s.extent.begin, walked.extent.end - walked.extent.begin);
-    assert_int_equal(s.extent.lost, walked.extent.lost);
-    assert_int_equal(s.extent.off, walked.extent.off);
+    assert_memory_equal(s.extent.missing, walked.extent.missing, sizeof s.extent.missing);
     free(symbols);
     free(s.best.rows);
     free(walked.best.rows);
@@ -360,7 +366,8 @@ static void check_gaps(void)
         assert_true(k < truth.n_gaps);
         assert_int_equal(g->position, truth.gap_at[k]);
         assert_int_equal(g->time_to, truth.gap_to[k] * TICK);
-        assert_int_equal(g->off, truth.gap_off[k]);
+        assert_int_equal(g->off, truth.gap_kind[k] == TL_TIMED_OFF);
+        assert_false(g->switched_out);
         assert_true(i == 0 || g->time_to - g->time_from <= g[-1].time_to - g[-1].time_from);
         *(g->off ? &off : &lost) += g->time_to - g->time_from;
     }
@@ -401,8 +408,7 @@ static size_t check_rows(uint64_t from, uint64_t to)
     assert_int_equal(tl_timed_rows_walk(&cut, &part, &walked, &fail), TL_OK);
     assert_int_equal(got.n, walked.n_exceptions);
     assert_int_equal(all.end - all.begin, walked.extent.end - walked.extent.begin);
-    assert_int_equal(all.lost, walked.extent.lost);
-    assert_int_equal(all.off, walked.extent.off);
+    assert_memory_equal(all.missing, walked.extent.missing, sizeof all.missing);
     if (got.n > 1) {
         qsort(got.p, got.n, sizeof *got.p, by_begin);
         qsort(walked.exceptions, got.n, sizeof *got.p, by_begin);
@@ -442,8 +448,7 @@ static void check_counts(uint64_t from, uint64_t to)
     assert_int_equal(tl_timed_counts_add(&walked, &cut, from, to, &fail), TL_OK);
     assert_int_equal(stored.extent.end - stored.extent.begin,
                      walked.extent.end - walked.extent.begin);
-    assert_int_equal(stored.extent.lost, walked.extent.lost);
-    assert_int_equal(stored.extent.off, walked.extent.off);
+    assert_memory_equal(stored.extent.missing, walked.extent.missing, sizeof stored.extent.missing);
     for (size_t i = 0; i < walked.index.n_functions; i++) {
         const struct tl_function_calls *const a = &walked.index.functions[i],
                                               *const b =

@@ -207,12 +207,13 @@ static bool compare(struct counted *c)
         assert_int_equal(c->all.extent.end, r->index.extent.end);
         assert_int_equal(c->all.extent.from, c->twin->knots[c->twin->first].position);
         assert_int_equal(c->all.extent.to, c->twin->position);
-        assert_int_equal(c->all.extent.lost, r->index.extent.lost);
-        assert_int_equal(c->all.extent.off, r->index.extent.off);
+        for (unsigned i = TL_TIMED_LOST; i < TL_TIMED_KINDS; i++)
+            assert_int_equal(c->all.extent.missing[i], r->index.extent.missing[i]);
     }
     assert_int_equal(self, c->time);
-    assert_int_equal(self + c->all.extent.lost + c->all.extent.off,
-                     c->all.extent.end - c->all.extent.begin);
+    for (unsigned i = TL_TIMED_LOST; i < TL_TIMED_KINDS; i++)
+        self += c->all.extent.missing[i];
+    assert_int_equal(self, c->all.extent.end - c->all.extent.begin);
     twin_result_free(r);
     return true;
 }
@@ -319,8 +320,8 @@ static void times_are_those_of_all_items(void **state)
         assert_true(compare(&c));
         same_in_other_pieces(&c, &w, image, 1 + tl_sim_below(&rng, 5000));
         timed += c.all.extent.timed;
-        lost += c.all.extent.lost > 0;
-        off += c.all.extent.off > 0;
+        lost += c.all.extent.missing[TL_TIMED_LOST] > 0;
+        off += c.all.extent.missing[TL_TIMED_OFF] > 0;
         for (size_t i = 0; i < c.all.n_functions; i++)
             ended += c.all.functions[i].by[TL_BY_TIME].ended;
         counted_end(&c);

@@ -16,7 +16,7 @@ static void make_spans(void)
     uint64_t time = next() % 100000, position = 0;
     for (size_t i = 0; i < SPANS; i++) {
         const unsigned what = next() % 100;
-        const bool missing = what < 2, idle = what >= 96;
+        const bool missing = what < 3, idle = what >= 96;
         const uint64_t ticks = missing         ? next() % 30000
                                : idle          ? next() % 200000
                                : i % 500 < 250 ? next() % 40
@@ -33,6 +33,7 @@ static void make_spans(void)
             .privilege = (uint8_t)(next() % 3 ? next() % 4 : 15),
             .kind = !missing    ? TL_TIMED_RUN
                     : what == 0 ? TL_TIMED_LOST
+                    : what == 1 ? TL_TIMED_SWITCHED_OUT
                                 : TL_TIMED_OFF,
         };
         time += ticks;
@@ -42,7 +43,7 @@ static void make_spans(void)
 
 /* What a bucket must have: tick by tick would take too long, but each edge is looked for. */
 struct sums {
-    uint64_t kinds[3], functions[FUNCTIONS + 1], privilege[4];
+    uint64_t kinds[TL_TIMED_KINDS], functions[FUNCTIONS + 1], privilege[4];
 };
 
 static struct sums sums_of(const struct tl_axis *axis, unsigned level, uint64_t number)
@@ -236,7 +237,7 @@ static void snapshots_make_no_difference(void **state)
         uint64_t ticks = 0;
         assert_int_equal(tl_time_buckets_snapshot(tb, &now), TL_OK);
         for (unsigned k = 0; now.n > 0 && k < now.levels[0].n; k++)
-            for (size_t j = 0; j < 3; j++)
+            for (size_t j = 0; j < TL_TIMED_KINDS; j++)
                 ticks += now.levels[0].p[k].ticks[j];
         assert_int_equal(ticks, spans[i].end_time - spans[0].time);
         tl_time_pyramid_fini(&now);

@@ -30,7 +30,7 @@ struct timed_truth {
     uint64_t first, last;        /* knots */
     uint64_t *gap_from, *gap_to; /* of each gap of more than 0 */
     uint64_t *gap_at;
-    bool *gap_off;
+    uint8_t *gap_kind; /* enum tl_timed_kind */
     size_t n_gaps, cap_gaps;
     uint64_t exceptions;
 };
@@ -42,7 +42,8 @@ struct timed_count {
 struct timed_knot {
     bool any;
     uint64_t position, time;
-    bool broken, off;
+    bool broken;
+    uint8_t missing; /* enum tl_timed_kind, if it is broken */
     uint64_t broken_at;
     struct timed_count counts[100000];
     size_t n;
@@ -93,12 +94,12 @@ static inline void timed_add_gap(struct timed_truth *t, const struct timed_knot 
         t->gap_from = realloc(t->gap_from, t->cap_gaps * 8);
         t->gap_to = realloc(t->gap_to, t->cap_gaps * 8);
         t->gap_at = realloc(t->gap_at, t->cap_gaps * 8);
-        t->gap_off = realloc(t->gap_off, t->cap_gaps);
+        t->gap_kind = realloc(t->gap_kind, t->cap_gaps);
     }
     t->gap_from[t->n_gaps] = k->time;
     t->gap_to[t->n_gaps] = time;
     t->gap_at[t->n_gaps] = k->broken_at;
-    t->gap_off[t->n_gaps++] = k->off;
+    t->gap_kind[t->n_gaps++] = k->missing;
 }
 
 /* A timestamp: everything since the last one has its time. */
@@ -136,7 +137,7 @@ static inline void timed_read_time(struct timed_truth *t, struct timed_knot *k, 
     k->any = true;
     k->position = t->n;
     k->time = time;
-    k->broken = k->off = false;
+    k->broken = false;
     k->n = 0;
     t->last = time;
 }
@@ -170,8 +171,12 @@ static inline void timed_read_line(struct timed_truth *t, struct timed_knot *k, 
         if (cycles > 0)
             k->counts[k->n - 1] = (struct timed_count){t->n, before + cycles};
     } else if (kind == 'G' || kind == 'O') {
-        const bool off = kind == 'O' || !strncmp(line, "G off", 5);
-        k->off = (!k->broken || k->off) && off;
+        const uint8_t why = kind == 'O' || !strncmp(line, "G off", 5)  ? TL_TIMED_OFF
+                            : !strncmp(line, "G switched-out", 14) ? TL_TIMED_SWITCHED_OUT
+                                                                   : TL_TIMED_LOST;
+        if (!k->broken || why == TL_TIMED_LOST ||
+            (why == TL_TIMED_SWITCHED_OUT && k->missing == TL_TIMED_OFF))
+            k->missing = why;
         k->broken_at = k->broken ? k->broken_at : t->n;
         k->broken = true;
     }
@@ -208,7 +213,7 @@ static inline void timed_truth_fini(struct timed_truth *t)
     free(t->gap_from);
     free(t->gap_to);
     free(t->gap_at);
-    free(t->gap_off);
+    free(t->gap_kind);
     *t = (struct timed_truth){0};
 }
 

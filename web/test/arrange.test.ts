@@ -61,7 +61,8 @@ function columns(own: Partial<Record<keyof Columns, readonly number[]>>): Column
     fn2: Uint32Array.from(of("fn2")), share2: Uint8Array.from(of("share2")), distinct: Uint8Array.from(of("distinct")), page: Float64Array.from(of("page")),
     privilege: Uint8Array.from(of("privilege", 4)), branches: Uint8Array.from(of("branches")), events: Uint16Array.from(of("events")),
     eventCount: Uint32Array.from(of("eventCount")), flags: Uint8Array.from(of("flags")), depthMin: Uint8Array.from(of("depthMin")),
-    depthMax: Uint8Array.from(of("depthMax")), lost: Uint8Array.from(of("lost")), breaks: [], behindFrom: Infinity,
+    depthMax: Uint8Array.from(of("depthMax")), lost: Uint8Array.from(of("lost")),
+    switchedOut: Uint8Array.from(of("switchedOut")), breaks: [], behindFrom: Infinity,
   };
 }
 

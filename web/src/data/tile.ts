@@ -56,9 +56,9 @@ export function children(id: TileId): TileId[] {
   return [0, 1, 2, 3].map((i) => ({ ...id, level: id.level - 1, index: id.index * 4 + i }));
 }
 
-export const FLAG = { gap: 1, overflow: 2, bad: 4, noImage: 8, off: 16, open: 32, unsynced: 64 };
+export const FLAG = { gap: 1, overflow: 2, bad: 4, noImage: 8, off: 16, open: 32, unsynced: 64, switchedOut: 128 };
 /** Trace is missing or cannot be followed. */
-export const FLAG_LOST = FLAG.gap | FLAG.overflow | FLAG.bad | FLAG.noImage | FLAG.off | FLAG.unsynced;
+export const FLAG_LOST = FLAG.gap | FLAG.overflow | FLAG.bad | FLAG.noImage | FLAG.off | FLAG.unsynced | FLAG.switchedOut;
 export const EVENT = {
   exception: 1, exceptionReturn: 2, hardware: 4, software: 8, mode: 16, context: 32, traceOn: 64,
   note: 128,
@@ -85,6 +85,7 @@ export interface Columns {
   readonly depthMin: Uint8Array;
   readonly depthMax: Uint8Array;
   readonly lost: Uint8Array; // share of the bucket's time, on the time axis
+  readonly switchedOut: Uint8Array; // likewise: the lane's thread did not run
   readonly breaks: readonly Break[];
   readonly behindFrom: number; // on the axis: what is there is still being indexed; Infinity: nothing
 }
@@ -102,9 +103,15 @@ export function runs(c: Columns, b: number): boolean {
   return c.insns[b]! > 0 || c.coverage[b]! > 0;
 }
 
-/** Was tracing off, so that nothing was lost? */
+/** Was tracing off, or the thread switched out, so that nothing was lost? */
 export function isOff(flags: number): boolean {
-  return (flags & FLAG_LOST & ~FLAG.gap) === FLAG.off;
+  const why = flags & FLAG_LOST & ~FLAG.gap;
+  return why !== 0 && (why & ~(FLAG.off | FLAG.switchedOut)) === 0;
+}
+
+/** In words, where nothing ran and nothing was lost. */
+export function offText(flags: number): string {
+  return flags & FLAG.switchedOut ? "switched out" : "not traced";
 }
 
 export interface Stripe {
@@ -170,6 +177,7 @@ function lane(bytes: Uint8Array, epoch: bigint, origin: bigint): [number, Column
     depthMin: column(15),
     depthMax: column(16),
     lost: column(17),
+    switchedOut: column(20),
     breaks, behindFrom,
   }];
 }

@@ -18,7 +18,7 @@ const MOUSE = [
 const LANE = [
   ["exception", "exception or interrupt"], ["event", "hardware event"], ["software", "software trace"],
   ["lost", "trace lost: overflow, bad packet"], ["noimage", "no program image there"],
-  ["off", "tracing off, or not yet synchronised"], ["behind", "being indexed: looking there has it done first"], ["fn", "functions, stacked by share of instructions: the hottest in strong colours of their own, all others paler"],
+  ["off", "tracing off, or not yet synchronised"], ["out", "switched out: the thread did not run"], ["behind", "being indexed: looking there has it done first"], ["fn", "functions, stacked by share of instructions: the hottest in strong colours of their own, all others paler"],
   ["mixed", "many functions"], ["density", "branches per instruction"], ["depth", "depth of the call stack"],
 ] as const;
 

@@ -117,7 +117,7 @@ const KINDS: readonly (readonly [string, string])[] = [
   ["context", "Context changes"], ["trace-on", "Tracing on"], ["note", "Notes of the trace, perf's events"], ["gap", "Gaps"],
   ["overflow", "Gaps: overflow"], ["sync", "Gaps: not synchronised"], ["bad-packet", "Gaps: bad packet"],
   ["no-image", "Gaps: no image"], ["no-path", "Gaps: no path"], ["discard", "Gaps: discarded"],
-  ["off", "Gaps: tracing off"], ["transport", "Gaps: transport"],
+  ["off", "Gaps: tracing off"], ["transport", "Gaps: transport"], ["switched-out", "Gaps: switched out"],
 ];
 
 export class EventsPanel {

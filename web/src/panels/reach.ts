@@ -11,6 +11,7 @@ import type { Bounded } from "../data/timing.ts";
 export const REASONS: Readonly<Record<string, string>> = {
   sync: "not synchronised", "bad-packet": "bad packet", "no-image": "no program image", "no-path": "no path found",
   off: "tracing off", discard: "discarded", transport: "lost in transport",
+  "switched-out": "switched out",
 };
 
 /** Select a range, in units of the axis, and show it with as much on both sides. */

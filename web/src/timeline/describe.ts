@@ -7,7 +7,7 @@ import { bytes, duration, exactTime, grouped, short } from "../base/format.ts";
 import { contextName } from "../data/lanedata.ts";
 import { filesAt } from "../data/missing.ts";
 import { isEvents, isSoftware, privilegeName, timeIsNs, unitName, type Stream } from "../data/model.ts";
-import { EVENT, FLAG, FLAG_LOST, isOff, runs } from "../data/tile.ts";
+import { EVENT, FLAG, FLAG_LOST, isOff, offText, runs } from "../data/tile.ts";
 import { breakText } from "./gaps.ts";
 import type { Hover } from "./under.ts";
 import type { Timed } from "../view/zero.ts";
@@ -32,6 +32,7 @@ const EVENT_NAMES: readonly (readonly [number, string])[] = [
 const FLAG_NAMES: readonly (readonly [number, string])[] = [
   [FLAG.overflow, "overflow"], [FLAG.gap, "gap"], [FLAG.bad, "bad packet"],
   [FLAG.noImage, "no image"], [FLAG.off, "trace off"], [FLAG.unsynced, "not synchronised"],
+  [FLAG.switchedOut, "switched out"],
 ];
 
 /** In a bucket of so many functions (binary logarithm) the leading ones are estimates. */
@@ -114,11 +115,11 @@ export function describe(session: Session, hover: Hover): Description {
   out.events = names(EVENT_NAMES, c.events[b]! & ~(what === "event" ? EVENT.note : 0));
   if (c.eventCount[b]! > 1 && out.events !== "") out.events += ` (${grouped(c.eventCount[b]!)})`;
   if (within && timed) {
-    out.what = isOff(within.flags) ? "not traced" : "trace lost";
+    out.what = isOff(within.flags) ? offText(within.flags) : "trace lost";
     return out;
   }
   if (software ? c.insns[b]! === 0 : !runs(c, b)) {
-    out.what = software ? `no ${what}` : out.lost === "" || isOff(c.flags[b]!) ? "not traced" : "trace lost";
+    out.what = software ? `no ${what}` : out.lost === "" || isOff(c.flags[b]!) ? offText(c.flags[b]!) : "trace lost";
     return out;
   }
   out.mode = mode(stream.protocol, c.privilege, b);

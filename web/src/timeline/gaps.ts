@@ -5,11 +5,11 @@
 import { reasons } from "./describe.ts";
 import { duration, short } from "../base/format.ts";
 import { toPixel, type Extent, type View } from "../base/scale.ts";
-import { isOff, TILE_BUCKETS, type Break, type Columns, type Stripe } from "../data/tile.ts";
+import { FLAG, isOff, offText, TILE_BUCKETS, type Break, type Columns, type Stripe } from "../data/tile.ts";
 import type { Colours } from "./colours.ts";
 import { measured, SANS, setFont, type Cuts } from "./labels.ts";
 import type { LaneBox } from "./layout.ts";
-import { lossOf } from "./paint.ts";
+import { lossOf, offLines } from "./paint.ts";
 
 const PATTERN = 7;
 const patterns = new Map<string, CanvasPattern>();
@@ -36,7 +36,7 @@ function pattern(ctx: CanvasRenderingContext2D, css: string, ground: string): Ca
 
 /** Maximum duration and reason: "≤ 3.2 µs, overflow". */
 export function breakText(b: Break, ns: boolean): string {
-  const why = isOff(b.flags) ? "not traced" : reasons(b.flags);
+  const why = isOff(b.flags) ? offText(b.flags) : reasons(b.flags);
   const wide = b.to - b.from;
   return wide <= 0 ? why : `≤ ${ns ? duration(wide) : `${short(wide)} ticks`}, ${why}`;
 }
@@ -93,7 +93,7 @@ export function drawTimeBreaks(
     ctx.fillRect(x0, y, x1 - x0, h);
     if (off) {
       ctx.fillStyle = colours.named.density.css;
-      ctx.fillRect(x0, y + (box.fn.h >> 1), x1 - x0, 1);
+      for (const line of offLines(box.fn.h, (b.flags & FLAG.switchedOut) !== 0)) ctx.fillRect(x0, y + line, x1 - x0, 1);
     }
     if (box.fn.h < 12) continue;
     setFont(ctx, `500 11px ${SANS}`);
@@ -120,10 +120,10 @@ export function drawUntold(
   if (box.fn.h < 12) return;
   setFont(ctx, `500 11px ${SANS}`);
   ctx.textBaseline = "middle";
-  for (const { from, to } of all) {
+  for (const { from, to, flags = 0 } of all) {
     const [x0, x1] = [Math.max(0, toPixel(view, width, from)), Math.min(width, toPixel(view, width, to))];
     if (x1 - x0 < 60 || breaks.some((b) => b.to > b.from && b.from < to && b.to > from)) continue;
-    const text = whole(`~ ${ns ? duration(to - from) : `${short(to - from)} ticks`}, not traced`, x1 - x0 - 14, (t) => measured(ctx, t));
+    const text = whole(`~ ${ns ? duration(to - from) : `${short(to - from)} ticks`}, ${offText(flags)}`, x1 - x0 - 14, (t) => measured(ctx, t));
     if (text === "") continue;
     const wide = measured(ctx, text);
     const [x, y] = [(x0 + x1 - wide) / 2, top + box.fn.y + box.fn.h / 2];
@@ -146,9 +146,15 @@ export function addBreaks(all: Break[], next: readonly Break[]): void {
 export interface Span {
   readonly from: number;
   readonly to: number;
+  readonly flags?: number; // FLAG.switchedOut, or 0
 }
 
 const emptyIn = new WeakMap<Columns, readonly Span[]>();
+
+/** Of a span that a bucket is in. */
+function flagsOf(columns: Columns, b: number): number {
+  return columns.switchedOut[b]! > 127 ? FLAG.switchedOut : 0;
+}
 
 /** Where in a tile nothing ran and nothing was lost; computed once. */
 export function untold(stripe: Stripe, columns: Columns): readonly Span[] {
@@ -156,10 +162,12 @@ export function untold(stripe: Stripe, columns: Columns): readonly Span[] {
   if (known) return known;
   const out: Span[] = [];
   const end = Math.min(TILE_BUCKETS, Math.floor((columns.behindFrom - stripe.first) / stripe.bucket));
-  for (let b = 0; b < end; b++) {
+  for (let b = 0; b < end;) {
     const first = b;
-    while (b < end && columns.coverage[b] === 0 && columns.lost[b] === 0) b++;
-    if (b > first) out.push({ from: stripe.first + first * stripe.bucket, to: stripe.first + b * stripe.bucket });
+    const flags = flagsOf(columns, b);
+    while (b < end && columns.coverage[b] === 0 && columns.lost[b] === 0 && flagsOf(columns, b) === flags) b++;
+    if (b > first) out.push({ from: stripe.first + first * stripe.bucket, to: stripe.first + b * stripe.bucket, flags });
+    else b++;
   }
   emptyIn.set(columns, known = out);
   return known;
@@ -170,7 +178,7 @@ export function joinedSpans(all: readonly Span[], { first, last }: Extent): Span
   const out: Span[] = [];
   for (const span of all) {
     const before = out[out.length - 1];
-    if (before && span.from <= before.to) out[out.length - 1] = { from: before.from, to: Math.max(before.to, span.to) };
+    if (before && span.from <= before.to && span.flags === before.flags) out[out.length - 1] = { ...before, to: Math.max(before.to, span.to) };
     else out.push(span);
   }
   // Before its first instruction and after its last one a lane has no information.

@@ -20,12 +20,12 @@ export function merged(all: readonly Columns[]): Columns {
     distinct: new Uint8Array(TILE_BUCKETS), page: new Float64Array(TILE_BUCKETS), privilege: new Uint8Array(4 * TILE_BUCKETS),
     branches: new Uint8Array(TILE_BUCKETS), events: new Uint16Array(TILE_BUCKETS), eventCount: new Uint32Array(TILE_BUCKETS),
     flags: new Uint8Array(TILE_BUCKETS), depthMin: new Uint8Array(TILE_BUCKETS), depthMax: new Uint8Array(TILE_BUCKETS),
-    lost: new Uint8Array(TILE_BUCKETS), breaks: [],
+    lost: new Uint8Array(TILE_BUCKETS), switchedOut: new Uint8Array(TILE_BUCKETS), breaks: [],
     behindFrom: Math.min(...all.map((c) => c.behindFrom)),
   };
   const weights = new Map<number, number>();
   for (let b = 0; b < TILE_BUCKETS; b++) {
-    let [coverage, lost, branches, total] = [0, 0, 0, 0];
+    let [coverage, lost, switchedOut, branches, total] = [0, 0, 0, 0, 0];
     weights.clear();
     const add = (fn: number, weight: number): void => {
       if (fn > 0) weights.set(fn, (weights.get(fn) ?? 0) + weight);
@@ -35,6 +35,7 @@ export function merged(all: readonly Columns[]): Columns {
       out.events[b]! |= c.events[b]!;
       out.eventCount[b]! += c.eventCount[b]!;
       lost += c.lost[b]!;
+      switchedOut += c.switchedOut[b]!;
       if (!runs(c, b)) continue;
       const weight = Math.max(1, c.insns[b]!);
       out.insns[b]! += c.insns[b]!;
@@ -47,6 +48,7 @@ export function merged(all: readonly Columns[]): Columns {
     }
     out.coverage[b] = Math.min(255, Math.ceil(coverage / n));
     out.lost[b] = lost / n;
+    out.switchedOut[b] = switchedOut / n;
     out.branches[b] = branches / n;
     for (const [fn, weight] of weights) {
       const share = Math.min(255, Math.round(weight / total));

@@ -115,10 +115,16 @@ export function lossOf(flags: number): "lost" | "warn" | "muted" {
   if (flags & (FLAG.overflow | FLAG.bad)) return "lost";
   if (flags & FLAG.noImage) return "warn";
   // FLAG.gap alone: something is missing for an unknown reason.
-  return flags & (FLAG.off | FLAG.unsynced) ? "muted" : "lost";
+  return flags & (FLAG.off | FLAG.unsynced | FLAG.switchedOut) ? "muted" : "lost";
 }
 
-/** Time axis: lost trace is hatched, above what ran in the same bucket; untraced time is a line. */
+/** Rows of the lines, in a band of this height, for time in which nothing ran and nothing was lost: two where the thread was switched out. */
+export function offLines(h: number, switchedOut: boolean): readonly number[] {
+  const middle = h >> 1;
+  return switchedOut ? [middle - 1, middle + 1] : [middle];
+}
+
+/** Time axis: lost trace is hatched, above what ran in the same bucket; untraced time is a line, or two. */
 function missing(target: Target, job: Job, colours: Colours, b: number): void {
   const { columns: c, box } = job;
   const lost = c.lost[b]!;
@@ -127,8 +133,7 @@ function missing(target: Target, job: Job, colours: Colours, b: number): void {
     const bottom = lost >= 128 && c.coverage[b]! < 64 ? target.height : y + Math.max(3, Math.round((lost / 255) * box.fn.h));
     hatch(target, b, b + 1, y, bottom, colours.named[lossOf(c.flags[b]!)].rgba);
   } else if (c.coverage[b]! < 64 && !job.moments) {
-    const middle = y + (box.fn.h >> 1);
-    fill(target, b, b + 1, middle, middle + 1, colours.named.density.rgba);
+    for (const line of offLines(box.fn.h, c.switchedOut[b]! > 127)) fill(target, b, b + 1, y + line, y + line + 1, colours.named.density.rgba);
   }
 }
 
