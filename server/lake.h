@@ -28,6 +28,7 @@ struct tl_lake_options {
     unsigned decode_threads;   /* 0: one per processor */
     uint64_t decode_memory;    /* bytes that all decoding may use, half of it for one trace; 0: half
                                   of the memory that the process may use */
+    uint64_t sql_memory;       /* bytes for large questions (lake_sql.h); 0: an eighth of that */
     uint64_t checkpoint_bytes; /* raw bytes between two checkpoints, 0: 64 MiB */
     uint64_t segment_bytes;    /* raw bytes per object, 0: 64 MiB */
     /*
@@ -796,5 +797,4 @@ TL_MUST_USE int tl_lake_metrics(struct tl_lake *lake, struct tl_buf *out);
 #include "lake_analysis.h"
 #include "lake_sql.h"
 #include "lake_timing.h"
-
 #endif

@@ -13,7 +13,10 @@
 #define TL_SQL_ROWS    100000 /* of an answer, unless asked for more */
 #define TL_SQL_MOST    10000000
 #define TL_SQL_SECONDS 30
-#define TL_SQL_MEMORY  (256 << 20) /* bytes that a question may need for sorting and grouping */
+/* Bytes that a question may need for sorting and grouping. Those that need more than some MiB wait
+ * until they can have all of it: as many at once as go into tl_lake_options.sql_memory, at least
+ * one. */
+#define TL_SQL_MEMORY (256 << 20)
 
 struct tl_sql_request {
     const char *trace; /* whose rows the tables have, unless the question names others */

@@ -98,6 +98,7 @@ static int open_lake(struct server *s, struct tl_fail *fail)
         .min_free_bytes = o->min_free_bytes,
         .decode_threads = o->decode_threads,
         .decode_memory = o->decode_memory,
+        .sql_memory = o->sql_memory,
         .rebuild_catalog = o->rebuild_catalog,
         .virtual_shards = o->shards && !strcmp(o->shards, "virtual"),
         .index_behind = tl_index_named(o->index ? o->index : "") == TL_INDEX_BEHIND,

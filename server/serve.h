@@ -30,6 +30,7 @@ struct tl_serve_options {
     uint64_t min_free_bytes;     /* 0: the lake's default */
     unsigned decode_threads;     /* 0: one per processor */
     uint64_t decode_memory;      /* 0: the lake's default */
+    uint64_t sql_memory;         /* 0: the lake's default */
     const char *seal_after;      /* "1h", "none"; NULL: unchanged, initially none */
     const char *retain_raw;      /* "30d,200G", "none"; NULL: unchanged */
     const char *retain_decoded;

@@ -180,6 +180,7 @@ int tl_serve_limits(const struct tl_serve_options *o, struct tl_fail *fail)
         {"max-guests", o->max_guests, 8, 1u << 20},
         {"max-inbound", o->max_inbound, 1u << 20, UINT64_C(1) << 40},
         {"decode-memory", o->decode_memory, 64u << 20, UINT64_C(1) << 44},
+        {"sql-memory", o->sql_memory, 256u << 20, UINT64_C(1) << 44},
         {"max-outbound", o->max_outbound, 1u << 20, UINT64_C(1) << 40},
     };
     for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)

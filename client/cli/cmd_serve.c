@@ -102,6 +102,10 @@ static void make_table(struct config *c, struct tl_option table[static MAX_KEYS]
         {"decode-memory", 0, TL_ARG_SIZE, &o->decode_memory, "SIZE",
          "memory for all decoding, half of it for one trace (default: half of the machine's, or of "
          "the cgroup's)"},
+        {"sql-memory", 0, TL_ARG_SIZE, &o->sql_memory, "SIZE",
+         "memory for large questions in SQL, which wait for 256 MiB each (default: an eighth of "
+         "the "
+         "machine's)"},
         {.help = "log, on standard error:"},
         {"log-format", 0, TL_ARG_TEXT, &o->log_format, "text|json",
          "form of its lines (default text)"},

@@ -152,6 +152,7 @@ void tl_lake_free(struct tl_lake *lake)
     tl_chore_fini(&lake->share);
     tl_chore_fini(&lake->backfill);
     tl_verified_fini(&lake->verified);
+    tl_seats_fini(&lake->sql_seats);
     tl_image_unused_fini(&lake->unused);
     tl_image_pool_free(lake->image_pool);
     destroy_locks(lake);

@@ -17,6 +17,7 @@
 #include "lake/age.h"
 #include "lake/chore.h"
 #include "lake/image_uses.h"
+#include "lake/seats.h"
 #include "lake/trace.h"
 #include "lake/verified.h"
 
@@ -90,6 +91,7 @@ struct tl_lake {
     _Atomic uint64_t images_unused, image_bytes_unused; /* as last counted */
     uint64_t decode_limit;                              /* decoding/decode_memory.h, */
     _Atomic uint64_t decode_bytes, decodes;             /* in use, and by how many generations */
+    struct tl_seats sql_seats;                          /* of questions that need much memory */
     pthread_mutex_t retain_lock;                        /* one at a time; outermost */
     pthread_mutex_t clock_lock;
     struct tl_age_clock clock; /* guarded by its lock */

@@ -139,6 +139,8 @@ int tl_lake_metrics(struct tl_lake *lake, struct tl_buf *out)
     memcpy(turns, lake->queue.given, sizeof turns);
     pthread_mutex_unlock(&lake->lock);
     const struct tl_heap_use heap = tl_heap_use();
+    struct tl_seats_use seats;
+    tl_seats_use(&lake->sql_seats, &seats);
     const struct tl_metric metrics[] = {
         {"memory_in_use_bytes", "Memory allocated.", heap.in_use},
         {"memory_resident_bytes", "Anonymous memory of the process.", heap.resident},
@@ -175,6 +177,9 @@ int tl_lake_metrics(struct tl_lake *lake, struct tl_buf *out)
         {"decode_turns_live_total", "Turns that captures being pushed had to be decoded.",
          turns[true]},
         {"decode_turns_other_total", "Turns that complete captures had.", turns[false]},
+        {"sql_large", "Questions in SQL that have memory to sort and group much.", seats.taken},
+        {"sql_waiting", "Questions in SQL that wait for that.", seats.waiting},
+        {"sql_refused_total", "Questions in SQL that waited for it in vain.", seats.refused},
         {"program_bytes", "Memory of all loaded programs: images and symbols.",
          tl_programs_bytes(lake)},
         {"images", "Images stored.", images.n},

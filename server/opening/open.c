@@ -114,6 +114,13 @@ static int start_threads(struct tl_lake *lake, struct tl_fail *fail)
     return r;
 }
 
+/* How many large questions in SQL may be answered at once. */
+static unsigned count_sql_seats(uint64_t bytes)
+{
+    const uint64_t n = (bytes ? bytes : tl_decode_memory_default() / 4) / TL_SQL_MEMORY;
+    return n < 1 ? 1 : n > UINT16_MAX ? UINT16_MAX : (unsigned)n;
+}
+
 int tl_lake_open_on(struct tl_lake **out, struct tl_backend *backend,
                     const struct tl_lake_options *options, struct tl_fail *fail)
 {
@@ -124,6 +131,7 @@ int tl_lake_open_on(struct tl_lake **out, struct tl_backend *backend,
         options->decode_memory ? options->decode_memory : tl_decode_memory_default();
     lake->program_limit =
         lake->decode_limit / 8 < TL_PROGRAM_BYTES ? lake->decode_limit / 8 : TL_PROGRAM_BYTES;
+    tl_seats_init(&lake->sql_seats, count_sql_seats(options->sql_memory));
     int r = open_stores(lake, fail);
     if (r >= 0)
         tl_suspects_open(lake);

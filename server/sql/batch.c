@@ -85,8 +85,11 @@ static int keep_cell(struct tl_sql_cells *c, size_t row, sqlite3_stmt *s, int co
 int tl_sql_gather_row(struct tl_sql_gather *g, sqlite3_stmt *statement)
 {
     int r = TL_OK;
-    for (size_t i = 0; i < g->n && r >= 0; i++)
+    for (size_t i = 0; i < g->n && r >= 0; i++) {
+        const size_t before = g->cells[i].text.n;
         r = keep_cell(&g->cells[i], g->rows, statement, (int)i);
+        g->text += g->cells[i].text.n - before;
+    }
     g->rows++;
     return r;
 }
@@ -224,6 +227,6 @@ int tl_sql_gather_send(struct tl_sql_gather *g, bool last, bool truncated, tl_sq
                                                  .truncated = truncated});
     for (size_t i = 0; i < g->n; i++)
         clear(&g->cells[i]);
-    g->rows = 0;
+    g->rows = g->text = 0;
     return r;
 }

@@ -7,6 +7,7 @@
 #include "sql/functions.h"
 
 #include "image/demangle.h"
+#include "sql/memory.h"
 #include "sql/table.h"
 
 #include <inttypes.h>
@@ -93,15 +94,12 @@ static void add_value(sqlite3_context *context, int n, sqlite3_value **values)
         return;
     s->argument = sqlite3_value_double(values[1]);
     if (s->n == s->cap) {
-        struct tl_asking *const asking = sqlite3_user_data(context);
         const size_t cap = s->cap ? 2 * s->cap : 256;
-        const bool takes = cap <= VALUES_MAX &&
-                           tl_asking_takes(asking, (ptrdiff_t)((cap - s->cap) * sizeof *s->p));
+        const bool takes = cap <= VALUES_MAX && tl_sql_memory_takes((cap - s->cap) * sizeof *s->p);
         double *const p = takes ? realloc(s->p, cap * sizeof *p) : NULL;
         if (!p) {
             s->failed = true;
-            sqlite3_result_error(
-                context, "too many values: at most 8388608 in a group, and 256 MiB of all", -1);
+            sqlite3_result_error(context, "too many values: at most 8388608 in a group", -1);
             return;
         }
         s->p = p;
@@ -128,9 +126,9 @@ static struct values *take_values(sqlite3_context *context)
     return s;
 }
 
-static void free_values(sqlite3_context *context, struct values *s)
+static void free_values(struct values *s)
 {
-    (void)tl_asking_takes(sqlite3_user_data(context), -(ptrdiff_t)(s->cap * sizeof *s->p));
+    tl_sql_memory_gives(s->cap * sizeof *s->p);
     free(s->p);
 }
 
@@ -150,7 +148,7 @@ static void tell_percentile(sqlite3_context *context)
     } else if (s->n > 0 && !s->failed) {
         sqlite3_result_error(context, "percentile(x, p): p is 0 to 100", -1);
     }
-    free_values(context, s);
+    free_values(s);
 }
 
 /* The bars of sorted values, as JSON: [[from, count], …], without empty ones. */
@@ -190,7 +188,7 @@ static void tell_histogram(sqlite3_context *context)
     } else if (s->n > 0 && !s->failed) {
         sqlite3_result_error(context, "histogram(x, width): width is more than 0", -1);
     }
-    free_values(context, s);
+    free_values(s);
 }
 
 int tl_sql_functions_add(sqlite3 *db, struct tl_asking *asking)

@@ -8,13 +8,14 @@
 #include "base/bytes.h"
 #include "lake/gen.h"
 #include "query/query.h"
+#include "sql/memory.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-void tl_insn_groups_fini(struct tl_insn_groups *g, struct tl_asking *asking)
+void tl_insn_groups_fini(struct tl_insn_groups *g)
 {
-    (void)tl_asking_takes(asking, -(ptrdiff_t)g->bytes);
+    tl_sql_memory_gives(g->bytes);
     for (size_t i = 0; i < g->n_gens; i++)
         tl_gen_put(g->gens[i]);
     free(g->gens);
@@ -221,14 +222,12 @@ static int keep_names(struct counting *s)
 }
 
 /* Count the memory that is in use now. */
-static int take_memory(struct tl_insn_groups *g, struct tl_cursor *c)
+static int take_memory(struct tl_insn_groups *g)
 {
     const size_t bytes =
         g->cap * sizeof *g->p + g->cap_blocks * (sizeof *g->blocks + 32) + g->coded.n;
-    if (!tl_asking_takes(c->asking, (ptrdiff_t)(bytes - g->bytes)))
-        return tl_fail_set(c->asking->fail, TL_LIMIT,
-                           "more than %u MiB of different instructions: bound position or time",
-                           TL_SQL_MEMORY >> 20);
+    if (!tl_sql_memory_takes(bytes - g->bytes))
+        return TL_LIMIT;
     g->bytes = bytes;
     return TL_OK;
 }
@@ -291,7 +290,7 @@ int tl_insn_groups_count(struct tl_insn_groups *g, struct tl_cursor *c, struct t
         if (r >= 0)
             r = count_item(&s);
         if (r >= 0)
-            r = take_memory(g, c);
+            r = take_memory(g);
         if (r < 0)
             break;
     }

@@ -67,6 +67,6 @@ struct tl_insn_groups {
  * TL_LIMIT: there are too many kinds; errors of a walk. */
 TL_MUST_USE int tl_insn_groups_count(struct tl_insn_groups *groups, struct tl_cursor *c,
                                      struct tl_flow_rows *f, uint32_t order);
-void tl_insn_groups_fini(struct tl_insn_groups *groups, struct tl_asking *asking);
+void tl_insn_groups_fini(struct tl_insn_groups *groups);
 
 #endif

@@ -214,7 +214,7 @@ static void close_insn(struct tl_cursor *c)
     struct insns *const s = c->state;
     for (size_t i = 0; i < TL_ISA_COUNT; i++)
         tl_disasm_free(s->disasm[i]);
-    tl_insn_groups_fini(&s->groups, c->asking);
+    tl_insn_groups_fini(&s->groups);
     tl_flow_rows_close(&s->flow);
 }
 

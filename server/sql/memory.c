@@ -5,15 +5,63 @@
  */
 #include "sql/memory.h"
 
+#include "lake_sql.h"
+
 #include <sqlite3.h>
 
 static sqlite3_mem_methods plain;
 static _Thread_local int64_t used;
+static _Thread_local struct tl_sql_memory *question;
 
 int64_t tl_sql_memory_used(void)
 {
     return used;
 }
+
+/* ---- of a question --------------------------------------------------------------------------- */
+
+void tl_sql_memory_begin(struct tl_sql_memory *m)
+{
+    m->begun = used;
+    question = m;
+}
+
+void tl_sql_memory_end(struct tl_sql_memory *m)
+{
+    question = NULL;
+    if (m->seated)
+        tl_seats_leave(m->seats);
+    m->seated = false;
+}
+
+bool tl_sql_memory_fits(struct tl_sql_memory *m, int64_t more)
+{
+    const int64_t bytes = used - m->begun + m->collected + more;
+    if (bytes <= TL_SQL_FEW)
+        return true;
+    m->full = m->full || bytes > TL_SQL_MEMORY;
+    if (m->full || m->refused)
+        return false;
+    if (!m->seated)
+        m->seated = tl_seats_take(m->seats, m->goes_on, m->context);
+    m->refused = !m->seated;
+    return m->seated;
+}
+
+bool tl_sql_memory_takes(size_t bytes)
+{
+    if (!tl_sql_memory_fits(question, (int64_t)bytes))
+        return false;
+    question->collected += (int64_t)bytes;
+    return true;
+}
+
+void tl_sql_memory_gives(size_t bytes)
+{
+    question->collected -= (int64_t)bytes;
+}
+
+/* ---- of SQLite ------------------------------------------------------------------------------- */
 
 static void *counted_malloc(int n)
 {

@@ -2,13 +2,14 @@
 /*
  * Each question has a database of its own, in memory and empty but for the lake's tables. Anybody
  * may ask anything, so what it may do is a list (an authorizer), and what it may cost is bounded:
- * in time and memory by a function that SQLite calls as it works, in rows by the loop that reads
- * them.
+ * in time and memory by a function that SQLite calls as it works, where a question also waits if
+ * others have the memory that it needs; in rows by the loop that reads them.
  */
 #include "lake_sql.h"
 
 #include "base/cancel.h"
 #include "base/now.h"
+#include "lake/lakeint.h"
 #include "sql/batch.h"
 #include "sql/functions.h"
 #include "sql/insn_groups.h"
@@ -28,9 +29,8 @@ struct question {
     sqlite3 *db;
     sqlite3_stmt *statement;
     int64_t until_ns;
-    int64_t looked_ns;       /* when, by a clock that is fast to read, and coarse */
-    int64_t memory;          /* in use on this thread when it began */
-    struct tl_sql_temp temp; /* what is sorted and grouped */
+    int64_t looked_ns; /* when, by a clock that is fast to read, and coarse */
+    struct tl_sql_memory memory;
     enum { WITHIN, TOO_LONG, TOO_LARGE, UNWANTED } limit;
 };
 
@@ -74,15 +74,21 @@ static void set_limits(sqlite3 *db)
         sqlite3_db_config(db, options[i][0], options[i][1], (int *)NULL);
 }
 
-static int look_at_limits(void *context)
+/* Is it still wanted, and has time left? */
+static bool goes_on(void *context)
 {
     struct question *const q = context;
     if (tl_monotonic_ns() > q->until_ns)
         q->limit = TOO_LONG;
-    else if (tl_sql_memory_used() - q->memory > TL_SQL_MEMORY)
-        q->limit = TOO_LARGE;
     else if (tl_cancel_check() < 0)
         q->limit = UNWANTED;
+    return q->limit == WITHIN;
+}
+
+static int look_at_limits(struct question *q)
+{
+    if (goes_on(q) && !tl_sql_memory_fits(&q->memory, 0) && q->limit == WITHIN)
+        q->limit = TOO_LARGE;
     q->asking.stopped = q->limit != WITHIN;
     return q->asking.stopped;
 }
@@ -121,7 +127,6 @@ static int connect_tables(sqlite3 *db)
 static int open_database(struct question *q)
 {
     const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_MEMORY | SQLITE_OPEN_NOMUTEX;
-    q->memory = tl_sql_memory_used();
     const char *const temporary = tl_sql_tempfiles();
     if (!temporary || sqlite3_open_v2(":memory:", &q->db, flags, temporary) != SQLITE_OK)
         return TL_NOMEM;
@@ -205,7 +210,11 @@ static int prepare(struct question *q, const char *text, struct tl_fail *fail)
 static int say_failed(struct question *q, uint64_t rows, struct tl_fail *fail)
 {
     const int error = q->asking.error;
-    switch (q->temp.full ? TOO_LARGE : q->limit) {
+    if (q->limit != UNWANTED && q->memory.refused)
+        return tl_fail_set(fail, TL_LIMIT,
+                           "other questions use all memory for sorting and grouping: ask again "
+                           "later, bound position or time, or serve with more --sql-memory");
+    switch (q->memory.full ? TOO_LARGE : q->limit) {
     case TOO_LONG:
         return tl_fail_set(fail, TL_LIMIT,
                            "it takes too long, and ended after %llu rows: bound position or time, "
@@ -236,7 +245,7 @@ static int read_rows(struct question *q, uint64_t most, struct tl_sql_gather *g,
     while (r >= 0 && (step = sqlite3_step(q->statement)) == SQLITE_ROW && rows < most) {
         r = tl_sql_gather_row(g, q->statement);
         rows++;
-        if (r >= 0 && g->rows == TL_SQL_BATCH)
+        if (r >= 0 && tl_sql_gather_is_full(g))
             r = tl_sql_gather_send(g, false, false, sink, context);
     }
     if (r < 0)
@@ -259,8 +268,9 @@ int tl_lake_sql(struct tl_lake *lake, const struct tl_sql_request *request, tl_s
                          .until_ns = tl_monotonic_ns() + seconds * TL_NS_PER_S};
     struct tl_sql_gather gather = {0};
     fail->text[0] = 0;
-    q.temp.most = TL_SQL_MEMORY;
-    tl_sql_temp_use(&q.temp);
+    q.memory =
+        (struct tl_sql_memory){.seats = &lake->sql_seats, .goes_on = goes_on, .context = &q};
+    tl_sql_memory_begin(&q.memory);
     int r = open_database(&q);
     if (r >= 0)
         r = prepare(&q, request->text, fail);
@@ -271,7 +281,7 @@ int tl_lake_sql(struct tl_lake *lake, const struct tl_sql_request *request, tl_s
     sqlite3_finalize(q.statement);
     sqlite3_close(q.db);
     tl_asking_fini(&q.asking);
-    tl_sql_temp_use(NULL);
+    tl_sql_memory_end(&q.memory);
     tl_sql_gather_fini(&gather);
     return r == TL_NOMEM && !fail->text[0] ? tl_fail_set(fail, r, "no memory") : r;
 }

@@ -43,18 +43,8 @@ struct tl_asking {
     /* While a question is prepared: its positions are taken to be only bounded, not told; some
      * table counts on it. */
     bool bounds_only, counts_on_it;
-    size_t collected; /* bytes of what functions and tables collect: tl_asking_takes() */
-    bool stopped;     /* it has come to a limit: what was collected is of no use */
+    bool stopped; /* it has come to a limit: what was collected is of no use */
 };
-/* Count memory that grows with the rows; it is given back by -1 times its size. False: all together
- * is more than TL_SQL_MEMORY, and not counted. */
-static inline bool tl_asking_takes(struct tl_asking *asking, ptrdiff_t bytes)
-{
-    const bool fits = bytes <= (ptrdiff_t)(TL_SQL_MEMORY - asking->collected);
-    if (fits)
-        asking->collected += (size_t)bytes;
-    return fits;
-}
 /* Keep a generation, and its names, to the end of the question. False: there are too many. */
 bool tl_asking_keeps(struct tl_asking *asking, struct tl_gen *gen);
 void tl_asking_fini(struct tl_asking *asking);

@@ -7,6 +7,7 @@
 #include "sql/tempfile.h"
 
 #include "base/buf.h"
+#include "sql/memory.h"
 
 #include <pthread.h>
 #include <sqlite3.h>
@@ -17,18 +18,10 @@
 
 struct file {
     sqlite3_file base;
-    struct tl_sql_temp *temp;
     uint8_t **pieces;
     size_t n, cap;
     sqlite3_int64 size;
 };
-
-static _Thread_local struct tl_sql_temp *now;
-
-void tl_sql_temp_use(struct tl_sql_temp *temp)
-{
-    now = temp;
-}
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
@@ -37,7 +30,7 @@ static void keep_pieces(struct file *f, size_t n)
 {
     for (; f->n > n; f->n--) {
         free(f->pieces[f->n - 1]);
-        f->temp->bytes -= PIECE;
+        tl_sql_memory_gives(PIECE);
     }
 }
 
@@ -75,18 +68,17 @@ static int read_file(sqlite3_file *base, void *out, int n, sqlite3_int64 at)
 
 static int add_piece(struct file *f)
 {
-    if (f->temp->bytes + PIECE > f->temp->most) {
-        f->temp->full = true;
-        return SQLITE_FULL;
-    }
     if (tl_grow(&f->pieces, &f->cap, f->n + 1, sizeof *f->pieces) < 0)
         return SQLITE_NOMEM;
+    if (!tl_sql_memory_takes(PIECE))
+        return SQLITE_FULL;
     f->pieces[f->n] = calloc(1, PIECE);
-    if (!f->pieces[f->n])
-        return SQLITE_NOMEM;
-    f->n++;
-    f->temp->bytes += PIECE;
-    return SQLITE_OK;
+    if (f->pieces[f->n]) {
+        f->n++;
+        return SQLITE_OK;
+    }
+    tl_sql_memory_gives(PIECE);
+    return SQLITE_NOMEM;
 }
 
 static int write_file(sqlite3_file *base, const void *bytes, int n, sqlite3_int64 at)
@@ -176,9 +168,9 @@ static int open_file(sqlite3_vfs *vfs, const char *name, sqlite3_file *out, int 
     struct file *const f = (struct file *)out;
     (void)vfs;
     f->base.pMethods = NULL; /* nothing is to be closed */
-    if (name || !now)
+    if (name)
         return SQLITE_CANTOPEN;
-    *f = (struct file){.base.pMethods = &methods, .temp = now};
+    *f = (struct file){.base.pMethods = &methods};
     if (given)
         *given = flags;
     return SQLITE_OK;

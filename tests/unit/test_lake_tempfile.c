@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* SQLite's temporary files in memory: large sorts come out right, within a bound, and leave
  * nothing. */
+#include "sql/memory.h"
 #include "sql/tempfile.h"
 
 #include <setjmp.h>
@@ -16,6 +17,9 @@
 #define SORTED                                                                                     \
     "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT %d) "                    \
     "SELECT i * 7919 %% 1000003 AS k FROM n ORDER BY k"
+#define SORTED_WIDE                                                                                \
+    "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT %d) "                    \
+    "SELECT printf('%%100d', i) AS k FROM n ORDER BY k"
 
 static sqlite3 *open_database(void)
 {
@@ -29,9 +33,9 @@ static sqlite3 *open_database(void)
 }
 
 /* Sort `n` different numbers: SQLite's result code. */
-static int sort(sqlite3 *db, int n, struct tl_sql_temp *temp)
+static int sort(sqlite3 *db, const char *sorted, int n, const struct tl_sql_memory *memory)
 {
-    char *const text = sqlite3_mprintf(SORTED, n);
+    char *const text = sqlite3_mprintf(sorted, n);
     sqlite3_stmt *s;
     sqlite3_int64 last = -1;
     int rows = 0, r;
@@ -41,7 +45,7 @@ static int sort(sqlite3 *db, int n, struct tl_sql_temp *temp)
         const sqlite3_int64 k = sqlite3_column_int64(s, 0);
         assert_true(k > last);
         last = k;
-        used |= temp->bytes > 0;
+        used |= memory->collected > 0;
         rows++;
     }
     sqlite3_finalize(s);
@@ -50,16 +54,24 @@ static int sort(sqlite3 *db, int n, struct tl_sql_temp *temp)
     return r;
 }
 
+static struct tl_seats seats;
+
+static bool goes_on(void *context)
+{
+    (void)context;
+    return false;
+}
+
 static void *sort_much(void *unused)
 {
-    struct tl_sql_temp temp = {.most = (size_t)64 << 20};
-    tl_sql_temp_use(&temp);
+    struct tl_sql_memory memory = {.seats = &seats, .goes_on = goes_on};
+    tl_sql_memory_begin(&memory);
     sqlite3 *const db = open_database();
-    assert_int_equal(sort(db, 900000, &temp), SQLITE_DONE);
-    assert_false(temp.full);
+    assert_int_equal(sort(db, SORTED, 900000, &memory), SQLITE_DONE);
+    assert_false(memory.full || memory.refused);
     sqlite3_close(db);
-    assert_int_equal(temp.bytes, 0);
-    tl_sql_temp_use(NULL);
+    assert_int_equal(memory.collected, 0);
+    tl_sql_memory_end(&memory);
     return unused;
 }
 
@@ -67,21 +79,29 @@ static void *sort_much(void *unused)
 static void test_sorted(void **state)
 {
     pthread_t other;
+    (void)state;
+    tl_seats_init(&seats, 2);
     assert_int_equal(pthread_create(&other, NULL, sort_much, NULL), 0);
     sort_much(NULL);
     pthread_join(other, NULL);
+    tl_seats_fini(&seats);
 }
 
+/* Somebody else has the only seat: what is larger than little fails. */
 static void test_bounded(void **state)
 {
-    struct tl_sql_temp temp = {.most = (size_t)1 << 20};
-    tl_sql_temp_use(&temp);
+    struct tl_sql_memory memory = {.seats = &seats, .goes_on = goes_on};
+    (void)state;
+    tl_seats_init(&seats, 1);
+    assert_true(tl_seats_take(&seats, goes_on, NULL));
+    tl_sql_memory_begin(&memory);
     sqlite3 *const db = open_database();
-    assert_int_equal(sort(db, 900000, &temp), SQLITE_FULL);
-    assert_true(temp.full);
-    assert_int_equal(temp.bytes, 0);
+    assert_int_equal(sort(db, SORTED_WIDE, 300000, &memory), SQLITE_FULL);
+    assert_true(memory.refused && !memory.full);
+    assert_int_equal(memory.collected, 0);
     sqlite3_close(db);
-    tl_sql_temp_use(NULL);
+    tl_sql_memory_end(&memory);
+    tl_seats_fini(&seats);
 }
 
 /* There are no files with names, whatever is asked. */
