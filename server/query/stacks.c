@@ -98,31 +98,39 @@ int tl_stack_at(const struct tl_cut *cut, uint64_t position, struct tl_callstack
     return walk_calls(cut, position, position + 1, NULL, NULL, calls, fail);
 }
 
-int tl_stack_end(const struct tl_cut *cut, const struct tl_frame *frame, uint32_t depth,
-                 uint64_t position, uint64_t *end, struct tl_callstack *calls, struct tl_fail *fail)
+int tl_stack_end_chunk(const struct tl_cut *cut, const struct tl_frame *frame, uint32_t depth,
+                       uint64_t *low, uint64_t *high, struct tl_callstack *calls,
+                       struct tl_fail *fail)
 {
-    uint64_t low = position, high = cut->end, step = TL_CHUNK_MARKERS;
-    struct watch w = {.frame = frame, .depth = depth};
-    int r = TL_OK;
+    *high = cut->end;
     /* Most calls are short: look nearby first. */
-    for (; low + step < high; step *= 4) {
+    for (uint64_t step = TL_CHUNK_MARKERS; *low + step < *high; step *= 4) {
         struct tl_view *view;
-        const size_t shard = tl_cut_shard_at(cut, low + step);
-        if ((r = tl_cut_view(cut, shard, &view, fail)) < 0)
+        const size_t shard = tl_cut_shard_at(cut, *low + step);
+        int r = tl_cut_view(cut, shard, &view, fail);
+        if (r < 0)
             return r;
-        const size_t c = tl_shard_chunk_at(&view->index, low + step);
+        const size_t c = tl_shard_chunk_at(&view->index, *low + step);
         const uint64_t first = view->index.chunks[c].first;
         r = tl_stack_at_chunk(view, c, calls, fail);
         tl_view_put(view);
         if (r < 0)
             return r;
         if (depth >= calls->depth || !tl_same_frame(&calls->frames[depth], frame)) {
-            high = first;
+            *high = first;
             break;
         }
-        low = first > low ? first : low;
+        *low = first > *low ? first : *low;
     }
-    r = tl_stack_bisect(cut, frame, depth, &low, &high, calls, fail);
+    return tl_stack_bisect(cut, frame, depth, low, high, calls, fail);
+}
+
+int tl_stack_end(const struct tl_cut *cut, const struct tl_frame *frame, uint32_t depth,
+                 uint64_t position, uint64_t *end, struct tl_callstack *calls, struct tl_fail *fail)
+{
+    uint64_t low = position, high;
+    struct watch w = {.frame = frame, .depth = depth};
+    int r = tl_stack_end_chunk(cut, frame, depth, &low, &high, calls, fail);
     if (r >= 0)
         r = walk_calls(cut, low, high, on_pop, &w, calls, fail);
     /* Between two chunks it ends at the begin of the second. */

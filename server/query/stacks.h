@@ -32,6 +32,11 @@ TL_MUST_USE int tl_stack_bisect(const struct tl_cut *cut, const struct tl_frame 
                                 uint32_t depth, uint64_t *low, uint64_t *high,
                                 struct tl_callstack *calls, struct tl_fail *fail);
 
+/* The same from `*low` to the end of the stream, looking nearby first. */
+TL_MUST_USE int tl_stack_end_chunk(const struct tl_cut *cut, const struct tl_frame *frame,
+                                   uint32_t depth, uint64_t *low, uint64_t *high,
+                                   struct tl_callstack *calls, struct tl_fail *fail);
+
 /*
  * Find the end of a frame that is active at `position`: after its last instruction, or after the
  * last instruction of the stream. `calls` is scratch.

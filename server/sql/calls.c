@@ -1,16 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The table of calls: each one that begins within the bounds, told when it ends, or when its stream
- * does. The walk goes on behind the bounds until the last of them has ended.
+ * does. Behind the bounds the walk goes on until the last of them has ended; since some last for
+ * the whole trace, it leaves out chunks in which none does, as the stacks at their begins tell.
  */
 #include "base/search.h"
 #include "query/query.h"
+#include "query/stacks.h"
 #include "sql/flow.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define COUNT(a) ((int)(sizeof(a) / sizeof *(a)))
+
+#define WALKED                                                                                     \
+    (2 * TL_CHUNK_MARKERS) /* positions, before some are left out: most calls are short */
 
 struct call {
     uint64_t begin, end, pc;
@@ -28,6 +33,8 @@ struct calls {
     struct call *told;    /* of the items so far; rows are taken from `at` on */
     size_t n, cap, at;
     bool finishing; /* the stream has ended */
+    uint64_t go_on; /* position from which on chunks may be left out */
+    size_t stream;  /* whose that is */
 };
 
 enum {
@@ -95,13 +102,46 @@ static int on_frame(void *context, enum tl_frame_change change, const struct tl_
     return TL_OK;
 }
 
-/* Is a call under way that began within the bounds? */
-static bool is_within_one(const struct calls *s)
+/* The innermost frame under way that began within the bounds, which is the first of these to end.
+ * NULL: there is none. */
+static const struct tl_frame *find_within(const struct calls *s)
 {
     for (uint32_t i = s->stack.depth; i > 0; i--)
         if (s->stack.frames[i - 1].insn < s->flow.to)
-            return s->stack.frames[i - 1].insn >= s->flow.from;
-    return false;
+            return s->stack.frames[i - 1].insn >= s->flow.from ? &s->stack.frames[i - 1] : NULL;
+    return NULL;
+}
+
+/* Go on where the frame ends: 1. */
+static int leave_out(struct tl_cursor *c, struct calls *s, const struct tl_frame *frame)
+{
+    struct tl_callstack *const scratch = calloc(1, sizeof *scratch);
+    const struct tl_frame first = *frame;
+    uint64_t low = s->flow.position, high;
+    if (!scratch)
+        return TL_NOMEM;
+    tl_callstack_init(scratch, s->flow.image, 0, NULL, NULL);
+    int r = tl_stack_end_chunk(&s->flow.cut, &first, (uint32_t)(frame - s->stack.frames), &low,
+                               &high, scratch, c->asking->fail);
+    free(scratch);
+    if (r >= 0 && low > s->flow.position)
+        r = tl_flow_rows_go_on_at(c, &s->flow, low);
+    s->go_on = low + WALKED;
+    return r < 0 ? r : 1;
+}
+
+/* Behind the bounds: go on for as long as a call of them is under way. Returns 1. */
+static int pass_behind(struct tl_cursor *c, struct calls *s)
+{
+    const struct tl_frame *const within = find_within(s);
+    if (s->stream != s->flow.stream)
+        s->go_on = s->flow.to + WALKED;
+    s->stream = s->flow.stream;
+    if (within && s->flow.position >= s->go_on)
+        return leave_out(c, s, within);
+    if (!within)
+        s->flow.walk.range.to = s->flow.position; /* its walk ends */
+    return 1;
 }
 
 /* Tell the calls that are under way as far as they are known. */
@@ -124,8 +164,8 @@ static int next_call(struct tl_cursor *c)
     while (s->n == 0 && (r = tl_flow_rows_next(c, &s->flow, true)) > 0) {
         if (r == 2)
             r = finish_stream(s);
-        else if (s->flow.position >= s->flow.to && !is_within_one(s))
-            s->flow.walk.range.to = s->flow.position; /* its walk ends */
+        else if (r == 1 && s->n == 0 && s->flow.position >= s->flow.to)
+            r = pass_behind(c, s);
         if (r < 0)
             break;
     }
@@ -157,9 +197,8 @@ static void tell_duration(struct tl_cursor *c, const struct call *call, sqlite3_
 {
     struct calls *const s = c->state;
     uint64_t begin, end;
-    tl_flow_rows_time(c, &s->flow, context, call->begin); /* opens the scale */
-    if (tl_scale_value(&s->flow.time, call->begin, &begin) &&
-        tl_scale_value(&s->flow.time, call->end, &end))
+    if (tl_scale_value(tl_flow_rows_scale(c, &s->flow, call->begin), call->begin, &begin) &&
+        tl_scale_value(tl_flow_rows_scale(c, &s->flow, call->end), call->end, &end))
         tl_column_u64(context, end - begin);
 }
 

@@ -6,9 +6,9 @@
  */
 #include "base/bytes.h"
 #include "base/cancel.h"
-#include "lake/scale.h"
 #include "lake_sql.h"
 #include "shard/walk.h"
+#include "sql/times.h"
 #include "stf/close.h"
 
 #include <stdlib.h>
@@ -46,13 +46,13 @@ struct insns {
 struct columns {
     const struct tl_insn_columns_request *request;
     struct tl_cut cut;
-    struct tl_scale scale; /* if `timed` */
-    bool timed;
+    struct tl_sql_times times;
     struct insns rows; /* to be sent */
     uint64_t first;    /* position of the first row */
     struct tl_buf made[TL_INSN_COLUMNS];
     tl_sql_sink *sink;
     void *context;
+    struct tl_fail *fail;
 };
 
 /* ---- reading --------------------------------------------------------------------------------- */
@@ -129,15 +129,24 @@ static uint8_t *column_of(struct columns *c, enum tl_insn_column column, size_t 
     return tl_buf_reserve(made, n * tl_sql_width(known[column].kind) + 1) < 0 ? NULL : made->p;
 }
 
-static void put_times(const struct columns *c, uint8_t *out, size_t n)
+static int put_times(struct columns *c, uint8_t *out, size_t n)
 {
     uint64_t times[256];
-    for (size_t i = 0; i < n; i += COUNT(times)) {
-        const size_t some = n - i < COUNT(times) ? n - i : COUNT(times);
-        tl_scale_values(&c->scale, c->first + i, some, times);
+    size_t some;
+    for (size_t i = 0; i < n; i += some) {
+        const uint64_t position = c->first + i;
+        const size_t left = TL_SQL_TIMES_WIDTH - position % TL_SQL_TIMES_WIDTH;
+        const struct tl_scale *scale;
+        const int r = tl_sql_times_at(&c->times, &c->cut, position, &scale, c->fail);
+        if (r < 0)
+            return r;
+        some = n - i < COUNT(times) ? n - i : COUNT(times);
+        some = some < left ? some : left;
+        tl_scale_values(scale, position, some, times);
         for (size_t k = 0; k < some; k++)
             tl_put_le64(out + 8 * (i + k), times[k]);
     }
+    return TL_OK;
 }
 
 static int make_column(struct columns *c, enum tl_insn_column column, size_t at, size_t n)
@@ -152,8 +161,7 @@ static int make_column(struct columns *c, enum tl_insn_column column, size_t at,
             tl_put_le64(out + 8 * i, c->first + i);
         break;
     case TL_INSN_TIME:
-        put_times(c, out, n);
-        break;
+        return put_times(c, out, n);
     case TL_INSN_PC:
         for (size_t i = 0; i < n; i++)
             tl_put_le64(out + 8 * i, rows->pc[at + i]);
@@ -249,14 +257,6 @@ static int walk(struct columns *c, uint64_t from, uint64_t to, struct tl_fail *f
     return r == TL_EOF ? send(c, 0, 0, true) : r;
 }
 
-static bool asks_time(const struct tl_insn_columns_request *request)
-{
-    for (size_t i = 0; i < request->n_columns; i++)
-        if (request->columns[i] == TL_INSN_TIME)
-            return true;
-    return false;
-}
-
 static int columns_of(struct columns *c, struct tl_fail *fail)
 {
     enum tl_range_unit unit = c->request->unit;
@@ -264,23 +264,18 @@ static int columns_of(struct columns *c, struct tl_fail *fail)
     int r = tl_cut_unit(&c->cut, &unit, fail);
     if (r >= 0)
         r = tl_cut_resolve(&c->cut, unit, c->request->from, c->request->to, &from, &to, fail);
-    if (r >= 0 && asks_time(c->request)) {
-        r = tl_scale_open(&c->scale, &c->cut, TL_SCALE_TIME, false, from, to, fail);
-        c->timed = r >= 0;
-    }
     return r < 0 ? r : walk(c, from, to, fail);
 }
 
 int tl_lake_insn_columns(struct tl_lake *lake, const struct tl_insn_columns_request *request,
                          tl_sql_sink *sink, void *context, struct tl_fail *fail)
 {
-    struct columns c = {.request = request, .sink = sink, .context = context};
+    struct columns c = {.request = request, .sink = sink, .context = context, .fail = fail};
     int r = tl_cut_open_outlined(&c.cut, lake, request->trace, request->stream, fail);
     if (r < 0)
         return r;
     r = columns_of(&c, fail);
-    if (c.timed)
-        tl_scale_close(&c.scale);
+    tl_sql_times_fini(&c.times);
     for (size_t i = 0; i < TL_INSN_COLUMNS; i++)
         tl_buf_fini(&c.made[i]);
     insns_fini(&c.rows);

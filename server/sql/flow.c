@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Bounds in time are converted to positions when a stream is opened, so that only the chunks in
- * between are read; a stream without times has no rows within such bounds. The scale that gives the
- * rows their times is made when the first one is asked for.
+ * between are read; a stream without times has no rows within such bounds. Times of rows
+ * come from scales of parts of the stream, which have all of its timestamps.
  */
 #include "sql/flow.h"
 
@@ -53,11 +53,24 @@ static void leave_stream(struct tl_flow_rows *f)
 {
     if (f->walking)
         tl_cut_walk_end(&f->walk);
-    if (f->timed)
-        tl_scale_close(&f->time);
+    tl_sql_times_fini(&f->times);
     if (f->open)
         tl_cut_close(&f->cut);
-    f->walking = f->timed = f->open = false;
+    f->walking = f->open = false;
+}
+
+static int begin_walk(struct tl_cursor *c, struct tl_flow_rows *f, uint64_t from)
+{
+    const uint64_t to = f->walk_to ? f->walk_to : f->to;
+    tl_cut_walk_begin(&f->walk, &f->cut, from, to + (f->behind && to < UINT64_MAX));
+    f->walk.walk.detail = f->detail;
+    f->walking = true;
+    f->next = 0;
+    f->walk.walk.n = 0;
+    if (!f->calls)
+        return TL_OK;
+    tl_callstack_init(f->calls, tl_flow_rows_image(f), from, f->calls->sink, f->calls->context);
+    return tl_cut_walk_calls(&f->walk, f->calls, c->asking->fail);
 }
 
 /* Open the next stream that may have rows: 1, or TL_OK behind the last. */
@@ -84,17 +97,15 @@ static int open_stream(struct tl_cursor *c, struct tl_flow_rows *f)
         return TL_OK;
     f->image = tl_gen_image(f->cut.gen);
     f->names_last = tl_asking_keeps(c->asking, f->cut.gen);
-    const uint64_t to = f->walk_to ? f->walk_to : f->to;
-    tl_cut_walk_begin(&f->walk, &f->cut, f->from, to + (f->behind && to < UINT64_MAX));
-    f->walk.walk.detail = f->detail;
-    f->walking = true;
-    f->next = 0;
-    f->walk.walk.n = 0;
-    if (!f->calls)
-        return 1;
-    tl_callstack_init(f->calls, tl_flow_rows_image(f), f->from, f->calls->sink, f->calls->context);
-    const int r = tl_cut_walk_calls(&f->walk, f->calls, c->asking->fail);
+    const int r = begin_walk(c, f, f->from);
     return r < 0 ? r : 1;
+}
+
+int tl_flow_rows_go_on_at(struct tl_cursor *c, struct tl_flow_rows *f, uint64_t position)
+{
+    tl_cut_walk_end(&f->walk);
+    f->item = NULL;
+    return begin_walk(c, f, position);
 }
 
 static int next_chunk(struct tl_cursor *c, struct tl_flow_rows *f)
@@ -152,23 +163,23 @@ void tl_flow_rows_close(struct tl_flow_rows *f)
     tl_trace_list_free(&f->list);
 }
 
-const struct tl_scale *tl_flow_rows_scale(struct tl_cursor *c, struct tl_flow_rows *f)
+const struct tl_scale *tl_flow_rows_scale(struct tl_cursor *c, struct tl_flow_rows *f,
+                                          uint64_t position)
 {
+    static const struct tl_scale none;
+    const struct tl_scale *scale = &none;
     struct tl_fail why;
-    if (!f->timed) {
-        const int r = tl_scale_open(&f->time, &f->cut, TL_SCALE_TIME, false, f->from, f->to, &why);
-        f->timed = true;
-        if (r < 0)
-            c->asking->error = r;
-    }
-    return &f->time;
+    const int r = tl_sql_times_at(&f->times, &f->cut, position, &scale, &why);
+    if (r < 0)
+        c->asking->error = r;
+    return scale;
 }
 
 void tl_flow_rows_time(struct tl_cursor *c, struct tl_flow_rows *f, sqlite3_context *context,
                        uint64_t position)
 {
     uint64_t time;
-    if (tl_scale_value(tl_flow_rows_scale(c, f), position, &time))
+    if (tl_scale_value(tl_flow_rows_scale(c, f, position), position, &time))
         tl_column_u64(context, time);
 }
 

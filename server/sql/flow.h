@@ -6,17 +6,17 @@
 #ifndef TL_SQL_FLOW_H
 #define TL_SQL_FLOW_H
 
-#include "lake/scale.h"
 #include "sql/table.h"
+#include "sql/times.h"
 
 struct tl_flow_rows {
     struct tl_trace_list list;    /* the trace and its streams */
     size_t stream;                /* the next one to be opened */
     struct tl_cut cut;            /* of the stream before it, if `open` */
     struct tl_cut_walk walk;      /* if `walking` */
-    struct tl_scale time;         /* if `timed` */
+    struct tl_sql_times times;    /* of the stream */
     const struct tl_image *image; /* the stream's */
-    bool open, walking, timed;
+    bool open, walking;
     bool names_last;            /* to the end of the question */
     uint64_t from, to;          /* positions [from, to) of the stream that are asked for */
     size_t next;                /* item of the chunk that comes next */
@@ -35,6 +35,10 @@ TL_MUST_USE int tl_flow_rows_open(struct tl_cursor *c, struct tl_flow_rows *f);
 /* The next item of any kind: 1; TL_OK: the last stream has ended. If `pause` is set, it also
  * returns 2 at the end of each stream's walk, before that is left. */
 TL_MUST_USE int tl_flow_rows_next(struct tl_cursor *c, struct tl_flow_rows *f, bool pause);
+/* Leave out what is before a position of the present stream, where a chunk begins; a call stack
+ * that follows the walk is that of this place. */
+TL_MUST_USE int tl_flow_rows_go_on_at(struct tl_cursor *c, struct tl_flow_rows *f,
+                                      uint64_t position);
 void tl_flow_rows_close(struct tl_flow_rows *f);
 
 /* The stream's name. */
@@ -46,8 +50,9 @@ static inline const struct tl_image *tl_flow_rows_image(const struct tl_flow_row
 {
     return f->image;
 }
-/* The times of the stream's positions. */
-const struct tl_scale *tl_flow_rows_scale(struct tl_cursor *c, struct tl_flow_rows *f);
+/* The times of the stream's positions around this one; borrowed until the next call. */
+const struct tl_scale *tl_flow_rows_scale(struct tl_cursor *c, struct tl_flow_rows *f,
+                                          uint64_t position);
 /* Tell the time of a position, if the stream has times. */
 void tl_flow_rows_time(struct tl_cursor *c, struct tl_flow_rows *f, sqlite3_context *context,
                        uint64_t position);

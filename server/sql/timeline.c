@@ -179,8 +179,9 @@ static void close_rows(struct tl_cursor *c)
 static void tell_bound(struct tl_cursor *c, struct timeline *s, bool latest,
                        sqlite3_context *context)
 {
+    const uint64_t at = s->told[s->at].position;
     uint64_t from, to;
-    if (!tl_scale_edge(tl_flow_rows_scale(c, &s->flow), s->told[s->at].position, &from, &to))
+    if (!tl_scale_edge(tl_flow_rows_scale(c, &s->flow, at), at, &from, &to))
         return;
     if (!latest)
         tl_column_u64(context, from);

@@ -104,6 +104,24 @@ def sql_calls(lab):
     check(joined and all(r['position'] == r['p'] for r in joined), 'a join')
 
 
+@test
+def sql_times(lab):
+    """Times are interpolated between all timestamps, however many shards there are."""
+    prepare(lab, 20000)
+    lab.stop()
+    lab.start('--shard-insns', '3000')
+    lab.run('push', '--trace', 'small', '--format', 'tpiu,sync=fsync', '--config', lab.path('sim.ini'),
+            '--image', lab.path('demo.elf'), lab.path('raw'))
+    row = wait_sealed(lab, 'small')
+    check(all(s['shards'] > 30 for s in row['streams']), row)
+    for text in ('SELECT stream, position, time, duration, last_position FROM call',
+                 'SELECT stream, position, time FROM insn WHERE position % 7 = 0',
+                 'SELECT stream, position, earliest, latest FROM timeline WHERE what = \'begin\''):
+        few, many = (ask(lab, text, '--limit', '10M', trace=trace) for trace in ('sim', 'small'))
+        check(few == many and len(few) > 100, text, len(few), len(many))
+        check('earliest' in few[0] or len({r['time'] for r in few}) > 50, text, 'too few times')
+
+
 # Each as it is put together from blocks that are alike, and as SQLite itself sorts and tests: of "+x" it tells nothing.
 GROUPED = (
     ('function, count(*) AS n, sum(size) AS s', '', 'function'),
