@@ -158,7 +158,8 @@ static int report(struct asking *a, uint64_t insn, uint32_t depth, struct tl_cal
     if (depth == TL_CALL_INNERMOST && depths > 0)
         depth = depths - 1;
     if (depth >= depths)
-        return tl_fail_set(fail, TL_NOTFOUND, "no call of that depth is under way at %llu",
+        return tl_fail_set(fail, TL_NOTFOUND, "no call%s is under way at %llu",
+                           depth == TL_CALL_INNERMOST ? "" : " of that depth",
                            (unsigned long long)insn);
     const struct tl_frame *const frame = &a->calls.frames[depth];
     *out = (struct tl_call_info){

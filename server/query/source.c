@@ -116,7 +116,10 @@ static int keep(void *context, const struct tl_insn_row *row)
         file = inlined->file;
         out->line = inlined->line;
     }
-    snprintf(out->why, sizeof out->why, "%s", *file ? "" : row->lacks);
+    snprintf(out->why, sizeof out->why, "%s",
+             *file         ? ""
+             : *row->lacks ? row->lacks
+                           : "there is no instruction, or no image has it");
     snprintf(asked->image, sizeof asked->image, "%s", row->image);
     out->file = strdup(file);
     return out->file ? TL_OK : TL_NOMEM;

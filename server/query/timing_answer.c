@@ -22,7 +22,8 @@ int tl_timing_ask_begin(struct tl_timing_ask *ask, struct tl_lake *lake,
     const enum tl_protocol protocol = ask->cut.lane->protocol;
     /* What a DWT reports of handlers makes calls of them. */
     if (tl_protocol_has(protocol, TL_TRAIT_SOFTWARE) && protocol != TL_PROTO_ITM)
-        return tl_fail_set(fail, TL_USAGE, "stream %s has no instructions, and so no functions",
+        return tl_fail_set(fail, TL_USAGE,
+                           "stream %s has no instructions, and so no calls, interrupts or gaps",
                            range->stream);
     return tl_cut_resolve(&ask->cut, range->unit, range->from, range->to, &ask->from, &ask->to,
                           fail);

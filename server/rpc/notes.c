@@ -60,6 +60,8 @@ static int take_text(struct tl_note *note, const char *stream, struct tl_bytes t
     if (text.n >= sizeof note->text)
         return tl_fail_set(fail, TL_USAGE, "a note of %zu bytes; at most %zu", text.n,
                            sizeof note->text - 1);
+    if (!*stream)
+        return tl_fail_set(fail, TL_USAGE, "on which stream? Name it, as in stream=cs.10");
     if (strlen(stream) >= sizeof note->stream)
         return tl_fail_set(fail, TL_NOTFOUND, "there is no stream of this name");
     snprintf(note->stream, sizeof note->stream, "%s", stream);

@@ -115,6 +115,8 @@ int tl_web_trace(struct tl_http_request *request, struct tl_http_response *respo
 {
     struct tl_trace_list list = {0};
     const int rc = tl_lake_trace(tl_web_lake(request), request->part[0], &list);
+    if (rc == TL_NOTFOUND)
+        return tl_fail_set(&response->fail, rc, "there is no trace %.63s", request->part[0]);
     if (rc < 0)
         return tl_web_explain(request, response, rc);
     if (tl_web_wants_protobuf(request))

@@ -35,7 +35,10 @@ static int parse_pc(const char *text, Tracelake__V1__PcRange *out, struct tl_fai
     int rc = parse_address(copy, &out->begin, fail);
     if (rc == TL_OK && colon)
         rc = parse_address(colon + 1, &out->to, fail);
-    else
+    if (rc == TL_OK && colon && out->to <= out->begin)
+        rc = tl_fail_set(fail, TL_USAGE, "pc=%.40s ends before it begins; the end is excluded",
+                         text);
+    if (!colon)
         out->to = out->begin == UINT64_MAX ? UINT64_MAX : out->begin + 1;
     return rc;
 }

@@ -25,6 +25,12 @@ static int take_locate(const struct tl_http_request *request, void *message, str
                : tl_fail_set(fail, TL_USAGE, "say at=POSITION, with unit=insn, time or byte");
 }
 
+static int take_moments(const struct tl_http_request *request, void *message, struct tl_fail *fail)
+{
+    (void)message;
+    return tl_http_query(request, "time") ? TL_OK : tl_fail_set(fail, TL_USAGE, "say time=TIME");
+}
+
 static int take_hits(const struct tl_http_request *request, void *message, struct tl_fail *fail)
 {
     (void)message;
@@ -111,7 +117,7 @@ QUESTION(states, BY_STREAM(states_of_streams));
 QUESTION(counters, BY_STREAM(counters_of_streams));
 QUESTION(hits, .take = take_hits, BY_STREAM(hits_of_streams));
 QUESTION(log, BY_STREAM(log_of_streams));
-QUESTION(moments, BY_STREAM(moments_of_streams));
+QUESTION(moments, .take = take_moments, BY_STREAM(moments_of_streams));
 QUESTION(functions, .begin = functions_by_time);
 QUESTION(calls, .begin = calls_by_time, .take = take_calls);
 QUESTION(exceptions);

@@ -206,6 +206,17 @@ static int prepare(struct question *q, const char *text, struct tl_fail *fail)
     return has_more(q, rest) ? tl_fail_set(fail, TL_USAGE, "one SELECT at a time") : TL_OK;
 }
 
+/* Is the trace there whose tables are asked? Also for a question that reads none. */
+static int check_trace(struct question *q)
+{
+    const char *const name = q->asking.request->trace;
+    struct tl_cursor cursor = {.asking = &q->asking, .bounds.trace = (char *)(uintptr_t)name};
+    struct tl_trace_list list = {0};
+    const int r = name && *name ? tl_cursor_trace(&cursor, &list) : TL_OK;
+    tl_trace_list_free(&list);
+    return r;
+}
+
 /* Why a step failed. */
 static int say_failed(struct question *q, uint64_t rows, struct tl_fail *fail)
 {
@@ -268,10 +279,11 @@ int tl_lake_sql(struct tl_lake *lake, const struct tl_sql_request *request, tl_s
                          .until_ns = tl_monotonic_ns() + seconds * TL_NS_PER_S};
     struct tl_sql_gather gather = {0};
     fail->text[0] = 0;
-    q.memory =
-        (struct tl_sql_memory){.seats = &lake->sql_seats, .goes_on = goes_on, .context = &q};
+    q.memory = (struct tl_sql_memory){.seats = &lake->sql_seats, .goes_on = goes_on, .context = &q};
     tl_sql_memory_begin(&q.memory);
-    int r = open_database(&q);
+    int r = check_trace(&q);
+    if (r >= 0)
+        r = open_database(&q);
     if (r >= 0)
         r = prepare(&q, request->text, fail);
     if (r >= 0)

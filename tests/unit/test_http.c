@@ -88,6 +88,8 @@ static void test_errors(void **state)
     expect_error(f, "GET", "/api/v1/traces/t?from=1", 400, "there are none");
     expect_error(f, "GET", "/api/v1/traces/t/streams/cs.10/find", 400, "find what");
     expect_error(f, "GET", "/api/v1/traces/t/find", 400, "find what");
+    expect_error(f, "GET", "/api/v1/traces/t/find?pc=2:1", 400, "ends before it begins");
+    expect_error(f, "GET", "/api/v1/traces/t/at?streams=cs.10", 400, "say time=TIME");
     expect_error(f, "GET", "/api/v1/traces/t/streams/cs.10/range?format=doc", 400, "doc");
     expect_error(f, "GET", "/api/v1/traces/t/streams/cs.10/range?from=5&to=2&format=text", 400,
                  "from > to");
