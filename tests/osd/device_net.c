@@ -78,11 +78,21 @@ static void set_timeout(void *socket, int ms)
     zmq_setsockopt(socket, ZMQ_RCVTIMEO, &ms, sizeof ms);
 }
 
+/* Send a part of a message, also if a signal arrives while the controller is slow to take it. */
+static bool send_part(void *socket, const void *p, size_t n, int flags)
+{
+    int sent;
+    do
+        sent = zmq_send(socket, p, n, flags);
+    while (sent < 0 && errno == EINTR);
+    return sent >= 0;
+}
+
 /* Send "M" with `text`, and check the answer. Requests that arrive before it are processed. */
 static int ask(void *socket, const char *text, const char *expected)
 {
     char type = 0, answer[64] = {0};
-    if (zmq_send(socket, "M", 1, ZMQ_SNDMORE) < 0 || zmq_send(socket, text, strlen(text), 0) < 0)
+    if (!send_part(socket, "M", 1, ZMQ_SNDMORE) || !send_part(socket, text, strlen(text), 0))
         return TL_IO;
     do {
         if (zmq_recv(socket, &type, 1, 0) != 1 ||
@@ -116,7 +126,7 @@ static int send_packets(const struct tl_sim_osd_device *d, size_t *from, void *s
         const size_t n = tl_be16(p);
         for (size_t i = 0; i < n; i++)
             words[i] = tl_be16(p + 2 * (i + 1));
-        if (zmq_send(socket, "D", 1, ZMQ_SNDMORE) < 0 || zmq_send(socket, words, 2 * n, 0) < 0)
+        if (!send_part(socket, "D", 1, ZMQ_SNDMORE) || !send_part(socket, words, 2 * n, 0))
             return TL_IO;
         *from += 2 * (n + 1);
     }
