@@ -202,19 +202,36 @@ static void tell_duration(struct tl_cursor *c, const struct call *call, sqlite3_
         tl_column_u64(context, end - begin);
 }
 
+/* The time in which the thread did not run, between two positions of one scale: behind the first,
+ * up to the last. */
+static uint64_t sum_switched_out(const struct tl_scale *time, uint64_t after, uint64_t last)
+{
+    const struct tl_scale_break *const breaks = time->breaks;
+    uint64_t sum = 0;
+    size_t i = tl_count_upto(TL_KEYS(breaks, position), time->n_breaks, after);
+    for (; i < time->n_breaks && breaks[i].position <= last; i++)
+        if (tl_missing_kind(breaks[i].flags) == TL_TIMED_SWITCHED_OUT)
+            sum += breaks[i].to - breaks[i].from;
+    return sum;
+}
+
 /* The time of a call in which its thread did not run. */
 static void tell_switched_out(struct tl_cursor *c, const struct call *call,
                               sqlite3_context *context)
 {
     struct calls *const s = c->state;
-    const struct tl_scale *const time = tl_flow_rows_scale(c, &s->flow);
-    const struct tl_scale_break *const breaks = time->breaks;
-    uint64_t sum = 0;
-    size_t i = tl_count_upto(TL_KEYS(breaks, position), time->n_breaks, call->begin);
-    for (; i < time->n_breaks && breaks[i].position <= call->end; i++)
-        if (tl_missing_kind(breaks[i].flags) == TL_TIMED_SWITCHED_OUT)
-            sum += breaks[i].to - breaks[i].from;
-    if (time->n > 0)
+    uint64_t sum = 0, after = call->begin, first = call->begin, last;
+    bool timed;
+    do {
+        const struct tl_scale *const time = tl_flow_rows_scale(c, &s->flow, first);
+        last = first - first % TL_SQL_TIMES_WIDTH + (TL_SQL_TIMES_WIDTH - 1);
+        last = last < call->end ? last : call->end;
+        timed = time->n > 0;
+        sum += sum_switched_out(time, after, last);
+        after = last;
+        first = last + 1;
+    } while (timed && last < call->end);
+    if (timed)
         tl_column_u64(context, sum);
 }
 
