@@ -49,7 +49,7 @@ static struct tl_pt_event *find(struct tl_pt_events *d, uint32_t binds, enum tl_
     return NULL;
 }
 
-static bool take(struct tl_pt_events *d, uint32_t binds, struct tl_pt_event *out)
+bool tl_pt_event_take(struct tl_pt_events *d, uint32_t binds, struct tl_pt_event *out)
 {
     const unsigned i = waiting(d, binds);
     if (i == d->n)
@@ -101,7 +101,7 @@ void tl_pt_event_fetch(struct tl_pt_events *d)
     } while (d->failed == TL_PT_OK && d->packet.kind == TL_PT_PAD);
 }
 
-static enum tl_pt_error keep_time(struct tl_pt_events *d, bool header)
+enum tl_pt_error tl_pt_event_keep_time(struct tl_pt_events *d, bool header)
 {
     if (d->packet.kind == TL_PT_CYC) {
         d->cycles += d->packet.cyc;
@@ -148,147 +148,12 @@ static enum outcome report_and_continue(struct tl_pt_events *d, struct step *ste
     return REPORTED;
 }
 
-/* ---- PSB+ ------------------------------------------------------------------------------------ */
-
-/* Erratum BDM70: is the next relevant packet a TIP.PGE? Then the FUP in PSB+ is to be ignored. */
-static enum tl_pt_error is_bdm70(struct tl_pt_events *d, bool *hit)
-{
-    struct tl_pt_ahead ahead = {.at = d->next};
-    *hit = false;
-    for (;;) {
-        const enum tl_pt_error e = tl_pt_ahead_next(d, &ahead);
-        if (e != TL_PT_OK)
-            return e == TL_PT_EOS ? TL_PT_OK : e;
-        switch (ahead.packet.kind) {
-        case TL_PT_TIP_PGE:
-            *hit = true;
-            return TL_PT_OK;
-        case TL_PT_PAD:
-        case TL_PT_TSC:
-        case TL_PT_CBR:
-        case TL_PT_PSBEND:
-        case TL_PT_PIP:
-        case TL_PT_MODE_EXEC:
-        case TL_PT_MODE_TSX:
-        case TL_PT_VMCS:
-        case TL_PT_TMA:
-        case TL_PT_MTC:
-        case TL_PT_CYC:
-        case TL_PT_MNT:
-            break;
-        default:
-            return TL_PT_OK;
-        }
-    }
-}
-
-static enum tl_pt_error header_fup(struct tl_pt_events *d)
-{
-    bool bdm70 = false;
-    if (d->config->errata.bdm70) {
-        const enum tl_pt_error e = is_bdm70(d, &bdm70);
-        if (e != TL_PT_OK)
-            return e;
-    }
-    d->enabled = d->packet.address.ipc != TL_PT_IP_SUPPRESSED && !bdm70;
-    if (d->enabled)
-        tl_pt_last_ip_update(&d->last_ip, &d->packet);
-    return TL_PT_OK;
-}
-
-static enum tl_pt_error header_status(struct tl_pt_events *d, enum tl_pt_event_kind kind)
-{
-    struct tl_pt_event *const event = tl_pt_event_queue(d, kind, AT_PSBEND);
-    if (!event)
-        return TL_PT_INTERNAL;
-    event->status = kind != TL_PT_EV_MNT;
-    return TL_PT_OK;
-}
-
-static enum tl_pt_error header_exec(struct tl_pt_events *d)
-{
-    const struct tl_pt_packet *const p = &d->packet;
-    const bool iflags = d->options.iflags;
-    if (d->mode_known &&
-        ((iflags && d->iflag != p->exec.iflag) || d->csd != p->exec.csd || d->csl != p->exec.csl))
-        return TL_PT_BAD_STATUS;
-    d->mode_known = true;
-    d->csl = p->exec.csl;
-    d->csd = p->exec.csd;
-    d->iflag = p->exec.iflag;
-    const enum tl_pt_error e = header_status(d, TL_PT_EV_EXEC_MODE);
-    return e == TL_PT_OK && iflags ? header_status(d, TL_PT_EV_IFLAGS) : e;
-}
-
-static enum tl_pt_error header_packet(struct tl_pt_events *d)
-{
-    enum tl_pt_error e;
-    switch (d->packet.kind) {
-    case TL_PT_FUP:
-        return header_fup(d);
-    case TL_PT_MODE_EXEC:
-        return header_exec(d);
-    case TL_PT_MODE_TSX:
-        return header_status(d, TL_PT_EV_TSX);
-    case TL_PT_PIP:
-        return header_status(d, TL_PT_EV_ASYNC_PAGING);
-    case TL_PT_VMCS:
-        return header_status(d, TL_PT_EV_ASYNC_VMCS);
-    case TL_PT_MNT:
-        return header_status(d, TL_PT_EV_MNT);
-    case TL_PT_CBR:
-        e = keep_time(d, true);
-        return e == TL_PT_OK ? header_status(d, TL_PT_EV_CBR) : e;
-    case TL_PT_TSC:
-    case TL_PT_TMA:
-    case TL_PT_MTC:
-    case TL_PT_CYC:
-        return keep_time(d, true);
-    case TL_PT_INVALID:
-        return TL_PT_OK;
-    default:
-        return TL_PT_BAD_CONTEXT;
-    }
-}
-
-/* Process PSB+, from PSB to the packet that ends it, which becomes the current packet. */
-static enum tl_pt_error read_header(struct tl_pt_events *d)
-{
-    if (d->n > 0)
-        return TL_PT_BAD_CONTEXT;
-    d->last_ip = (struct tl_pt_last_ip){0};
-    d->enabled = false;
-    if (d->options.anew_at_psb && !d->counts_cycles)
-        d->clock.calibration = (struct tl_pt_calibration){0};
-    if (d->options.anew_at_psb && !d->clock.time.have_tsc)
-        d->clock.time = (struct tl_pt_time){0};
-    d->counts_cycles = false;
-    /* The first event; its kind is set at the end. */
-    enum tl_pt_error e = header_status(d, TL_PT_EV_DISABLED);
-    while (e == TL_PT_OK) {
-        tl_pt_event_fetch(d);
-        if (d->failed != TL_PT_OK)
-            return d->failed;
-        const bool overflow = d->packet.kind == TL_PT_OVF;
-        if (d->packet.kind == TL_PT_PSBEND || overflow) {
-            struct tl_pt_event dropped;
-            if (d->enabled)
-                d->queue[0].event.kind = TL_PT_EV_ENABLED;
-            else if (overflow) /* the FUP may be lost */
-                take(d, AT_PSBEND, &dropped);
-            else
-                d->queue[0].event.ip_suppressed = true;
-            return TL_PT_OK;
-        }
-        e = header_packet(d);
-    }
-    return e;
-}
+/* ---- IP packets ------------------------------------------------------------------------------ */
 
 static enum outcome on_psbend(struct tl_pt_events *d, struct step *step)
 {
     struct tl_pt_event *const out = step->out;
-    if (!take(d, AT_PSBEND, out))
+    if (!tl_pt_event_take(d, AT_PSBEND, out))
         return MORE;
     if (out->kind != TL_PT_EV_DISABLED && out->kind != TL_PT_EV_CBR && out->kind != TL_PT_EV_MNT)
         set_ip(d, out);
@@ -296,15 +161,13 @@ static enum outcome on_psbend(struct tl_pt_events *d, struct step *step)
     return REPORTED;
 }
 
-/* ---- IP packets ------------------------------------------------------------------------------ */
-
 static enum outcome on_fup(struct tl_pt_events *d, struct step *step)
 {
     struct tl_pt_event *const out = step->out;
     tl_pt_last_ip_update(&d->last_ip, &d->packet);
     d->bound |= is_waiting(d, AT_FUP_BOUND);
     do {
-        if (take(d, AT_FUP | AT_FUP_BOUND, out))
+        if (tl_pt_event_take(d, AT_FUP | AT_FUP_BOUND, out))
             continue;
         if (d->bound)
             return MORE;
@@ -335,7 +198,7 @@ static enum outcome report_branch(struct tl_pt_events *d, struct step *step)
     if (!branch)
         return report(d, step, TL_PT_EV_TIP, true);
     struct tl_pt_event first;
-    take(d, AT_TIP, &first);
+    tl_pt_event_take(d, AT_TIP, &first);
     if (first.kind != TL_PT_EV_ASYNC_BRANCH) {
         struct tl_pt_event *const other = find(d, AT_TIP, TL_PT_EV_ASYNC_BRANCH);
         const struct tl_pt_event swapped = first;
@@ -352,7 +215,7 @@ static enum outcome report_branch(struct tl_pt_events *d, struct step *step)
 static enum outcome report_bound(struct tl_pt_events *d, struct step *step)
 {
     do {
-        if (!take(d, AT_TIP, step->out))
+        if (!tl_pt_event_take(d, AT_TIP, step->out))
             return MORE;
     } while (step->out->kind == TL_PT_EV_IGNORED);
     set_ip(d, step->out);
@@ -387,7 +250,7 @@ static enum outcome on_tip_pgd(struct tl_pt_events *d, struct step *step)
     struct tl_pt_event *const out = step->out;
     tl_pt_last_ip_update(&d->last_ip, &d->packet);
     do {
-        if (take(d, AT_TIP, out))
+        if (tl_pt_event_take(d, AT_TIP, out))
             continue;
         if (d->bound)
             return MORE;
@@ -491,7 +354,8 @@ static enum outcome on_sleep(struct tl_pt_events *d, struct step *step, enum tl_
 static enum outcome on_exstop(struct tl_pt_events *d, struct step *step)
 {
     struct tl_pt_event waited;
-    while (d->packet.ip && find(d, AT_EXSTOP, TL_PT_EV_MWAIT) && take(d, AT_EXSTOP, &waited)) {
+    while (d->packet.ip && find(d, AT_EXSTOP, TL_PT_EV_MWAIT) &&
+           tl_pt_event_take(d, AT_EXSTOP, &waited)) {
         struct tl_pt_event *const mwait = tl_pt_event_queue(d, TL_PT_EV_MWAIT, AT_FUP_BOUND);
         if (!mwait)
             return fail(step, TL_PT_INTERNAL);
@@ -502,14 +366,14 @@ static enum outcome on_exstop(struct tl_pt_events *d, struct step *step)
             return FAILED;
         for (unsigned i; (i = waiting(d, AT_EXSTOP)) < d->n;) {
             struct tl_pt_event *event;
-            take(d, AT_EXSTOP, &waited);
+            tl_pt_event_take(d, AT_EXSTOP, &waited);
             event = tl_pt_event_queue(d, (enum tl_pt_event_kind)waited.kind, AT_FUP_BOUND);
             *event = waited;
         }
         return MORE;
     }
     if (find(d, AT_EXSTOP, TL_PT_EV_MWAIT)) {
-        take(d, AT_EXSTOP, step->out);
+        tl_pt_event_take(d, AT_EXSTOP, step->out);
         step->out->ip_suppressed = true;
         set_time(d, step->out);
         return REPORTED;
@@ -519,7 +383,7 @@ static enum outcome on_exstop(struct tl_pt_events *d, struct step *step)
         return d->bound ? report(d, step, TL_PT_EV_EXSTOP, false)
                         : report_and_continue(d, step, TL_PT_EV_EXSTOP, false);
     }
-    if (!take(d, AT_EXSTOP, step->out))
+    if (!tl_pt_event_take(d, AT_EXSTOP, step->out))
         return MORE;
     set_time(d, step->out);
     return REPORTED;
@@ -603,7 +467,7 @@ static enum outcome on_cfe(struct tl_pt_events *d, struct step *step)
         p->cfe.type < sizeof cfes / sizeof *cfes && cfes[p->cfe.type].event ? &cfes[p->cfe.type]
                                                                             : NULL;
     struct tl_pt_event event = {.packet = *p};
-    const bool has = take(d, AT_CFE, &event);
+    const bool has = tl_pt_event_take(d, AT_CFE, &event);
     if (!cfe) /* unknown types are not an error, but consume their FUP */
         return has     ? fail(step, TL_PT_INTERNAL)
                : p->ip ? wait_for(d, step, TL_PT_EV_IGNORED, AT_FUP_BOUND)
@@ -635,13 +499,13 @@ static enum outcome on_cfe(struct tl_pt_events *d, struct step *step)
 
 static enum outcome on_time(struct tl_pt_events *d, struct step *step)
 {
-    const enum tl_pt_error e = keep_time(d, false);
+    const enum tl_pt_error e = tl_pt_event_keep_time(d, false);
     return e == TL_PT_OK ? MORE : fail(step, e);
 }
 
 static enum outcome on_cbr(struct tl_pt_events *d, struct step *step)
 {
-    const enum tl_pt_error e = keep_time(d, false);
+    const enum tl_pt_error e = tl_pt_event_keep_time(d, false);
     return e == TL_PT_OK ? report_and_continue(d, step, TL_PT_EV_CBR, false) : fail(step, e);
 }
 
@@ -651,7 +515,7 @@ static enum outcome on_overflow(struct tl_pt_events *d, struct step *step)
     if (o != MORE)
         return o;
     /* What waits for a FUP that was lost has no place; but a PWRE needs none. */
-    while (take(d, AT_FUP_BOUND | AT_EXSTOP, step->out))
+    while (tl_pt_event_take(d, AT_FUP_BOUND | AT_EXSTOP, step->out))
         if (step->out->kind == TL_PT_EV_PWRE) {
             step->out->ip_suppressed = true;
             set_time(d, step->out);
@@ -664,7 +528,7 @@ static enum outcome on_overflow(struct tl_pt_events *d, struct step *step)
 
 static enum outcome on_psb(struct tl_pt_events *d, struct step *step)
 {
-    const enum tl_pt_error e = read_header(d);
+    const enum tl_pt_error e = tl_pt_event_header(d);
     if (e != TL_PT_OK)
         return fail(step, e);
     return d->packet.kind == TL_PT_OVF ? on_overflow(d, step) : on_psbend(d, step);
@@ -758,7 +622,7 @@ enum tl_pt_error tl_pt_events_sync(struct tl_pt_events *d)
     if (psb == d->trace.n)
         return TL_PT_EOS;
     tl_pt_event_fetch(d);
-    return d->failed == TL_PT_OK ? read_header(d) : d->failed;
+    return d->failed == TL_PT_OK ? tl_pt_event_header(d) : d->failed;
 }
 
 enum tl_pt_error tl_pt_events_next(struct tl_pt_events *d, struct tl_pt_event *out)

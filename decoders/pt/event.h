@@ -134,7 +134,13 @@ struct tl_pt_ahead {
 enum tl_pt_error tl_pt_ahead_next(struct tl_pt_events *events, struct tl_pt_ahead *ahead);
 struct tl_pt_event *tl_pt_event_queue(struct tl_pt_events *d, enum tl_pt_event_kind kind,
                                       uint32_t binds);
+/* Remove the first queued event that waits for any of `binds`; false: there is none. */
+bool tl_pt_event_take(struct tl_pt_events *d, uint32_t binds, struct tl_pt_event *out);
 void tl_pt_event_fetch(struct tl_pt_events *d);
+/* Take a timing packet, within PSB+ or (not `header`) elsewhere. */
+enum tl_pt_error tl_pt_event_keep_time(struct tl_pt_events *d, bool header);
+/* Process PSB+, from PSB to the packet that ends it, which becomes the current packet. */
+enum tl_pt_error tl_pt_event_header(struct tl_pt_events *d);
 /* Process an OVF packet. *reported is set if it filled `out` with an event. */
 enum tl_pt_error tl_pt_event_overflow(struct tl_pt_events *d, struct tl_pt_event *out,
                                       bool *reported);

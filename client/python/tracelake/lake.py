@@ -1,19 +1,17 @@
 # SPDX-License-Identifier: MIT
 """The connection: catalog, ranges, live streams."""
 
-import array
 import collections
 import hashlib
-import importlib
 import json
 import ssl
-import sys
 import time
 import urllib.parse
 
 import grpc
 
 from .messages import Method
+from .table import Table, load_module
 
 INSN, TIME, BYTE = 0, 1, 2
 JSON = 3
@@ -59,86 +57,6 @@ Coverage = collections.namedtuple('Coverage', 'files functions lines branches tr
 
 # numpy's names of kinds of columns: integers and reals, and those of arrays().
 _DTYPES = {0: '<i8', 1: '<f8', 3: '<u8', 4: '<u4', 5: 'u1'}
-
-
-class Table:
-    """Rows of an answer. `names` and `columns` are lists; a column is an array.array of int64 ('q') or
-    double ('d') where no row is without a value, otherwise a list with None for these; texts are a
-    list. `truncated`: there are more rows."""
-
-    def __init__(self):
-        self.names, self.columns, self.truncated = [], [], False
-
-    def __len__(self):
-        return len(self.columns[0]) if self.columns else 0
-
-    def add(self, batch):
-        """Append a message Table."""
-        if not self.names:
-            self.names = [column.name for column in batch.columns]
-            self.columns = [None] * len(self.names)
-        self.columns = [_join(old, _values(new, batch.rows)) for old, new in zip(self.columns, batch.columns)]
-        self.truncated = batch.truncated
-
-    def rows(self):
-        """Tuples, one for each row."""
-        return zip(*self.columns)
-
-    def numpy(self):
-        """A dict of numpy arrays; columns with texts or without some values have objects."""
-        numpy = _module('numpy')
-        return {name: numpy.frombuffer(c, dtype=c.typecode) if isinstance(c, array.array) else
-                numpy.array(c, dtype=object) for name, c in zip(self.names, self.columns)}
-
-    def arrow(self):
-        """A pyarrow.Table, which pyarrow.parquet writes; arrays are not copied."""
-        pyarrow = _module('pyarrow')
-        types = {'q': pyarrow.int64(), 'd': pyarrow.float64()}
-        columns = [pyarrow.Array.from_buffers(types[c.typecode], len(c), [None, pyarrow.py_buffer(c)])
-                   if isinstance(c, array.array) else pyarrow.array(c) for c in self.columns]
-        return pyarrow.Table.from_arrays(columns, names=self.names)
-
-    def pandas(self):
-        """A pandas.DataFrame."""
-        pandas = _module('pandas')
-        return pandas.DataFrame(self.numpy())
-
-
-# What the optional modules are for; Debian 12 has no package of pyarrow.
-_GET = {'numpy': 'python3-numpy', 'pandas': 'python3-pandas', 'pyarrow': 'pip install pyarrow'}
-
-
-def _module(name):
-    """A module that only some of the methods need."""
-    try:
-        return importlib.import_module(name)
-    except ImportError as e:
-        raise ImportError('this needs the module %s, which cannot be loaded (%s): install %s' % (name, e, _GET[name])) from e
-
-
-def _join(old, new):
-    if old is None:
-        return new
-    if isinstance(old, array.array) and isinstance(new, array.array) and old.typecode == new.typecode:
-        old.extend(new)
-        return old
-    old = old if isinstance(old, list) else list(old)
-    old.extend(new)
-    return old
-
-
-def _values(column, rows):
-    """The values of a message TableColumn."""
-    values = array.array({0: 'q', 1: 'd', 2: 'I'}[column.kind])
-    values.frombytes(column.values)
-    if sys.byteorder == 'big':
-        values.byteswap()
-    if column.kind == 2:
-        texts = list(column.texts)
-        values = [texts[i] if i < len(texts) else None for i in values]
-    if column.nulls:
-        values = [None if column.nulls[i >> 3] >> (i & 7) & 1 else values[i] for i in range(rows)]
-    return values
 
 
 # An instruction as it was executed. `encoding` is hexadecimal text, None where no image has it;
@@ -481,7 +399,7 @@ class Lake:
         """Executed instructions of a range as a dict of numpy arrays, tens of millions in a second. Columns
         are pc, opcode (0: not of 2 or 4 bytes, or not known), size (bytes; 0: not known), position, and
         time (as the stream shows it; 0 if it has none)."""
-        numpy = _module('numpy')
+        numpy = load_module('numpy')
         # Grown in place: pages that are new cost more than all else.
         values, kinds = {name: bytearray() for name in columns}, {}
         for reply in self.stream('Ranges', 'InsnColumns', trace=trace, stream=stream, unit=_UNITS[unit],
@@ -558,7 +476,7 @@ class Lake:
 
     def to_arrow(self, trace, stream, begin=0, end=0, unit='insn'):
         """The same as a pyarrow.Table."""
-        pyarrow = _module('pyarrow')
+        pyarrow = load_module('pyarrow')
         text, number = pyarrow.string(), pyarrow.uint64()
         types = {'at': number, 'pc': number, 'time': number}
         columns = self.columns(trace, stream, begin, end, unit)
@@ -567,7 +485,7 @@ class Lake:
 
     def to_pandas(self, trace, stream, begin=0, end=0, unit='insn'):
         """The same as a pandas.DataFrame, by position."""
-        pandas = _module('pandas')
+        pandas = load_module('pandas')
         columns = self.columns(trace, stream, begin, end, unit)
         types = {'at': 'uint64', 'pc': 'uint64', 'time': 'UInt64'}
         return pandas.DataFrame({name: pandas.Series(values, dtype=types.get(name, 'object'))
