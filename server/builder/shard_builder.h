@@ -113,6 +113,9 @@ void tl_shard_builder_outline(struct tl_shard_builder *shard);
 
 /* Add the open bucket's counts to the index, at the end of the bucket or chunk. TL_NOMEM. */
 TL_MUST_USE int tl_shard_builder_settle(struct tl_shard_builder *shard);
+/* The same for `view`: a copy of the shard's own or, if the bucket ends, the shard's own. */
+TL_MUST_USE int tl_shard_builder_settle_into(struct tl_shard_builder *shard, struct tl_view *view,
+                                             bool ends);
 /* Number of the place at which instructions of a function and page are counted. If none is left,
  * all are released first, and `stamp_names` changes. `now` gives the call depth. TL_NOMEM. */
 TL_MUST_USE int tl_shard_builder_place(struct tl_shard_builder *shard,
