@@ -265,8 +265,7 @@ static void drop_pending(struct tl_gen *gen)
     for (size_t i = 0; i < n; i++) {
         struct tl_lane *const lane = tl_gen_lane_at(gen, i);
         pthread_mutex_lock(&lane->lock);
-        while (lane->n_pending > 0)
-            tl_view_put(lane->pending[--lane->n_pending]);
+        tl_lane_drop_pending_locked(lane, lane->n_pending);
         pthread_mutex_unlock(&lane->lock);
     }
 }
@@ -498,4 +497,21 @@ struct tl_decode_job *tl_decode_job_of(struct tl_gen *gen)
     gen->free_job = free_job;
     pthread_mutex_unlock(&gen->lock);
     return job;
+}
+
+struct tl_gen *tl_decode_job_beside(struct tl_trace *trace, uint64_t number, char *setup,
+                                    enum tl_decode_role role)
+{
+    struct tl_gen *gen = NULL;
+    int r = setup ? tl_gen_new(&gen, trace->lake, trace->id, number, setup, NULL) : TL_NOMEM;
+    free(setup);
+    if (r >= 0)
+        r = tl_gen_load(gen, NULL);
+    struct tl_decode_job *const job = r >= 0 ? tl_decode_job_of(gen) : NULL;
+    if (!job) {
+        tl_gen_put(gen);
+        return NULL;
+    }
+    job->role = role;
+    return gen;
 }

@@ -92,6 +92,10 @@ struct tl_decode_job {
 
 /* The job of a generation, made when it is first asked for, and freed with it. NULL: no memory. */
 struct tl_decode_job *tl_decode_job_of(struct tl_gen *gen);
+/* A generation of this number beside those of the trace, decoded from `setup`, which is freed, and
+ * with its job. NULL: `setup` is, there is no memory, or the store cannot answer. */
+struct tl_gen *tl_decode_job_beside(struct tl_trace *trace, uint64_t number, char *setup,
+                                    enum tl_decode_role role);
 /*
  * As the job of this trace, decode a bounded part of the raw bytes [decoded, end) of one of its
  * generations; `last`: the capture ends

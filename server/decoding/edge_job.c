@@ -5,7 +5,8 @@
  * same bytes give the same shards. Nothing of this is stored; a complete shard stays in memory
  * until the catalog contains it. The generation is served once it has caught up with the raw bytes,
  * and is removed when it is no longer read, when the trace is sealed, or when this server takes
- * over the trace.
+ * over the trace. It is served in place of the owner's, not joined to it as an outline is: it has
+ * an index, so every answer reads one generation, as at the owner.
  */
 #include "decoding/edge_job.h"
 
@@ -21,26 +22,15 @@
 /* Begin one, in addition to the served generation. */
 static struct tl_gen *begin_edge(struct tl_trace *trace)
 {
-    struct tl_gen *gen = NULL;
     pthread_mutex_lock(&trace->lock);
     const bool begins = tl_edge_exists_locked(trace) && trace->edge.read_ns &&
                         tl_monotonic_ns() >= trace->edge.after_ns;
     const uint64_t number = trace->serving->number;
     char *const setup = begins ? strdup(trace->setup) : NULL;
     pthread_mutex_unlock(&trace->lock);
-    int r = setup ? tl_gen_new(&gen, trace->lake, trace->id, number, setup, NULL) : TL_NOTFOUND;
-    free(setup);
-    if (r >= 0)
-        r = tl_gen_load(gen, NULL);
-    struct tl_decode_job *const job = r >= 0 ? tl_decode_job_of(gen) : NULL;
-    if (r >= 0 && !job)
-        r = TL_NOMEM;
-    if (job)
-        job->role = TL_DECODE_EDGE;
-    if (r < 0) {
-        tl_gen_put(gen);
+    struct tl_gen *const gen = tl_decode_job_beside(trace, number, setup, TL_DECODE_EDGE);
+    if (!gen)
         return NULL;
-    }
     pthread_mutex_lock(&trace->lock);
     if (!trace->edge.gen && tl_edge_exists_locked(trace) && trace->serving->number == number)
         trace->edge.gen = tl_gen_get(gen);
@@ -48,32 +38,19 @@ static struct tl_gen *begin_edge(struct tl_trace *trace)
     return gen;
 }
 
-struct stored {
-    struct tl_lane *lane;
-    uint64_t next; /* number of the lane's first shard that is not yet known to be stored */
-};
-
 /* The lane's oldest complete shard is now in the store. */
 static int take_stored(void *context, const struct tl_shard_row *row)
 {
-    struct stored *const s = context;
-    struct tl_lane *const lane = s->lane;
+    struct tl_lane *const lane = context;
     int r = TL_OK;
-    struct tl_view *view = NULL;
     pthread_mutex_lock(&lane->lock);
     if (row->number == lane->rows.n && lane->n_pending > 0) {
-        view = lane->pending[0];
-        r = view->index.row.first == row->first && view->index.row.n == row->n
-                ? tl_rows_add(&lane->rows, row, lane->gen->lake->backend)
+        const struct tl_shard_row *const own = &lane->pending[0]->index.row;
+        r = own->first == row->first && own->n == row->n
+                ? tl_lane_stored_locked(lane, row)
                 : TL_BAD; /* decoded by another program version */
-        if (r >= 0) {
-            lane->n_pending--;
-            memmove(lane->pending, lane->pending + 1, lane->n_pending * sizeof(*lane->pending));
-        }
     }
     pthread_mutex_unlock(&lane->lock);
-    if (view && r >= 0)
-        tl_view_put(view);
     return r;
 }
 
@@ -86,10 +63,9 @@ static int let_go_of_stored(struct tl_gen *gen)
         pthread_mutex_lock(&lane->lock);
         const bool any = lane->n_pending > 0;
         pthread_mutex_unlock(&lane->lock);
-        struct stored s = {.lane = lane};
         if (any)
             r = gen->lake->catalog->ops->shards(gen->lake->catalog, gen->trace, gen->number,
-                                                lane->index, take_stored, &s, NULL);
+                                                lane->index, take_stored, lane, NULL);
     }
     return r;
 }

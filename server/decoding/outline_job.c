@@ -24,23 +24,15 @@
 
 static struct tl_gen *begin_outline(struct tl_trace *trace, const struct tl_gen *making)
 {
-    struct tl_gen *gen = NULL;
     pthread_mutex_lock(&trace->lock);
     char *const setup = trace->making == making ? strdup(trace->setup) : NULL;
     pthread_mutex_unlock(&trace->lock);
-    int r =
-        setup ? tl_gen_new(&gen, trace->lake, trace->id, making->number, setup, NULL) : TL_NOTFOUND;
-    free(setup);
-    if (r >= 0)
-        r = tl_gen_load(gen, NULL);
-    struct tl_decode_job *const job = r >= 0 ? tl_decode_job_of(gen) : NULL;
-    if (!job) {
-        tl_gen_put(gen);
+    struct tl_gen *const gen =
+        tl_decode_job_beside(trace, making->number, setup, TL_DECODE_OUTLINE);
+    if (!gen)
         return NULL;
-    }
-    job->role = TL_DECODE_OUTLINE;
-    job->wants_virtual = true;
-    job->most = PIECE;
+    gen->job->wants_virtual = true;
+    gen->job->most = PIECE;
     pthread_mutex_lock(&trace->lock);
     trace->outline = tl_gen_get(gen);
     trace->behind_ns = tl_monotonic_ns();
@@ -116,13 +108,6 @@ static void let_go_of_files_locked(struct tl_lane *lane, uint64_t stored)
         memmove(lane->away, lane->away + n, lane->n_away * sizeof *lane->away);
 }
 
-static void drop_first_locked(struct tl_lane *lane, size_t n)
-{
-    lane->n_pending -= n;
-    if (n > 0)
-        memmove(lane->pending, lane->pending + n, lane->n_pending * sizeof *lane->pending);
-}
-
 /* Put a view of the lane away, behind the others. Returns as tl_away_add(). */
 static int put_away_locked(struct tl_lane *lane, const struct tl_view *view)
 {
@@ -145,8 +130,8 @@ static void put_away_of(struct tl_lane *lane)
     size_t n = 0;
     pthread_mutex_lock(&lane->lock);
     while (lane->n_pending - n > kept && put_away_locked(lane, lane->pending[n]) >= 0)
-        tl_view_put(lane->pending[n++]);
-    drop_first_locked(lane, n);
+        n++;
+    tl_lane_drop_pending_locked(lane, n);
     pthread_mutex_unlock(&lane->lock);
 }
 
@@ -165,8 +150,8 @@ static struct ahead let_go(struct tl_lane *lane, uint64_t stored)
     size_t n = 0;
     let_go_of_files_locked(lane, stored);
     while (n < lane->n_pending && lane->pending[n]->index.row.number < stored)
-        tl_view_put(lane->pending[n++]);
-    drop_first_locked(lane, n);
+        n++;
+    tl_lane_drop_pending_locked(lane, n);
     struct ahead left = {.in_memory = lane->n_pending, .all = lane->n_pending};
     for (size_t i = 0; i < lane->n_away; i++)
         left.all += tl_away_n(lane->away[i]);

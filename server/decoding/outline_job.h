@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The outline of a trace whose index is made behind its decoding (label index=behind, or =auto and
- * it lags): what raw
- * bytes have arrived are first followed by a decoder that counts nothing, several times as fast as
- * the index is made. It takes marks (decoding/marks.h) and notes where shards and their chunks
- * begin, when, and how many events and gaps they have. So every position can be found and read,
- * while tiles, calls and statistics end where the index does. The outline's job goes before the
- * index's, bounded pieces of each in turns, and nothing of it is stored but its marks: the index,
- * and everything in the store, is what it would be without an outline.
+ * it lags): what raw bytes have arrived are first followed by a decoder that counts nothing,
+ * several times as fast as the index is made. It takes marks (decoding/marks.h) and notes where
+ * shards and their chunks begin, when, and how many events and gaps they have. So every position
+ * can be found and read, while tiles, calls and statistics end where the index does. The outline's
+ * job goes before the index's, bounded pieces of each in turns, and nothing of it is stored but its
+ * marks: the index, and everything in the store, is what it would be without an outline.
  */
 #ifndef TL_DECODING_OUTLINE_JOB_H
 #define TL_DECODING_OUTLINE_JOB_H

@@ -131,16 +131,10 @@ static int store_shards(struct tl_decode_job *job, struct sealing *shards, size_
     return r;
 }
 
-/* The lane's oldest shard is stored: readers find it in one of the two places. */
 static int move_on(struct tl_lane *lane, const struct tl_shard_row *row)
 {
     pthread_mutex_lock(&lane->lock);
-    const int r = tl_rows_add(&lane->rows, row, lane->gen->lake->backend);
-    if (r >= 0) {
-        tl_view_put(lane->pending[0]);
-        lane->n_pending--;
-        memmove(lane->pending, lane->pending + 1, lane->n_pending * sizeof(*lane->pending));
-    }
+    const int r = tl_lane_stored_locked(lane, row);
     pthread_mutex_unlock(&lane->lock);
     return r;
 }

@@ -70,11 +70,27 @@ void tl_lane_forget_calltrees_locked(struct tl_lane *lane)
     lane->n_calltrees = lane->cap_calltrees = lane->calltree_bytes = 0;
 }
 
+void tl_lane_drop_pending_locked(struct tl_lane *lane, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        tl_view_put(lane->pending[i]);
+    lane->n_pending -= n;
+    if (n > 0)
+        memmove(lane->pending, lane->pending + n, lane->n_pending * sizeof *lane->pending);
+}
+
+int tl_lane_stored_locked(struct tl_lane *lane, const struct tl_shard_row *row)
+{
+    const int r = tl_rows_add(&lane->rows, row, lane->gen->lake->backend);
+    if (r >= 0)
+        tl_lane_drop_pending_locked(lane, 1);
+    return r;
+}
+
 static void lane_free(struct tl_lane *lane)
 {
     tl_build_free(lane->build);
-    for (size_t i = 0; i < lane->n_pending; i++)
-        tl_view_put(lane->pending[i]);
+    tl_lane_drop_pending_locked(lane, lane->n_pending);
     free(lane->pending);
     for (size_t i = 0; i < lane->n_away; i++)
         tl_away_put(lane->away[i]);

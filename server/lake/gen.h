@@ -95,6 +95,11 @@ void tl_time_summary_forget(struct tl_time_summary *summary);
 bool tl_lane_is_incomplete(struct tl_lane *lane, uint64_t shard);
 void tl_lane_note_incomplete(struct tl_lane *lane, uint64_t shard);
 
+/* Let go of the first `n` shards that are not in the catalog yet. */
+void tl_lane_drop_pending_locked(struct tl_lane *lane, size_t n);
+/* The first of them is in the store, with this row: readers find it in one of the two places.
+ * TL_NOMEM; TL_IO, TL_NOSPACE of a scratch file. */
+TL_MUST_USE int tl_lane_stored_locked(struct tl_lane *lane, const struct tl_shard_row *row);
 /* Number of positions in the sealed shards. */
 uint64_t tl_lane_sealed_locked(const struct tl_lane *lane);
 
