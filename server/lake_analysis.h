@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Analyses that read whole ranges: calls, call trees, comparison of two runs, execution counts and
- * coverage, representative regions, software trace. Part of lake.h, which includes it; its rules on
- * threads, duration and cancelling apply.
+ * coverage, representative regions, software trace. Threads, duration and cancelling as in lake.h.
  */
 #ifndef TL_LAKE_ANALYSIS_H
 #define TL_LAKE_ANALYSIS_H
 
-#include "lake.h"
+#include "lake_ranges.h"
 #include "regions/simpoints.h"
 
 #include <stdio.h>

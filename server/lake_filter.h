@@ -7,7 +7,7 @@
 #ifndef TL_LAKE_FILTER_H
 #define TL_LAKE_FILTER_H
 
-#include "lake.h"
+#include "lake_ranges.h"
 
 /* What is kept: what fits everything that is given. NULL, "": anything. */
 struct tl_range_filter {

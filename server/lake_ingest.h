@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Ingest of captures: the part of lake.h that rigs use. Threads and errors as there. */
+/* Ingest of captures, for rigs. Threads and errors as in lake.h. */
 #ifndef TL_LAKE_INGEST_H
 #define TL_LAKE_INGEST_H
 
@@ -8,9 +8,8 @@
 
 #include <string.h>
 
-struct tl_lake;
-
 struct tl_ingest;
+struct tl_lake;
 
 /* What is stored of a capture. */
 struct tl_identity {

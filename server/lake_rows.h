@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Catalog data of traces in the lake's public form: included by lake.h and the store. */
+/* Catalog data of traces in the lake's public form, which the store has too. */
 #ifndef TL_LAKE_ROWS_H
 #define TL_LAKE_ROWS_H
 

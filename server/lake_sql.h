@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Questions in SQL: SQLite's SELECT over tables of traces, streams, functions, instructions, calls,
- * events and messages, which are made while they are read (docs/sql.md). Part of the lake's
- * interface: lake.h's rules on threads, duration and cancelling apply.
+ * events and messages, which are made while they are read (docs/sql.md). Threads, duration and
+ * cancelling as in lake.h.
  */
 #ifndef TL_LAKE_SQL_H
 #define TL_LAKE_SQL_H
 
-#include "lake.h"
+#include "lake_ranges.h"
+#include "lake_traces.h"
 
 #define TL_SQL_BYTES   65536  /* of a question */
 #define TL_SQL_ROWS    100000 /* of an answer, unless asked for more */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Whose time it was (docs/time.md): functions, calls of a function, exceptions and gaps of a range
- * of a stream, with durations, their distribution and their bounds. Part of lake.h; its rules on
- * threads, duration and cancelling apply.
+ * of a stream, with durations, their distribution and their bounds. Threads, duration and
+ * cancelling as in lake.h.
  *
  * Times and durations are in the unit that the stream shows, ns or ticks. In a stream without time
  * they are 0, `has_time` is false, and only instructions count.
@@ -10,7 +10,7 @@
 #ifndef TL_LAKE_TIMING_H
 #define TL_LAKE_TIMING_H
 
-#include "lake.h"
+#include "lake_ranges.h"
 
 struct tl_timing_range {
     const char *trace, *stream;

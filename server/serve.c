@@ -5,6 +5,9 @@
  */
 #include "serve.h"
 
+#include "lake.h"
+#include "lake_rows.h"
+#include "lake_upkeep.h"
 #include "net/tls.h"
 #include "notify.h"
 #include "osdhost/host.h"

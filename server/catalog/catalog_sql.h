@@ -4,6 +4,7 @@
 #define TL_CATALOG_CATALOG_SQL_H
 
 #include "catalog/catalog.h"
+#include "lake_rows.h"
 
 #include <pthread.h>
 #include <sqlite3.h>

@@ -6,8 +6,6 @@
 #ifndef TL_CHANGE_CHANGE_H
 #define TL_CHANGE_CHANGE_H
 
-#include "lake.h"
-
 struct tl_trace;
 
 /* Delete a capture without bytes that nobody pushes. Does nothing with any other. */

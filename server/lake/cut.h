@@ -9,6 +9,7 @@
 #include "flow/callstack.h"
 #include "lake/away.h"
 #include "lake/lakeint.h"
+#include "lake_ranges.h"
 #include "shard/walk.h"
 
 struct tl_stf_known;

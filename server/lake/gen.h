@@ -16,7 +16,6 @@
 #include "builder/build.h"
 #include "catalog/clockfit.h"
 #include "decode/decode.h"
-#include "lake.h"
 #include "lake/program.h"
 #include "lake/shardrows.h"
 #include "raw/spool.h"
@@ -29,6 +28,7 @@
 
 struct tl_decode_job;
 struct tl_gen;
+struct tl_lake;
 
 /* ---- lanes --------------------------------------------------------------------------------- */
 

@@ -7,7 +7,9 @@
 #ifndef TL_LAKE_IMAGE_USES_H
 #define TL_LAKE_IMAGE_USES_H
 
-#include "lake.h"
+#include "lake_images.h"
+
+struct tl_lake;
 
 struct tl_image_use {
     struct tl_image_row row;

@@ -14,12 +14,15 @@
 #define TL_LAKE_LAKEINT_H
 
 #include "base/now.h"
+#include "lake.h"
 #include "lake/age.h"
 #include "lake/chore.h"
 #include "lake/image_uses.h"
 #include "lake/seats.h"
 #include "lake/trace.h"
 #include "lake/verified.h"
+#include "lake_images.h"
+#include "lake_rows.h"
 
 #define TL_VIEW_CACHE      256
 #define TL_MADE_CACHE      48 /* cached parts of virtual shards: chunks, and whole shards */

@@ -5,6 +5,7 @@
  */
 #include "base/recent.h"
 #include "lake/lakeint.h"
+#include "lake_raw.h"
 
 #include <stdlib.h>
 

@@ -6,6 +6,7 @@
 #include "lake/recorded.h"
 
 #include "import/perf.h"
+#include "lake_raw.h"
 
 #include <stdlib.h>
 #include <string.h>

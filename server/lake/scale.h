@@ -9,6 +9,7 @@
 #define TL_LAKE_SCALE_H
 
 #include "lake/cut.h"
+#include "lake_ranges.h"
 
 enum tl_scale_kind {
     TL_SCALE_TIME, /* as shown to users: ns, or ticks */

@@ -10,6 +10,8 @@
 #include "catalog/catalog.h"
 #include "lake/gen.h"
 #include "lake/job_queue.h"
+#include "lake_ingest.h"
+#include "lake_traces.h"
 
 /* A trace's contribution to the totals of all traces. */
 struct tl_digest {

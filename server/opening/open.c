@@ -14,6 +14,7 @@
 #include "ingest/session.h"
 #include "lake/jobs.h"
 #include "lake/lakeint.h"
+#include "lake_sql.h"
 #include "opening/start.h"
 #include "query/debuginfo.h"
 #include "rados/rados.h"

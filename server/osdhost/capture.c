@@ -5,6 +5,8 @@
  */
 #include "osdhost/capture.h"
 #include "base/say.h"
+#include "lake_traces.h"
+#include "setup/setup.h"
 
 #include "osdhost/bringup.h"
 

@@ -15,9 +15,12 @@
 #ifndef TL_OSDHOST_CAPTURE_H
 #define TL_OSDHOST_CAPTURE_H
 
-#include "lake.h"
+#include "base/buf.h"
+#include "lake_ingest.h"
 
 #include <stdatomic.h>
+
+struct tl_lake;
 
 /* Label of traces received over the server's own connections: nobody else can resume them. */
 #define TL_LABEL_CONNECTION "connection"

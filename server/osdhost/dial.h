@@ -6,7 +6,9 @@
 #ifndef TL_OSDHOST_DIAL_H
 #define TL_OSDHOST_DIAL_H
 
-#include "lake.h"
+#include "lake_ingest.h"
+
+struct tl_lake;
 
 struct tl_osd_dial {
     struct tl_lake *lake;

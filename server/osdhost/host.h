@@ -9,7 +9,10 @@
 #ifndef TL_OSDHOST_HOST_H
 #define TL_OSDHOST_HOST_H
 
-#include "lake.h"
+#include "base/buf.h"
+#include "lake_ingest.h"
+
+struct tl_lake;
 
 #define TL_OSD_HOST_PORT 9537
 

@@ -9,7 +9,9 @@
 #ifndef TL_OSDHOST_JOIN_H
 #define TL_OSDHOST_JOIN_H
 
-#include "lake.h"
+#include "lake_ingest.h"
+
+struct tl_lake;
 
 struct tl_osd_join {
     struct tl_lake *lake;

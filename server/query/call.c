@@ -3,6 +3,7 @@
  * Details of a call. The stack is made again at the instruction asked for; what is known of the
  * function's other calls is added to it.
  */
+#include "lake_analysis.h"
 #include "query/calltree.h"
 #include "query/seek.h"
 #include "query/stacks.h"

@@ -7,6 +7,8 @@
 #ifndef TL_QUERY_CALLSEARCH_H
 #define TL_QUERY_CALLSEARCH_H
 
+#include "lake_ranges.h"
+#include "lake_timing.h"
 #include "query/timing_answer.h"
 
 struct tl_call_hit {

@@ -4,6 +4,7 @@
 #define TL_QUERY_CODE_H
 
 #include "lake/lakeint.h"
+#include "lake_analysis.h"
 #include "query/query.h"
 #include "shard/codecount.h"
 

@@ -4,6 +4,8 @@
 #define TL_QUERY_COLUMNS_H
 
 #include "lake/scale.h"
+#include "lake_lanes.h"
+#include "lake_ranges.h"
 
 /* Column i is [edges[i], edges[i + 1]). Used by one thread. */
 struct tl_columns {

@@ -3,6 +3,7 @@
  * Comparison of two streams. Their steps are followed in parallel. When they differ, the nearest
  * place is searched for from which both are equal again for GRAM steps, in growing windows.
  */
+#include "lake_analysis.h"
 #include "query/calltree.h"
 #include "query/query.h"
 #include "query/stacks.h"

@@ -4,6 +4,7 @@
  * the encoding and its kind are shown.
  */
 #include "base/cancel.h"
+#include "lake_insns.h"
 #include "query/debuginfo.h"
 #include "query/opcodes.h"
 #include "query/query.h"

@@ -4,6 +4,7 @@
 #define TL_QUERY_LOSSES_H
 
 #include "lake/cut.h"
+#include "lake_stats.h"
 
 /*
  * Add the trace missing before positions [from, to] of a lane to lost[TL_GAP_KINDS], by enum

@@ -9,6 +9,7 @@
 #define TL_QUERY_SEEK_H
 
 #include "image/variables.h"
+#include "lake_find.h"
 #include "query/opcodes.h"
 #include "query/query.h"
 

@@ -8,6 +8,8 @@
  */
 #include "query/slices.h"
 
+#include "lake_lanes.h"
+
 #include <stdlib.h>
 
 #define SLICES_MAX  4096

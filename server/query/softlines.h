@@ -6,6 +6,7 @@
 #ifndef TL_QUERY_SOFTLINES_H
 #define TL_QUERY_SOFTLINES_H
 
+#include "lake_analysis.h"
 #include "query/query.h"
 
 /* Which entries. */

@@ -4,6 +4,7 @@
  * resolved to the stored file that shares most of its last components, among those uploaded for its
  * image if there are any, otherwise among those for all images.
  */
+#include "lake_insns.h"
 #include "query/debuginfo.h"
 #include "query/query.h"
 

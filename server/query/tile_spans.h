@@ -4,6 +4,8 @@
 #define TL_QUERY_TILE_SPANS_H
 
 #include "base/numbers.h"
+#include "lake_ranges.h"
+#include "lake_tiles.h"
 #include "query/query.h"
 #include "query/time_tile.h"
 
@@ -11,7 +13,7 @@ struct tl_spans {
     const struct tl_cut *cut;
     const struct tl_image *image;
     enum tl_range_unit axis;
-    unsigned level; /* of the tile */
+    unsigned level;                            /* of the tile */
     uint64_t edges[TL_TILE_BUCKETS + 1];       /* positions */
     struct tl_bucket buckets[TL_TILE_BUCKETS]; /* of functions, the two most frequent */
     struct tl_numbers functions; /* with positions in a span: span << 32 | symbol index + 1 */

@@ -4,6 +4,7 @@
 #define TL_QUERY_TIME_TILE_H
 
 #include "lake/timed_walk.h"
+#include "lake_tiles.h"
 
 struct tl_time_tile {
     unsigned level;

@@ -6,6 +6,7 @@
 #ifndef TL_QUERY_TIMED_COUNTS_H
 #define TL_QUERY_TIMED_COUNTS_H
 
+#include "lake_ranges.h"
 #include "query/timing.h"
 #include "shard/shardcalls.h"
 

@@ -3,6 +3,7 @@
 #ifndef TL_QUERY_TIMING_ANSWER_H
 #define TL_QUERY_TIMING_ANSWER_H
 
+#include "lake_timing.h"
 #include "query/timing.h"
 #include "shard/sketch.h"
 #include "shard/timedrows.h"

@@ -21,6 +21,7 @@
 #define TL_RADOS_ROWS_H
 
 #include "catalog/catalog.h"
+#include "lake_rows.h"
 #include "rados/rados_int.h"
 #include "shard/varint.h"
 

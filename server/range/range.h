@@ -3,7 +3,7 @@
 #ifndef TL_RANGE_RANGE_H
 #define TL_RANGE_RANGE_H
 
-#include "lake.h"
+#include "lake_ranges.h"
 
 /* Write the range's STF entirely from its items, without copying, for comparison. Call before the
  * first tl_range_next(). */

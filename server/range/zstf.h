@@ -3,6 +3,7 @@
 #ifndef TL_RANGE_ZSTF_H
 #define TL_RANGE_ZSTF_H
 
+#include "lake_ranges.h"
 #include "range/copied.h"
 #include "range/rewritten.h"
 

@@ -3,6 +3,8 @@
  * tracelake.v1.Catalog: lists, watches and changes traces. Lists are sent in several messages, as
  * many rows as fit into each.
  */
+#include "lake_ingest.h"
+#include "lake_upkeep.h"
 #include "rpc/convert.h"
 #include "rpc/notes.h"
 #include "rpc/rpcint.h"

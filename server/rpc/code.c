@@ -3,6 +3,8 @@
  * Execution counts and coverage: Code and Coverage of tracelake.v1.Ranges. Rows are sent in
  * batches, since a program has millions of them.
  */
+#include "lake_analysis.h"
+#include "lake_ranges.h"
 #include "rpc/rpcint.h"
 
 #include "base/utf8.h"

@@ -3,8 +3,7 @@
 #ifndef TL_RPC_CONVERT_H
 #define TL_RPC_CONVERT_H
 
-#include "lake.h"
-
+#include "lake_traces.h"
 #include "tracelake/v1/catalog.pb-c.h"
 
 /*

@@ -5,6 +5,8 @@
  */
 #include "rpc/hub.h"
 
+#include "lake.h"
+
 static void on_change(void *context)
 {
     struct tl_hub *const hub = context;

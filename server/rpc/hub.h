@@ -3,8 +3,9 @@
 #ifndef TL_RPC_HUB_H
 #define TL_RPC_HUB_H
 
-#include "lake.h"
 #include "net/waiter.h"
+
+struct tl_lake;
 
 struct tl_hub_seat {
     struct tl_hub_seat *next;

@@ -6,6 +6,7 @@
  */
 #include "base/cancel.h"
 #include "base/crc32c.h"
+#include "lake_ingest.h"
 #include "rpc/pushchunk.h"
 #include "rpc/rpcint.h"
 #include "rpc/scoped.h"

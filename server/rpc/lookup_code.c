@@ -3,6 +3,8 @@
  * Makes messages of statistics, rows of disassembly, sources and representative regions. Texts are
  * borrowed from the lake's answer, which lives until the message is sent.
  */
+#include "lake_insns.h"
+#include "lake_stats.h"
 #include "rpc/lookups.h"
 #include "rpc/rpcint.h"
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Places as messages: positions in all units, hits of searches, what runs at a time. */
+#include "lake_find.h"
+#include "lake_insns.h"
+#include "lake_tiles.h"
 #include "rpc/lookups.h"
 #include "rpc/rpcint.h"
 

@@ -3,6 +3,7 @@
  * Data of lanes as messages: call stacks, software trace, states and execution speed of a range.
  * One function fills each kind of answer for RPC, HTTP and SQL alike.
  */
+#include "lake_lanes.h"
 #include "rpc/lookups.h"
 
 #include <inttypes.h>

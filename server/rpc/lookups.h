@@ -3,6 +3,8 @@
 #ifndef TL_RPC_LOOKUPS_H
 #define TL_RPC_LOOKUPS_H
 
+#include "lake_analysis.h"
+#include "lake_images.h"
 #include "rpc/reply.h"
 
 #include "tracelake/v1/catalog.pb-c.h"

@@ -5,6 +5,8 @@
  */
 #include "rpc/notes.h"
 
+#include "lake_rows.h"
+#include "lake_traces.h"
 #include "rpc/lookups.h"
 #include "rpc/lookups_service.h"
 #include "rpc/webapi.h"

@@ -7,11 +7,13 @@
 #ifndef TL_RPC_QUOTAS_H
 #define TL_RPC_QUOTAS_H
 
-#include "lake.h"
+#include "base/buf.h"
 #include "net/quota.h"
 #include "net/scope.h"
 
 #include <pthread.h>
+
+struct tl_lake;
 
 /* The quota of each rig that matches a glob. */
 struct tl_quota_rule {

@@ -7,6 +7,7 @@
 #define TL_RPC_RANGEFILE_H
 
 #include "lake_filter.h"
+#include "lake_ranges.h"
 
 struct tl_rangefile;
 

@@ -5,6 +5,8 @@
  */
 #include "rpc/raw.h"
 
+#include "lake_rows.h"
+#include "lake_traces.h"
 #include "net/address.h"
 #include "net/waiter.h"
 #include "osdhost/capture.h"

@@ -7,8 +7,9 @@
 #ifndef TL_RPC_RAW_H
 #define TL_RPC_RAW_H
 
-#include "lake.h"
+#include "lake_ingest.h"
 
+struct tl_lake;
 struct tl_raw;
 
 /*

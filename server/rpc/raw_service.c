@@ -3,6 +3,9 @@
  * tracelake.v1.Raw: sends raw bytes and setup of captures. Bytes are those that were pushed, also
  * while a capture is live.
  */
+#include "lake_ingest.h"
+#include "lake_raw.h"
+#include "lake_traces.h"
 #include "rpc/rpcint.h"
 
 #include "tracelake/v1/raw.pb-c.h"

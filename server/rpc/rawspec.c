@@ -6,6 +6,7 @@
  */
 #include "base/args.h"
 #include "base/journal.h"
+#include "lake_images.h"
 #include "osdhost/bringup.h"
 #include "osdhost/controller.h"
 #include "osdhost/host.h"

@@ -4,6 +4,8 @@
  */
 #include "rpc/regions.h"
 
+#include "lake_traces.h"
+
 #include <stdio.h>
 #include <string.h>
 

@@ -3,7 +3,11 @@
 #ifndef TL_RPC_REGIONS_H
 #define TL_RPC_REGIONS_H
 
-#include "lake.h"
+#include "base/err.h"
+
+#include <stdint.h>
+
+struct tl_lake;
 
 /* A named region: instructions [from, to) of a stream. */
 struct tl_region_place {

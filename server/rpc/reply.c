@@ -5,6 +5,7 @@
  */
 #include "rpc/reply.h"
 
+#include "base/buf.h"
 #include "base/utf8.h"
 
 #include <assert.h>

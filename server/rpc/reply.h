@@ -6,10 +6,13 @@
 #ifndef TL_RPC_REPLY_H
 #define TL_RPC_REPLY_H
 
-#include "lake.h"
+#include "base/err.h"
 
 #include <protobuf-c/protobuf-c.h>
+#include <stdbool.h>
+#include <stddef.h>
 
+struct tl_lake;
 struct tl_scope;
 
 /* An answer, with everything that its message points to. */

@@ -6,6 +6,7 @@
  */
 #include "rpc/rpc.h"
 
+#include "lake.h"
 #include "rpc/lookups_service.h"
 #include "rpc/reflection.h"
 #include "rpc/rpcint.h"

@@ -6,9 +6,10 @@
 #ifndef TL_RPC_RPC_H
 #define TL_RPC_RPC_H
 
-#include "lake.h"
 #include "net/net.h"
 #include "rpc/quotas.h"
+
+struct tl_lake;
 
 struct tl_asset; /* web/assets.h */
 struct tl_rpc;

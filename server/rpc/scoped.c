@@ -5,6 +5,8 @@
  */
 #include "rpc/scoped.h"
 
+#include "lake.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -3,8 +3,11 @@
 #ifndef TL_RPC_SCOPED_H
 #define TL_RPC_SCOPED_H
 
-#include "lake.h"
+#include "lake_rows.h"
+#include "lake_traces.h"
 #include "net/scope.h"
+
+struct tl_lake;
 
 /* Check that the trace exists and is in the scope (NULL: TL_OK, whether or not it exists). TL_OK;
  * TL_NOTFOUND: no; otherwise the error of tl_lake_trace(). Described in `fail`. */

@@ -3,8 +3,7 @@
 #ifndef TL_RPC_TILEPB_H
 #define TL_RPC_TILEPB_H
 
-#include "lake.h"
-
+#include "lake_tiles.h"
 #include "tracelake/v1/ranges.pb-c.h"
 
 #define TL_TILE_PB_BREAKS 1024 /* total of all lanes, the first ones */

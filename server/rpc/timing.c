@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Fills messages from the lake's answers. Names are copied, since messages need valid UTF-8. */
+#include "lake_timing.h"
 #include "rpc/lookups.h"
 
 #include "flow/item.h"

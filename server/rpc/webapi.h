@@ -3,7 +3,6 @@
 #ifndef TL_RPC_WEBAPI_H
 #define TL_RPC_WEBAPI_H
 
-#include "lake.h"
 #include "net/http.h"
 
 #include <protobuf-c/protobuf-c.h>

@@ -7,7 +7,7 @@
 #ifndef TL_RPC_WEBARGS_H
 #define TL_RPC_WEBARGS_H
 
-#include "lake.h"
+#include "lake_ranges.h"
 #include "net/http.h"
 
 /* How an argument fills its field, where that does not follow from the field's type. */

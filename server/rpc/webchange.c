@@ -3,6 +3,7 @@
  * Changes made by the page: labels, deletion, captures uploaded in pieces, described in
  * docs/http.md. A capture is sent in pieces because a browser cannot send a stream over HTTP/1.1.
  */
+#include "lake_ingest.h"
 #include "net/caller.h"
 #include "rpc/rpcint.h"
 #include "rpc/scoped.h"

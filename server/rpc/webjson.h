@@ -8,7 +8,7 @@
 #define TL_RPC_WEBJSON_H
 
 #include "base/jsonout.h"
-#include "lake.h"
+#include "lake_traces.h"
 #include "net/http.h"
 
 /* A member of an object. */

@@ -3,6 +3,8 @@
  * The table of routes, the page's files, and the paths for monitoring. A route names its role and
  * its class of work, so that nothing is served without a decision on both.
  */
+#include "lake.h"
+#include "lake_rows.h"
 #include "rpc/notes.h"
 #include "rpc/rpcint.h"
 #include "rpc/tilecache.h"

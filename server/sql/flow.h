@@ -6,6 +6,7 @@
 #ifndef TL_SQL_FLOW_H
 #define TL_SQL_FLOW_H
 
+#include "lake_traces.h"
 #include "sql/table.h"
 #include "sql/times.h"
 

@@ -3,6 +3,7 @@
  * The table of messages: software trace, assembled into lines as in the log. It is read in pages;
  * a page goes on at the position of the last line of the one before, whose lines there are passed.
  */
+#include "lake_analysis.h"
 #include "sql/table.h"
 
 #include <stdlib.h>

@@ -9,6 +9,8 @@
 #define TL_SQL_TABLE_H
 
 #include "lake_sql.h"
+#include "lake_timing.h"
+#include "lake_traces.h"
 
 #include <sqlite3.h>
 

@@ -8,6 +8,7 @@
 #include "lake/heap.h"
 #include "lake/lakeint.h"
 #include "lake/mirror.h"
+#include "lake_upkeep.h"
 
 #include <errno.h>
 #include <stdio.h>

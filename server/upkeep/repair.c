@@ -5,6 +5,7 @@
  */
 #include "lake/cut.h"
 #include "lake/mirror.h"
+#include "lake_upkeep.h"
 
 #include "base/cancel.h"
 #include "builder/mend.h"

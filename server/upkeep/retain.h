@@ -3,7 +3,9 @@
 #ifndef TL_UPKEEP_RETAIN_H
 #define TL_UPKEEP_RETAIN_H
 
-#include "lake.h"
+#include "lake_upkeep.h"
+
+struct tl_lake;
 
 #define TL_SCOPE_IMAGES "images" /* scope of the rule for images that no trace refers to */
 

@@ -9,6 +9,14 @@
  */
 #include "bench/report.h"
 #include "lake.h"
+#include "lake_find.h"
+#include "lake_images.h"
+#include "lake_ingest.h"
+#include "lake_lanes.h"
+#include "lake_ranges.h"
+#include "lake_rows.h"
+#include "lake_stats.h"
+#include "lake_traces.h"
 #include "sim/program_core.h"
 
 #include <fcntl.h>

@@ -6,6 +6,9 @@
  */
 #include "bench/report.h"
 #include "lake.h"
+#include "lake_ingest.h"
+#include "lake_raw.h"
+#include "lake_traces.h"
 #include "rados/rados.h"
 
 #include <fcntl.h>

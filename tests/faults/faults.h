@@ -3,6 +3,12 @@
 #ifndef TL_TESTS_FAULTS_H
 #define TL_TESTS_FAULTS_H
 
+#include "lake.h"
+#include "lake_images.h"
+#include "lake_ingest.h"
+#include "lake_rows.h"
+#include "lake_traces.h"
+#include "lake_upkeep.h"
 #include "sim_capture.h"
 
 #include "raw/spool.h"

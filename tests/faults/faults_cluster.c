@@ -7,6 +7,7 @@
  * TL_FAULT_ROUNDS: number of operations at which faults are injected.
  */
 #include "faults.h"
+#include "lake_raw.h"
 
 #include "opening/open.h"
 #include "rados/fake/interposer.h"

@@ -6,6 +6,7 @@
  * argument of --raw.
  */
 #include "lake/lakeint.h"
+#include "lake_raw.h"
 #include "opening/open.h"
 #include "rpc/raw.h"
 #include "store/backend_memory.h"

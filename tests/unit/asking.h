@@ -3,6 +3,7 @@
 #ifndef TL_TESTS_ASKING_H
 #define TL_TESTS_ASKING_H
 
+#include "lake_ingest.h"
 #include "net/tls.h"
 #include "unit/serving.h"
 #include "unit/wire.h"

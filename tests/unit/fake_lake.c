@@ -3,6 +3,11 @@
 
 #include "base/cancel.h"
 #include "base/crc32c.h"
+#include "lake_images.h"
+#include "lake_ingest.h"
+#include "lake_raw.h"
+#include "lake_traces.h"
+#include "lake_upkeep.h"
 
 #include <inttypes.h>
 #include <pthread.h>

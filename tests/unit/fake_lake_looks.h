@@ -3,6 +3,18 @@
 #ifndef TL_TESTS_FAKE_LAKE_LOOKS_H
 #define TL_TESTS_FAKE_LAKE_LOOKS_H
 
+#include "lake.h"
+#include "lake_analysis.h"
+#include "lake_find.h"
+#include "lake_insns.h"
+#include "lake_lanes.h"
+#include "lake_ranges.h"
+#include "lake_rows.h"
+#include "lake_sql.h"
+#include "lake_stats.h"
+#include "lake_tiles.h"
+#include "lake_traces.h"
+
 static int check(struct tl_lake *lake, const char *trace, const char *stream, struct tl_fail *fail)
 {
     pthread_mutex_lock(&lake->lock);

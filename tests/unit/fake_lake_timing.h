@@ -4,6 +4,8 @@
 #define TL_TESTS_FAKE_LAKE_TIMING_H
 
 #include "flow/item.h"
+#include "lake_ranges.h"
+#include "lake_timing.h"
 
 static struct tl_timing_about fake_about(const struct tl_timing_range *range)
 {

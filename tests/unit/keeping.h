@@ -4,6 +4,7 @@
 #ifndef TL_TESTS_KEEPING_H
 #define TL_TESTS_KEEPING_H
 
+#include "lake_upkeep.h"
 #include "sim_capture.h"
 
 #define SHARD 2500

@@ -5,6 +5,7 @@
 
 #include "ingest/repack.h"
 #include "lake/lakeint.h"
+#include "lake_ranges.h"
 #include "opening/open.h"
 #include "store/backend_memory.h"
 #include "unit/patience.h"

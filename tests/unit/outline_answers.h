@@ -6,7 +6,13 @@
 #ifndef TL_UNIT_OUTLINE_ANSWERS_H
 #define TL_UNIT_OUTLINE_ANSWERS_H
 
+#include "lake_analysis.h"
+#include "lake_find.h"
+#include "lake_lanes.h"
 #include "lake_sql.h"
+#include "lake_stats.h"
+#include "lake_tiles.h"
+#include "lake_timing.h"
 #include "virtual_pair.h"
 
 static uint64_t next(uint64_t *random)

@@ -3,6 +3,7 @@
 #ifndef TL_TESTS_SHARING_H
 #define TL_TESTS_SHARING_H
 
+#include "lake_ingest.h"
 #include "unit/patience.h"
 #include "unit/serving.h"
 #include "unit/wire.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The HTTP interface, the same over HTTP/1.1 and HTTP/2, plain and with TLS. */
+#include "lake_traces.h"
 #include "net/gzip.h"
 #include "unit/asking.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Changes made by the page over HTTP, and the bodies of requests: with every protocol. */
+#include "lake_traces.h"
 #include "unit/asking.h"
 
 #include <cjson/cJSON.h>

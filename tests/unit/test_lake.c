@@ -3,6 +3,7 @@
 #include "data.h"
 #include "import/bundle.h"
 #include "lake_help.h"
+#include "lake_upkeep.h"
 
 /*
  * Load a snapshot's buffer and put its images into the lake. Returns false if it is not available.

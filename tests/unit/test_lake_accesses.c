@@ -3,6 +3,7 @@
  * Accesses to memory in STF of other producers are found by their address: exactly those that its
  * records tell, each at its instruction, in any range, direction and with any shards.
  */
+#include "lake_find.h"
 #include "lake_help.h"
 #include "made_stf.h"
 #include "stf/reader.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* By which clock traces age, and what a wrong one does: nothing. */
 #include "lake/lakeint.h"
+#include "lake_upkeep.h"
 #include "unit/lake_help.h"
 
 #define S    INT64_C(1000000000)

@@ -2,11 +2,12 @@
 /* A catalog that refuses reads: traces are not reported as gone because of that, and are not
  * created again. And a catalog in which another process takes the ids. */
 #include "lake_help.h"
+#include "lake_upkeep.h"
 
 #include "catalog/catalog.h"
 #include "share/share.h"
-#include "upkeep/housekeeper.h"
 #include "unit/patience.h"
+#include "upkeep/housekeeper.h"
 
 #include <stdatomic.h>
 

@@ -3,6 +3,7 @@
 #define STREAM "stf.0"
 #define INSNS  400000
 
+#include "lake_analysis.h"
 #include "made_calls.h"
 
 #include "sim/small_elf.h"

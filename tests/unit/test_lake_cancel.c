@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Long operations of the lake check every few milliseconds whether they have been cancelled, and
  * stop at once if so. Measured by the number of checks and the processor time between them. */
+#include "lake_find.h"
+#include "lake_insns.h"
+#include "lake_lanes.h"
+#include "lake_stats.h"
+#include "lake_tiles.h"
+#include "lake_upkeep.h"
 #include "sim_capture.h"
 
 #include "base/cancel.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Two runs compared: everything between the hunks is equal, instruction by instruction; the first
  * hunk begins at the first difference; changes far from each other are found separately. */
+#include "lake_analysis.h"
 #include "lake_help.h"
 
 #include "sim/small_elf.h"

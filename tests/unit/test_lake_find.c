@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Searching in both directions, from any position, in one stream and in all, and counting, compared
  * with the flow text of the same streams, read line by line. */
+#include "lake_find.h"
+#include "lake_insns.h"
+#include "lake_lanes.h"
+#include "lake_tiles.h"
 #include "sim_capture.h"
 
 #include "query/opcodes.h"

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Hits of searches by column, compared with the lists of all hits, on both axes; searches for whole
  * words. */
+#include "lake_find.h"
+#include "lake_lanes.h"
+#include "lake_tiles.h"
 #include "sim_capture.h"
 
 #include <inttypes.h>

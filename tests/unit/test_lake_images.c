@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Images that are bound to a trace later, each to one process. */
+#include "lake_insns.h"
+#include "lake_upkeep.h"
 #include "sim/program_dwarf.h"
 #include "sim_capture.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Call counts stored next to shards of simulated cores: counted block by block while shards are
  * built, they equal those of a walk through them, instruction by instruction. */
+#include "lake_analysis.h"
 #include "sim_capture.h"
 
 #include "lake/recount_calls.h"

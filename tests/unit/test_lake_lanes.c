@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Lane data other than tiles compared with the truth of simulations: lines printed by programs,
  * states of a core, its cycles. */
+#include "lake_analysis.h"
+#include "lake_find.h"
+#include "lake_lanes.h"
 #include "sim/osd_encoder.h"
 #include "sim_capture.h"
 

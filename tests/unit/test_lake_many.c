@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A store of many traces: few of them are read at startup, few are kept in memory, and all are
  * available. */
+#include "lake_upkeep.h"
 #include "sim_capture.h"
 
 #include "pool.h"

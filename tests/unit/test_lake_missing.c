@@ -2,6 +2,10 @@
 /* Virtual shards with damaged raw bytes: what can be regenerated is correct and at its position,
  * the rest is reported as a gap, in every format in which a range can be read. */
 #include "lake/cut.h"
+#include "lake_find.h"
+#include "lake_insns.h"
+#include "lake_stats.h"
+#include "lake_upkeep.h"
 #include "virtual_pair.h"
 
 #include "raw/packed.h"

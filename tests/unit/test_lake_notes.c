@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Notes on traces: written, changed, removed, and read again after a restart and from a rebuilt
  * catalog. */
+#include "lake_upkeep.h"
 #include "sim_capture.h"
 
 static struct tl_backend *backend;

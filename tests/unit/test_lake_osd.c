@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A live capture of Open SoC Debug waits while the disk is full, and becomes one complete trace. */
+#include "lake_raw.h"
 #include "osdhost/capture.h"
 #include "unit/lake_help.h"
 

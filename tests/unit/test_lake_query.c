@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Queries to the lake compared with the flow text of the same stream, read line by line. */
+#include "lake_find.h"
+#include "lake_insns.h"
+#include "lake_lanes.h"
+#include "lake_stats.h"
+#include "lake_tiles.h"
 #include "sim_capture.h"
 
 #include "lake/scale.h"

@@ -6,6 +6,7 @@
  * costs time.
  */
 #include "base/crc32c.h"
+#include "lake_analysis.h"
 #include "made_stf.h"
 #include "sim/osd_encoder.h"
 #include "sim/program_rng.h"

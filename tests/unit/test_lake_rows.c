@@ -4,6 +4,7 @@
  * the damage, and repair mends it. Where the file's structure suffers, the server does not start,
  * and makes the catalog anew.
  */
+#include "lake_upkeep.h"
 #include "sim_capture.h"
 #include "unit/seed.h"
 

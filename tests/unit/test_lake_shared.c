@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Two servers with one store in a cluster. What one of them decodes is visible at the other as far
  * as it is durable, whether notifications arrive, are lost, or arrive twice. */
+#include "lake_raw.h"
+#include "lake_upkeep.h"
 #include "sim_capture.h"
 
 #include "pool.h"

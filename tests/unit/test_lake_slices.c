@@ -3,6 +3,8 @@
 #define STREAM "stf.0"
 #define INSNS  5000000 /* long enough that not everything is walked */
 
+#include "lake_lanes.h"
+#include "lake_tiles.h"
 #include "made_calls.h"
 
 static struct tl_backend *backend;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* `store copy`: the copy is served like the original, wherever and however often copying was
  * interrupted; existing data in the destination is left unchanged. */
+#include "lake_upkeep.h"
 #include "sim_capture.h"
 
 #include "copy/copy.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Tiles of a long trace are the same whether a stream keeps all its summaries in memory or only a
  * few. */
+#include "lake_tiles.h"
 #include "sim_capture.h"
 
 #include "lake/cut.h"

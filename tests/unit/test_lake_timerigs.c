@@ -4,6 +4,8 @@
  * flow text of the same stream says of each position by the model of docs/time.md. Programs are
  * random, with idle times, interrupts, losses and switched-off spans.
  */
+#include "lake_lanes.h"
+#include "lake_tiles.h"
 #include "rigged.h"
 
 enum { LEVELS = 18, TILES = 3 /* of a level */ };
@@ -77,8 +79,8 @@ static void compare(const struct tl_tile_lane *lane, size_t i, double width, dou
     v->wrong_winner += has + one < (double)s->functions[s->winner];
     v->wrong_share +=
         !is_near(lane->share[i], has, ran, 100 * one / ran) ||
-        (lane->share2[i] > 0 && !is_near(lane->share2[i], (double)s->functions[lane->function2[i]],
-                                         ran, 100 * one / ran));
+        (lane->share2[i] > 0 &&
+         !is_near(lane->share2[i], (double)s->functions[lane->function2[i]], ran, 100 * one / ran));
 }
 
 /* The length of a tick as shown. */
@@ -230,8 +232,8 @@ static void check_format(open_format *open, const struct shape *shape)
     open(&r, shape);
     print_message("seed %" PRIu64 ", shards of %" PRIu64 ": %" PRIu64 " positions, ticks %" PRIu64
                   " to %" PRIu64 ", %zu gaps, %zu calls\n",
-                  shape->seed, shape->shard, r.truth.n, r.truth.first, r.truth.last,
-                  r.truth.n_gaps, r.n_calls);
+                  shape->seed, shape->shard, r.truth.n, r.truth.first, r.truth.last, r.truth.n_gaps,
+                  r.n_calls);
     assert_true(r.truth.n > WALKED || !shape->is_long);
     check_tiles(&r);
     check_all_slices(&r, TL_UNIT_TIME);
@@ -306,10 +308,9 @@ static void of_long_nexus(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(of_etm),   cmocka_unit_test(of_long_etm),
-        cmocka_unit_test(of_pt),    cmocka_unit_test(of_long_pt),
-        cmocka_unit_test(of_di),    cmocka_unit_test(of_long_di),
-        cmocka_unit_test(of_nexus), cmocka_unit_test(of_long_nexus),
+        cmocka_unit_test(of_etm),     cmocka_unit_test(of_long_etm),   cmocka_unit_test(of_pt),
+        cmocka_unit_test(of_long_pt), cmocka_unit_test(of_di),         cmocka_unit_test(of_long_di),
+        cmocka_unit_test(of_nexus),   cmocka_unit_test(of_long_nexus),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

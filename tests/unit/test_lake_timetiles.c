@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Tiles on the time axis, at every level, against what the flow text says of times (docs/time.md):
  * with idle times, interrupts, losses and switched-off spans. */
+#include "lake_lanes.h"
+#include "lake_tiles.h"
 #include "sim_capture.h"
 
 #include "lake/timed_walk.h"

@@ -3,6 +3,7 @@
  * Whose time it was, compared with what the flow text of the same stream says by the model of
  * docs/time.md, position by position: functions, calls, exceptions, gaps, over random programs.
  */
+#include "lake_analysis.h"
 #include "query/callsearch.h"
 #include "query/timed_counts.h"
 #include "query/timed_rows.h"

@@ -5,15 +5,16 @@
  * in the meantime.
  */
 #include "lake/cut.h"
+#include "lake_upkeep.h"
 #include "virtual_pair.h"
 
+#include "decoding/marks.h"
 #include "import/perf.h"
 #include "raw/packed.h"
-#include "decoding/marks.h"
-#include "virtual/remake.h"
 #include "raw/segment.h"
 #include "unit/data.h"
 #include "unit/seed.h"
+#include "virtual/remake.h"
 
 #include <dirent.h>
 

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* Packed segments: bytes and arrival times are restored, damage costs a frame, metadata is
  * repaired, and a lake packs complete segments, whatever the medium does in the meantime. */
+#include "lake_raw.h"
+#include "lake_upkeep.h"
 #include "opening/open.h"
 #include "unit/lake_help.h"
 
+#include "lake/lakeint.h"
 #include "raw/packed.h"
 #include "raw/segment.h"
-#include "lake/lakeint.h"
 #include "unit/patience.h"
 #include "unit/seed.h"
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* No kind of call can keep others from being answered: long work, public calls, messages that are
  * announced and never arrive. And work is stopped when it is no longer wanted. */
+#include "lake_ingest.h"
+#include "lake_traces.h"
 #include "net/http.h"
 #include "unit/patience.h"
 #include "unit/serving.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Quotas of rigs and tokens: what is beyond is refused with a sentence that says which, how much,
  * and what to do; everything up to there is kept. */
+#include "lake_traces.h"
 #include "net/quota.h"
 #include "unit/patience.h"
 #include "unit/serving.h"

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Raw TCP in and out, over the fake lake. */
+#include "lake_rows.h"
+#include "lake_traces.h"
 #include "rpc/raw.h"
 #include "unit/patience.h"
 #include "unit/serving.h"

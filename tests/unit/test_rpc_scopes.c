@@ -4,6 +4,8 @@
  * over gRPC, HTTP/2 and HTTP/1.1. A new method or route fails here until it has a line that
  * classifies it.
  */
+#include "lake_ingest.h"
+#include "lake_traces.h"
 #include "rpc/rpcint.h"
 #include "unit/serving.h"
 

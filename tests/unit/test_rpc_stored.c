@@ -4,6 +4,7 @@
  * completely, to readers that stall, disconnect, or request compression, and from a file that is
  * truncated.
  */
+#include "lake_ingest.h"
 #include "unit/serving.h"
 
 #include "tracelake/v1/ranges.pb-c.h"
