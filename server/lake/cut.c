@@ -5,7 +5,7 @@
  */
 #include "lake/cut.h"
 #include "base/search.h"
-#include "lake/scale.h"
+#include "lake/locate.h"
 #include "shard/stackmark.h"
 #include "stf/flow_map.h"
 #include "stf/known.h"

@@ -9,7 +9,6 @@
 #define TL_LAKE_SCALE_H
 
 #include "lake/cut.h"
-#include "lake_ranges.h"
 
 enum tl_scale_kind {
     TL_SCALE_TIME, /* as shown to users: ns, or ticks */
@@ -66,22 +65,14 @@ bool tl_scale_value(const struct tl_scale *scale, uint64_t position, uint64_t *o
 /* The values at `n` positions from `first` on; 0 if the scale has no points. Takes a few
  * nanoseconds for each. */
 void tl_scale_values(const struct tl_scale *scale, uint64_t first, size_t n, uint64_t *out);
+/* Known values on both sides of a position: lower and upper bound, UINT64_MAX after the last point.
+ * false: the scale has no points. */
+bool tl_scale_bounds(const struct tl_scale *scale, uint64_t position, uint64_t *from, uint64_t *to);
 /* Known values on both sides of the moment before the instruction at a position begins: lower and
  * upper bound, UINT64_MAX after the last point. Where a timestamp is, they differ only where trace
  * is missing as well. false: the scale has no points. */
 bool tl_scale_edge(const struct tl_scale *scale, uint64_t position, uint64_t *from, uint64_t *to);
 /* The first position whose value is at least `value`; the end if there is none. */
 uint64_t tl_scale_position(const struct tl_scale *scale, uint64_t value);
-
-/* Convert a position to all units. */
-TL_MUST_USE int tl_cut_locate(const struct tl_cut *cut, uint64_t position, struct tl_position *out,
-                              struct tl_fail *fail);
-/* Replace TL_UNIT_NS by the same unit as the stream shows it. TL_USAGE: its clock rate is unknown.
- */
-TL_MUST_USE int tl_cut_unit(const struct tl_cut *cut, enum tl_range_unit *unit,
-                            struct tl_fail *fail);
-/* Convert a range of any unit to positions. TL_USAGE: the stream has no time. */
-TL_MUST_USE int tl_cut_resolve(const struct tl_cut *cut, enum tl_range_unit unit, uint64_t from,
-                               uint64_t to, uint64_t *first, uint64_t *end, struct tl_fail *fail);
 
 #endif

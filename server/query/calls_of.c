@@ -3,6 +3,7 @@
  * The calls of a function as a list: the longest, the shortest, or in order. Lengths are ticks
  * here, which are finer than what is shown, and converted at the end.
  */
+#include "lake/locate.h"
 #include "query/callsearch.h"
 #include "query/seek.h"
 

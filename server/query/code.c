@@ -5,6 +5,7 @@
  */
 #include "query/code.h"
 
+#include "lake/locate.h"
 #include "query/codecount.h"
 #include "query/debuginfo.h"
 #include "query/samples.h"

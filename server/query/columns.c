@@ -6,6 +6,7 @@
 #include "query/columns.h"
 
 #include "base/search.h"
+#include "lake/locate.h"
 
 #include <stdlib.h>
 

@@ -4,6 +4,7 @@
  * first or the last ones if there are many. Its texts are put together from single characters, as
  * programs send them.
  */
+#include "lake/locate.h"
 #include "query/softlines.h"
 
 #include <stdlib.h>

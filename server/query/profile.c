@@ -3,6 +3,7 @@
  * The call tree of a range for users, top-down or bottom-up. A tree that is too large loses its
  * smallest nodes, whose sums stay in their parents.
  */
+#include "lake/locate.h"
 #include "lake_analysis.h"
 #include "query/calltree.h"
 #include "query/query.h"

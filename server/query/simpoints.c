@@ -5,6 +5,7 @@
  */
 #include "regions/simpoints.h"
 #include "base/cancel.h"
+#include "lake/locate.h"
 #include "lake_analysis.h"
 #include "query/query.h"
 #include "query/sweep.h"

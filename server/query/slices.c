@@ -8,6 +8,7 @@
  */
 #include "query/slices.h"
 
+#include "lake/locate.h"
 #include "lake_lanes.h"
 
 #include <stdlib.h>

@@ -7,6 +7,7 @@
 #include "builder/insn_stats.h"
 #include "builder/recount.h"
 #include "image/names.h"
+#include "lake/locate.h"
 #include "lake_tiles.h"
 #include "query/losses.h"
 #include "query/query.h"

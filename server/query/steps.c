@@ -7,7 +7,7 @@
 
 #include "base/cancel.h"
 #include "base/hash.h"
-#include "lake/scale.h"
+#include "lake/locate.h"
 #include "shard/stackmark.h"
 
 #include <stdlib.h>

@@ -5,6 +5,8 @@
  */
 #include "query/timing_answer.h"
 
+#include "lake/locate.h"
+
 #include <stdlib.h>
 #include <string.h>
 

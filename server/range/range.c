@@ -5,7 +5,7 @@
  * writer.
  */
 #include "range/range.h"
-#include "lake/scale.h"
+#include "lake/locate.h"
 #include "range/named.h"
 #include "range/sieve.h"
 #include "range/zstf.h"

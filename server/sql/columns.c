@@ -6,6 +6,7 @@
  */
 #include "base/bytes.h"
 #include "base/cancel.h"
+#include "lake/locate.h"
 #include "lake_sql.h"
 #include "shard/walk.h"
 #include "sql/times.h"

@@ -7,6 +7,7 @@
 #include "sql/flow.h"
 
 #include "base/cancel.h"
+#include "lake/locate.h"
 #include "query/query.h"
 #include "shard/stackmark.h"
 
