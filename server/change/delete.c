@@ -153,7 +153,7 @@ static size_t delete_chosen(struct tl_lake *lake, const struct doomed *doomed, s
     end_jobs(lake, doomed, n);
     for (size_t i = 0; i < n; i++) {
         /* Remove the copy first, so that a lost catalog does not restore the trace. */
-        tl_trace_mirror_remove(lake, doomed[i].trace->id);
+        tl_trace_mirror_remove(doomed[i].trace);
         ids[i] = doomed[i].trace->id;
     }
     int r = n > 0 ? lake->catalog->ops->remove_traces(lake->catalog, ids, n, &fail) : TL_OK;

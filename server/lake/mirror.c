@@ -176,27 +176,39 @@ static int compose(struct tl_trace *trace, struct tl_buf *out, uint64_t *number)
     return r;
 }
 
-void tl_trace_mirror(struct tl_trace *trace)
+/* Write it until what was written last is the newest. */
+static void write_newest(struct tl_trace *trace)
 {
-    struct tl_backend *backend = trace->lake->backend;
     struct tl_buf text = {0};
     char key[80];
     tl_mirror_key(key, trace->id);
-    pthread_mutex_lock(&trace->lock);
-    const bool mine = tl_trace_mine_locked(trace);
-    pthread_mutex_unlock(&trace->lock);
-    for (bool again = mine; again;) {
+    for (bool again = true; again;) {
         uint64_t number;
         tl_buf_reset(&text);
         int r = compose(trace, &text, &number);
         if (r >= 0)
-            r = tl_backend_put(backend, key, (struct tl_bytes){text.p, text.n}, NULL);
+            r = tl_backend_put(trace->lake->backend, key, (struct tl_bytes){text.p, text.n}, NULL);
         pthread_mutex_lock(&trace->lock);
         again = r >= 0 && trace->mirrors != number; /* the older copy may have been written last */
         trace->mirror_stale = r < 0;
         pthread_mutex_unlock(&trace->lock);
     }
     tl_buf_fini(&text);
+}
+
+void tl_trace_mirror(struct tl_trace *trace)
+{
+    pthread_mutex_lock(&trace->lock);
+    const bool begins = tl_trace_mine_locked(trace) && !trace->deleted;
+    trace->mirroring += begins;
+    pthread_mutex_unlock(&trace->lock);
+    if (!begins)
+        return;
+    write_newest(trace);
+    pthread_mutex_lock(&trace->lock);
+    if (--trace->mirroring == 0)
+        pthread_cond_broadcast(&trace->mirrored);
+    pthread_mutex_unlock(&trace->lock);
 }
 
 bool tl_mirror_is_whole(const struct tl_buf *stored)
@@ -273,11 +285,16 @@ bool tl_mirror_fits_row(struct tl_lake *lake, const char *id)
     return fits;
 }
 
-void tl_trace_mirror_remove(struct tl_lake *lake, const char *id)
+void tl_trace_mirror_remove(struct tl_trace *trace)
 {
+    struct tl_backend *const backend = trace->lake->backend;
     char key[80];
-    tl_mirror_key(key, id);
-    if (lake->backend->ops->remove(lake->backend, key, NULL) < 0)
+    tl_mirror_key(key, trace->id);
+    pthread_mutex_lock(&trace->lock);
+    while (trace->mirroring > 0)
+        pthread_cond_wait(&trace->mirrored, &trace->lock);
+    pthread_mutex_unlock(&trace->lock);
+    if (backend->ops->remove(backend, key, NULL) < 0)
         return; /* an orphan, for the housekeeper */
 }
 

@@ -9,7 +9,7 @@
 
 /*
  * Write the object "m/<trace>", which repeats what only the catalog has of a trace, in case the
- * catalog is lost. The housekeeper retries a failed write.
+ * catalog is lost, unless the trace is being deleted. The housekeeper retries a failed write.
  */
 void tl_trace_mirror(struct tl_trace *trace);
 enum tl_mirror_state {
@@ -23,7 +23,8 @@ TL_MUST_USE int tl_trace_mirror_check(struct tl_trace *trace, enum tl_mirror_sta
 /* Compare the object with the catalog, for a trace that need not be in memory. Reads its row,
  * streams and notes, no shards. Also returns false on errors. */
 bool tl_mirror_fits_row(struct tl_lake *lake, const char *id);
-void tl_trace_mirror_remove(struct tl_lake *lake, const char *id);
+/* Remove the object of a trace that is being deleted, once nobody writes it any more. */
+void tl_trace_mirror_remove(struct tl_trace *trace);
 
 /* For reading one (upkeep/rebuild.h): its key; is it undamaged? Its text is behind the head. */
 #define TL_MIRROR_HEAD 18 /* "TLTRACE1 xxxxxxxx\n" */

@@ -220,6 +220,7 @@ int tl_trace_make(struct tl_lake *lake, const struct tl_catalog_trace *row, stru
         return tl_fail_set(fail, TL_NOMEM, "no memory");
     atomic_init(&t->refs, 1);
     pthread_mutex_init(&t->lock, NULL);
+    pthread_cond_init(&t->mirrored, NULL);
     pthread_mutex_init(&t->opening, NULL);
     pthread_mutex_init(&t->owning, NULL);
     t->lake = lake;

@@ -28,6 +28,7 @@ void tl_trace_put(struct tl_trace *trace)
     free(trace->earlier);
     free(trace->labels);
     pthread_mutex_destroy(&trace->lock);
+    pthread_cond_destroy(&trace->mirrored);
     pthread_mutex_destroy(&trace->opening);
     pthread_mutex_destroy(&trace->owning);
     free(trace);

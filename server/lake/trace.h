@@ -78,6 +78,8 @@ struct tl_trace {
     int64_t completed_ns;    /* when it became complete: monotonic; 0: in an earlier process */
     uint64_t saves, mirrors; /* number of writes begun of the row and of its copy */
     bool mirror_stale;       /* the object that repeats the row has not been written */
+    unsigned mirroring;      /* threads that are writing it */
+    pthread_cond_t mirrored; /* there are none any more */
     int64_t updated_ns;
     uint64_t raw_bytes; /* durable bytes */
     uint64_t repacked;  /* raw offset before which no segment needs packing: ingest/repack.h */
