@@ -344,7 +344,8 @@ void tl_etm3_start(struct tl_etm3_flow *f, const struct tl_etm3_packet *p)
     }
     if (!f->begun || p->reason != TL_ETM3_PERIODIC)
         begin_anew(f, p);
-    f->told = f->walker.need_address ? TL_ETM3_TOLD_FIRST : TL_ETM3_TOLD_ON;
+    if (!f->config.ptm)
+        f->told = f->walker.need_address ? TL_ETM3_TOLD_FIRST : TL_ETM3_TOLD_ON;
     f->out->run = 0;
     tl_walker_forget(&f->walker); /* the trace unit's stack is empty here, too */
     tell_ids(f, p);

@@ -407,12 +407,16 @@ static size_t find_sync(const uint8_t *p, size_t n)
     return found ? (size_t)(found - p) : n;
 }
 
-/* Behind the I-sync, which has the place, and a whole timestamp, if there are any. */
+/*
+ * Behind the I-sync, which has the place, and a whole timestamp, if there are any. ETMv3: behind an
+ * outcome, too. Until then a branch replaces the place where a stream begins, but contradicts it in
+ * mid-flow, so the states differ. A run of steps may go on there: its offset is in the state.
+ */
 static size_t find_rest(const struct tl_stream_decoder *decoder, const uint8_t *p, size_t n)
 {
     const struct etm3_stream *const s = (const struct etm3_stream *)decoder;
     struct tl_etm3_known known = {0};
-    bool placed = false;
+    bool placed = false, settled = s->config.ptm;
     if (tl_etm3_traces_data(&s->config)) /* nothing of it is repeated */
         return n;
     for (size_t at = TL_ETM3_SYNC_ZEROS + 1; at < n && p[at] != 0;) {
@@ -422,7 +426,8 @@ static size_t find_rest(const struct tl_stream_decoder *decoder, const uint8_t *
             break;
         at += (size_t)size;
         placed |= packet.type == TL_ETM3_ISYNC;
-        if (placed && (known.has_time || !s->config.timestamps))
+        settled |= placed && packet.type == TL_ETM3_ATOMS && packet.n > 0;
+        if (placed && settled && (known.has_time || !s->config.timestamps))
             return at;
     }
     return n;
