@@ -217,9 +217,7 @@ static int take_time(struct timed_walk *w, uint64_t position, uint64_t ticks)
 
 static int take_run(struct timed_walk *w, uint64_t position, uint64_t n, uint32_t function)
 {
-    const uint32_t depth = w->calls.depth;
-    if (w->calls.deeper > 0) /* the last frame that is kept has the time of those below it */
-        function = w->calls.frames[depth - 1].function;
+    const uint32_t depth = tl_callstack_depth(&w->calls);
     const uint8_t privilege = (uint8_t)tl_flow_now_privilege(&w->now);
     struct run *const last = w->n > 0 ? &w->runs[w->n - 1] : NULL;
     if (last && !w->separate && last->function == function && last->depth == depth &&

@@ -285,7 +285,8 @@ static void check_format(void (*open)(struct rigged *, const struct shape *), ui
         check_index(&r, &truth);
         size_t from_stored = 0;
         for (unsigned level = 7; level < 16; level++) {
-            check_tiles(&r, level, true, &truth);
+            if (!deep) /* a tile that is walked tells what ran */
+                check_tiles(&r, level, true, &truth);
             if (!has_all(&r, level))
                 continue;
             check_tiles(&r, level, false, &truth);
