@@ -52,13 +52,14 @@ static int by_address(const void *a, const void *b)
     return x->name < y->name ? -1 : x->name > y->name;
 }
 
-/* "ffffffff81000000 T _text", and "\t[module]" behind those of modules. */
+/* "ffffffff81000000 T _text", and "\t[module]" behind those of modules. Nothing is at 0, nor where
+ * no page follows: set_sizes(). */
 static int read_line(struct tl_kernel_names *names, const char *line)
 {
     char name[512], module[64] = "", type;
     struct tl_kernel_function f = {0};
     const int n = sscanf(line, "%" SCNx64 " %c %511s %63s", &f.address, &type, name, module);
-    if (n < 3 || f.address == 0 || !strchr("tTwW", type))
+    if (n < 3 || f.address == 0 || f.address >= UINT64_MAX - 2 * PAGE || !strchr("tTwW", type))
         return TL_OK;
     f.is_global = type == 'T' || type == 'W';
     return add_function(names, f, name, module);
