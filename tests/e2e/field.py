@@ -253,7 +253,7 @@ def wrong_baud(lab):
     lab.start()
     push_itm(lab, 'n', bytes(noise), status=1)
     said = lab.run('decode', '--format', 'itm', '--text', lab.path('n.bin'), status=1).err.decode()
-    check(said.count('bytes not decoded') == 22 and 'check the clock and the baud rate' in said, said)
+    check(said.count('bytes not decoded') == 21 and 'check the clock and the baud rate' in said, said)
     check('check the clock and the baud rate' in lab.run('show', 'n').text(), lab.run('show', 'n').text())
 
 
