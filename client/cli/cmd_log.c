@@ -40,6 +40,12 @@ static int check_arguments(struct options *o)
     return TL_ARGS_GO;
 }
 
+static int fail_write(const char *where, int error)
+{
+    tl_cli_warn(where, "cannot write: %s", error == TL_NOMEM ? "out of memory" : strerror(errno));
+    return TL_CLI_BAD;
+}
+
 static int copy(struct tracelake_fetch *fetch, struct tl_lines *lines, const char *where)
 {
     for (;;) {
@@ -52,11 +58,8 @@ static int copy(struct tracelake_fetch *fetch, struct tl_lines *lines, const cha
         if (result < 0)
             return tl_remote_fail_query(where, &error);
         const int pushed = tl_lines_push(lines, (struct tl_bytes){p, n});
-        if (pushed < 0) {
-            tl_cli_warn(where, "cannot write: %s",
-                        pushed == TL_NOMEM ? "out of memory" : strerror(errno));
-            return TL_CLI_BAD;
-        }
+        if (pushed < 0)
+            return fail_write(where, pushed);
     }
 }
 
@@ -119,11 +122,8 @@ static int copy_pages(const struct options *o, struct tracelake *lake,
             range.from = n < page->n ? page->p[n].at : page->p[n - 1].at + 1;
         const int printed = print_entries(page, n, lines);
         tracelake_log_lines_free(page);
-        if (printed < 0) {
-            tl_cli_warn(name->trace, "cannot write: %s",
-                        printed == TL_NOMEM ? "out of memory" : strerror(errno));
-            return TL_CLI_BAD;
-        }
+        if (printed < 0)
+            return fail_write(name->trace, printed);
     }
     return status == TL_ARGS_GO ? TL_CLI_DONE : status;
 }

@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Each setting becomes what a user would write by hand: options of the format, keys of a source for
- * each number that SRC can have, and images: programs, the pages of a kernel that were dumped one
- * file each, and what a process had mapped. A program of a process is bound to its number only if
+ * each number that SRC can have, and images. A program of a process is bound to its number only if
  * the trace tells which process runs, since else nothing would be followed.
  */
 #include "import/dqr.h"
 
 #include "base/args.h"
+#include "import/copied_memory.h"
 
-#include <dirent.h>
-#include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +17,7 @@
 
 enum {
     LOOKED_AT = 8192,          /* bytes in which the trace is named */
-    MAX_TEXT = 4 << 20,        /* bytes of settings, and of a list of mappings */
+    MAX_TEXT = 4 << 20,        /* bytes of settings */
     MAX_TRACE_READ = 16 << 20, /* bytes of trace in which processes are looked for */
     MAX_SRC_BITS = 12,
     OWNERSHIP = 2 << 2, /* first byte of a message that tells the process */
@@ -30,26 +27,12 @@ enum {
 struct reading {
     struct tl_bundle_capture *capture;
     char folder[2048]; /* of the settings, with a slash; "": the current one */
-    const char *symfs;
     char trace[4096], vdso[4096], pages[4096];
     uint64_t src_bits, bits, address_bits, time_bits, frequency;
     bool reports_returns; /* implicit returns are off */
-    bool tells_process;   /* the trace does */
-    void (*warn)(void *context, const char *text);
-    void *context;
+    struct tl_copied_memory memory;
     struct tl_fail *fail;
 };
-
-static TL_PRINTF(2, 3) void report(const struct reading *r, const char *format, ...)
-{
-    char text[4400];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    if (r->warn)
-        r->warn(r->context, text);
-}
 
 static int set_nomem(struct reading *r)
 {
@@ -82,11 +65,16 @@ static bool split_line(char *line, char **tag, char **value)
     return **tag != 0;
 }
 
+static bool is_there(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISREG(st.st_mode);
+}
+
 bool tl_dqr_is(const char *path)
 {
     char text[LOOKED_AT + 1], *rest = text, *line, *tag, *value;
-    struct stat st;
-    FILE *const file = stat(path, &st) == 0 && S_ISREG(st.st_mode) ? fopen(path, "re") : NULL;
+    FILE *const file = is_there(path) ? fopen(path, "re") : NULL;
     if (!file)
         return false;
     const size_t n = fread(text, 1, LOOKED_AT, file);
@@ -100,43 +88,20 @@ bool tl_dqr_is(const char *path)
     return false;
 }
 
-static bool is_there(const char *path)
-{
-    struct stat st;
-    return stat(path, &st) == 0 && S_ISREG(st.st_mode);
-}
-
 /* The path of a file that the settings name. */
 static void find_path(const struct reading *r, const char *name, char out[static 4096])
 {
     snprintf(out, 4096, "%s%.2000s", *name == '/' ? "" : r->folder, name);
 }
 
-/* The file that was `name` on the traced machine: below the given root, else, since it was copied
- * from there, below or in the folder of the settings. This machine's own is another one. */
-static bool find_copy(const struct reading *r, const char *name, char out[static 4096])
-{
-    const char *const slash = strrchr(name, '/');
-    if (r->symfs)
-        snprintf(out, 4096, "%.2000s/%.2000s", r->symfs, name);
-    if (r->symfs && is_there(out))
-        return true;
-    snprintf(out, 4096, "%s%.2000s", r->folder, name + strspn(name, "/"));
-    if (is_there(out))
-        return true;
-    snprintf(out, 4096, "%s%.2000s", r->folder, slash ? slash + 1 : name);
-    return is_there(out);
-}
-
 /* ---- code ------------------------------------------------------------------------------------ */
 
-static struct tl_setup_image *add_image(struct reading *r, const char *file, uint64_t address,
-                                        uint64_t offset, uint64_t length)
+/* Map a whole file. */
+static int add_file(struct reading *r, const char *file, uint64_t address)
 {
-    struct tl_setup *const setup = &r->capture->setup;
-    return tl_setup_add_image_at(setup, file, address, offset, length, TL_SPACE_ANY) == TL_OK
-               ? &setup->images[setup->n_images - 1]
-               : NULL;
+    return tl_setup_add_image_at(&r->capture->setup, file, address, 0, UINT64_MAX, TL_SPACE_ANY) < 0
+               ? set_nomem(r)
+               : TL_OK;
 }
 
 /* FILE:BEGIN-END: the bytes of memory from BEGIN on. */
@@ -152,87 +117,21 @@ static int take_memory(struct reading *r, char *value)
         end < begin)
         return tl_fail_set(r->fail, TL_BAD, "image: FILE:BEGIN-END is expected");
     find_path(r, trim(value), path);
-    return add_image(r, path, begin, 0, UINT64_MAX) ? TL_OK : set_nomem(r);
-}
-
-/* Map code of a process. */
-static int add_mapping(struct reading *r, uint64_t pid, const char *name, uint64_t begin,
-                       uint64_t end, uint64_t offset)
-{
-    char path[4096];
-    const bool is_vdso = !strcmp(name, "[vdso]");
-    snprintf(path, sizeof path, "%s", r->vdso);
-    if (is_vdso ? !r->vdso[0] : !find_copy(r, name, path)) {
-        report(r, "no code of %s; %s", name,
-               is_vdso ? "vdso = FILE names a copy of it"
-                       : "copy the file beside the settings, or give --symfs DIR");
-        return TL_OK;
-    }
-    struct tl_setup_image *const image = add_image(r, path, begin, offset, end - begin);
-    if (!image || tl_setup_image_path(image, name) < 0)
-        return set_nomem(r);
-    if (r->tells_process)
-        image->context = (struct tl_image_context){.context_id = pid, .has_context_id = true};
-    return TL_OK;
-}
-
-/* A line of /proc/PID/maps: BEGIN-END rwxp OFFSET DEVICE INODE NAME. */
-static int take_mapping(struct reading *r, uint64_t pid, const char *line)
-{
-    uint64_t begin, end, offset;
-    char rights[5];
-    int at = 0;
-    if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %*s %*s %n", &begin, &end, rights,
-               &offset, &at) != 4 ||
-        at == 0 || end <= begin || !strchr(rights, 'x') || (line[at] != '/' && line[at] != '['))
-        return TL_OK;
-    return add_mapping(r, pid, line + at, begin, end, offset);
+    return add_file(r, path, begin);
 }
 
 /* PID,FILE: what the process had mapped. */
 static int take_map(struct reading *r, char *value)
 {
-    char path[4096], *rest, *line;
+    char path[4096];
     uint64_t pid;
-    struct tl_buf text = {0};
     char *const comma = strchr(value, ',');
     if (comma)
         *comma = 0;
     if (!comma || tl_number_parse(trim(value), &pid) < 0)
         return tl_fail_set(r->fail, TL_BAD, "map: PID,FILE is expected");
     find_path(r, trim(comma + 1), path);
-    int rc = tl_buf_read_file(&text, path, MAX_TEXT, r->fail);
-    if (rc == TL_OK && tl_buf_add(&text, "", 1) < 0)
-        rc = set_nomem(r);
-    rest = (char *)text.p;
-    while (rc == TL_OK && (line = strsep(&rest, "\n")))
-        rc = take_mapping(r, pid, trim(line));
-    tl_buf_fini(&text);
-    return rc;
-}
-
-/* Pages of the kernel: each file's name ends with its address, kmem.0xffffffff80005000. */
-static int add_pages(struct reading *r)
-{
-    DIR *const dir = opendir(r->pages);
-    const struct dirent *e;
-    size_t n = 0;
-    int rc = TL_OK;
-    while (rc == TL_OK && dir && (e = readdir(dir))) {
-        char path[4096];
-        uint64_t address;
-        const char *const dot = strrchr(e->d_name, '.');
-        if (!dot || dot == e->d_name || tl_number_parse(dot + 1, &address) < 0)
-            continue;
-        snprintf(path, sizeof path, "%.2000s/%.300s", r->pages, e->d_name);
-        rc = add_image(r, path, address, 0, UINT64_MAX) ? TL_OK : set_nomem(r);
-        n++;
-    }
-    if (dir)
-        closedir(dir);
-    if (n == 0)
-        report(r, "%.2000s: no pages of the kernel (kmempath)", r->pages);
-    return rc;
+    return tl_copied_maps(&r->capture->setup, &r->memory, pid, path, r->fail);
 }
 
 /* ---- settings -------------------------------------------------------------------------------- */
@@ -281,7 +180,7 @@ static int take_code(struct reading *r, const char *tag, char *value)
         return TL_OK;
     char path[4096];
     find_path(r, value, path);
-    return add_image(r, path, 0, 0, UINT64_MAX) ? TL_OK : set_nomem(r);
+    return add_file(r, path, 0);
 }
 
 static int each_setting(struct reading *r, struct tl_bytes text,
@@ -357,12 +256,9 @@ static int set_format(struct reading *r)
 int tl_dqr_read(struct tl_bundle_capture *capture, const char *path, const char *symfs,
                 void (*warn)(void *context, const char *text), void *context, struct tl_fail *fail)
 {
-    struct reading r = {.capture = capture,
-                        .symfs = symfs,
-                        .bits = 32,
-                        .warn = warn,
-                        .context = context,
-                        .fail = fail};
+    struct reading r = {.capture = capture, .bits = 32, .fail = fail};
+    r.memory = (struct tl_copied_memory){
+        .folder = r.folder, .symfs = symfs, .vdso = r.vdso, .warn = warn, .context = context};
     const char *const slash = strrchr(path, '/');
     struct tl_buf text = {0};
     if (slash)
@@ -375,10 +271,10 @@ int tl_dqr_read(struct tl_bundle_capture *capture, const char *path, const char 
         rc = set_format(&r);
     if (rc == TL_OK)
         rc = tl_bundle_add(capture, r.trace, 0, UINT64_MAX) < 0 ? set_nomem(&r) : TL_OK;
-    r.tells_process = rc == TL_OK && tells_process(r.trace);
+    r.memory.by_process = rc == TL_OK && tells_process(r.trace);
     capture->setup.clock_hz = r.frequency;
     if (rc == TL_OK && r.pages[0])
-        rc = add_pages(&r);
+        rc = tl_copied_pages(&capture->setup, &r.memory, r.pages) < 0 ? set_nomem(&r) : TL_OK;
     if (rc == TL_OK)
         rc = each_setting(&r, bytes, take_code);
     tl_buf_fini(&text);

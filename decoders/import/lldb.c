@@ -7,6 +7,7 @@
 #include "import/lldb.h"
 
 #include "import/sources.h"
+#include "import/warn.h"
 #include "perf/attr.h"
 #include "perf/record.h"
 
@@ -14,7 +15,6 @@
 #include <fcntl.h>
 #include <gelf.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -65,17 +65,6 @@ static int set_bad(struct reading *r, const char *what)
 static int set_nomem(struct reading *r)
 {
     return tl_fail_set(r->fail, TL_NOMEM, "out of memory");
-}
-
-static TL_PRINTF(2, 3) void report(const struct reading *r, const char *format, ...)
-{
-    char text[4400];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    if (r->warn)
-        r->warn(r->context, text);
 }
 
 /* The path of a file that the description names. */
@@ -133,7 +122,7 @@ static int add_module(struct reading *r, int32_t pid, const cJSON *module)
     if (added == TL_NOMEM)
         return set_nomem(r);
     if (added <= 0)
-        report(r, "%.2000s: no code can be read, it is left out", path);
+        tl_import_warn(r->warn, r->context, "%.2000s: no code can be read, it is left out", path);
     return TL_OK;
 }
 

@@ -105,11 +105,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         close(fd);
         return 0;
     }
-    if (data[0] == 3 || data[0] == 4 || data[0] == 7) {
-        if (data[0] == 7)
-            read_settings(path);
-        else
-            read_pt_files(path, data[0] == 4);
+    if (data[0] == 7) {
+        read_settings(path);
+        close(fd);
+        return 0;
+    }
+    if (data[0] == 3 || data[0] == 4) {
+        read_pt_files(path, data[0] == 4);
         close(fd);
         return 0;
     }
