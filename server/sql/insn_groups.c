@@ -18,6 +18,8 @@ void tl_insn_groups_fini(struct tl_insn_groups *g)
     tl_sql_memory_gives(g->bytes);
     for (size_t i = 0; i < g->n_gens; i++)
         tl_gen_put(g->gens[i]);
+    for (size_t i = 0; i < g->n_blocks; i++)
+        free(g->blocks[i].positions);
     free(g->gens);
     free(g->p);
     free(g->blocks);
@@ -72,21 +74,31 @@ static uint32_t *head_of(struct tl_insn_groups *g, uint64_t hash)
     return &g->heads[number];
 }
 
-/* Count a block. Returns 1 if it is new: its instructions are to be appended. */
-static int count(struct tl_insn_groups *g, const struct key *k)
+static int count_again(struct tl_insn_groups *g, struct tl_insn_block *b, uint64_t position)
+{
+    const size_t cap = b->cap;
+    if (g->keeps && tl_grow(&b->positions, &b->cap, b->count + 1, sizeof *b->positions) < 0)
+        return TL_NOMEM;
+    g->kept += b->cap - cap;
+    if (g->keeps)
+        b->positions[b->count] = position;
+    b->count++;
+    return TL_OK;
+}
+
+/* Count a block that was executed at a position. Returns 1 if it is new: its instructions are to be
+ * appended. */
+static int count(struct tl_insn_groups *g, const struct key *k, uint64_t position)
 {
     uint32_t *const head = head_of(g, hash_of(k));
     if (!head)
         return TL_NOMEM;
     for (uint32_t i = *head; i; i = g->blocks[i - 1].next)
-        if (is_alike(g, &g->blocks[i - 1], k)) {
-            g->blocks[i - 1].count++;
-            return TL_OK;
-        }
+        if (is_alike(g, &g->blocks[i - 1], k))
+            return count_again(g, &g->blocks[i - 1], position);
     if (tl_grow(&g->blocks, &g->cap_blocks, g->n_blocks + 1, sizeof *g->blocks) < 0)
         return TL_NOMEM;
     g->blocks[g->n_blocks++] = (struct tl_insn_block){.pc = k->pc,
-                                                      .count = 1,
                                                       .function = k->function,
                                                       .stream = k->stream,
                                                       .isa = k->isa,
@@ -95,7 +107,9 @@ static int count(struct tl_insn_groups *g, const struct key *k)
                                                       .first = g->n,
                                                       .next = *head};
     *head = (uint32_t)g->n_blocks;
-    const int r = tl_buf_add(&g->coded, k->coded.p, k->coded.n);
+    int r = tl_buf_add(&g->coded, k->coded.p, k->coded.n);
+    if (r >= 0)
+        r = count_again(g, &g->blocks[g->n_blocks - 1], position);
     return r < 0 ? r : 1;
 }
 
@@ -109,8 +123,9 @@ struct counting {
     uint32_t order;
 };
 
-/* Append an instruction to the block that was counted last, if it is wanted. */
-static int append(struct counting *s, uint64_t pc, uint8_t isa, const struct tl_walk_step *step)
+/* Append the instruction at a place of the block that was counted last, if it is wanted. */
+static int append(struct counting *s, uint64_t pc, uint8_t isa, const struct tl_walk_step *step,
+                  uint32_t at)
 {
     struct tl_insn_groups *const g = s->groups;
     const struct tl_image *const image = tl_flow_rows_image(s->flow);
@@ -125,7 +140,9 @@ static int append(struct counting *s, uint64_t pc, uint8_t isa, const struct tl_
                                   .stream = tl_flow_rows_stream(s->flow),
                                   .function = name,
                                   .isa = isa,
-                                  .order = s->order};
+                                  .order = s->order,
+                                  .block = (uint32_t)(g->n_blocks - 1),
+                                  .at = at};
     if (step) {
         one->opcode = step->opcode;
         one->size = step->size;
@@ -150,12 +167,12 @@ static int count_block(struct counting *s, const struct tl_block *block, uint32_
     const struct key key = key_of(s, block);
     struct tl_walk_step step = {.next = block->pc};
     size_t at = 0;
-    int r = count(s->groups, &key);
+    int r = count(s->groups, &key, s->flow->position);
     const bool is_new = r > 0;
     for (uint32_t i = 0; is_new && i < n && r >= 0; i++) {
         r = tl_walk_insn(&s->flow->walk.walk, block, &at, step.next, &step);
         if (r >= 0)
-            r = append(s, step.pc, block->isa, &step);
+            r = append(s, step.pc, block->isa, &step, i);
     }
     return r;
 }
@@ -180,8 +197,8 @@ static int count_singly(struct counting *s, const struct tl_block *block, uint32
         key.pc = step.pc;
         key.function = tl_flow_now_function(&s->flow->now, tl_flow_rows_image(s->flow), step.pc);
         key.coded = (struct tl_bytes){coded, sizeof coded};
-        if ((r = count(s->groups, &key)) > 0)
-            r = append(s, step.pc, block->isa, &step);
+        if ((r = count(s->groups, &key, s->flow->position + i)) > 0)
+            r = append(s, step.pc, block->isa, &step, 0);
     }
     return r;
 }
@@ -193,8 +210,8 @@ static int count_unknown(struct counting *s, uint64_t pc)
         .function = tl_flow_now_function(&s->flow->now, tl_flow_rows_image(s->flow), pc),
         .stream = (uint32_t)s->flow->stream,
         .coded = {(const uint8_t *)"", 0}};
-    const int r = count(s->groups, &key);
-    return r > 0 ? append(s, pc, 0, NULL) : r;
+    const int r = count(s->groups, &key, s->flow->position);
+    return r > 0 ? append(s, pc, 0, NULL, 0) : r;
 }
 
 static int count_item(struct counting *s)
@@ -224,8 +241,8 @@ static int keep_names(struct counting *s)
 /* Count the memory that is in use now. */
 static int take_memory(struct tl_insn_groups *g)
 {
-    const size_t bytes =
-        g->cap * sizeof *g->p + g->cap_blocks * (sizeof *g->blocks + 32) + g->coded.n;
+    const size_t bytes = g->cap * sizeof *g->p + g->cap_blocks * (sizeof *g->blocks + 32) +
+                         g->coded.n + g->kept * sizeof *g->blocks->positions;
     if (!tl_sql_memory_takes(bytes - g->bytes))
         return TL_LIMIT;
     g->bytes = bytes;
@@ -285,6 +302,7 @@ int tl_insn_groups_count(struct tl_insn_groups *g, struct tl_cursor *c, struct t
     struct counting s = {.groups = g, .flow = f, .function = c->bounds.function, .order = order};
     int r;
     g->names_last = true;
+    g->keeps = order & TL_GROUP_POSITIONS;
     while ((r = tl_flow_rows_next(c, f, false)) > 0) {
         r = keep_names(&s);
         if (r >= 0)

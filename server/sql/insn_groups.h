@@ -31,7 +31,8 @@ struct tl_insn_group {
     uint8_t isa;
     bool taken;
     uint8_t code[TL_STF_INSN_MAX];
-    uint32_t order; /* the groups' */
+    uint32_t order;     /* the groups' */
+    uint32_t block, at; /* its block, and its place in that */
 };
 
 /* Blocks that were executed, each once. */
@@ -43,6 +44,8 @@ struct tl_insn_block {
     size_t first, n; /* its instructions among the groups */
     uint32_t next;   /* another one of the same hash, + 1; 0: none */
     uint8_t isa;
+    uint64_t *positions; /* of its executions, if they are kept: `count` */
+    size_t cap;
 };
 
 /* All zero: empty. */
@@ -60,13 +63,22 @@ struct tl_insn_groups {
     uint32_t *heads; /* by number of the hash: block + 1 */
     size_t cap_heads;
     struct tl_buf coded;
+    bool keeps;  /* positions */
+    size_t kept; /* room for so many */
 };
 
 /* Count all instructions of a walk from its first on, of `function` if that is not NULL, and put
- * them into the order of the columns `order` (tl_group_column()). The names are those of `f`.
+ * them into the order of the columns `order` (tl_group_column()); with TL_GROUP_POSITIONS, each
+ * with its position. The names are those of `f`.
  * TL_LIMIT: there are too many kinds; errors of a walk. */
 TL_MUST_USE int tl_insn_groups_count(struct tl_insn_groups *groups, struct tl_cursor *c,
                                      struct tl_flow_rows *f, uint32_t order);
+/* The position of the i-th instruction of a group, 0 <= i < count, in order; if they are kept. */
+static inline uint64_t tl_insn_group_position(const struct tl_insn_groups *groups,
+                                              const struct tl_insn_group *group, uint64_t i)
+{
+    return groups->blocks[group->block].positions[i] + group->at;
+}
 void tl_insn_groups_fini(struct tl_insn_groups *groups);
 
 #endif

@@ -267,6 +267,13 @@ static void tell_code(const struct tl_cursor *c, struct insns *s, sqlite3_contex
         tell_text(c, s, context);
 }
 
+/* Of the present row of a group. */
+static uint64_t group_position(const struct insns *s)
+{
+    const struct tl_insn_group *const group = &s->groups.p[s->group - 1];
+    return tl_insn_group_position(&s->groups, group, group->count - 1 - s->left);
+}
+
 static void insn_column(struct tl_cursor *c, sqlite3_context *context, int column)
 {
     struct insns *const s = c->state;
@@ -279,7 +286,7 @@ static void insn_column(struct tl_cursor *c, sqlite3_context *context, int colum
         tell_names(c, s, context, column == TL_COLUMN_INSN_STREAM);
         break;
     case TL_COLUMN_INSN_POSITION:
-        tl_column_u64(context, s->position);
+        tl_column_u64(context, c->groups ? group_position(s) : s->position);
         break;
     case TL_COLUMN_INSN_TIME:
         tl_flow_rows_time(c, &s->flow, context, s->position);

@@ -87,9 +87,9 @@ static uint32_t groups_of(const struct module *module, sqlite3_index_info *info)
     const int distinct = sqlite3_vtab_distinct(info);
     uint32_t groups = distinct > 1 ? TL_GROUP_ONCE : 0;
     const uint64_t other = info->colUsed & ~(uint64_t)table->grouped;
-    const bool bounds = other && module->asking->bounds_only && !(other & ~positions_of(table));
+    const bool positions = other && !(other & ~positions_of(table));
     if (distinct == 0 || info->nOrderBy < 1 || info->nOrderBy > TL_GROUP_COLUMNS ||
-        (other && !bounds) || !table->grouped)
+        (other && !positions) || !table->grouped)
         return 0;
     for (int i = 0; i < info->nOrderBy; i++) {
         const int column = info->aOrderBy[i].iColumn;
@@ -102,8 +102,10 @@ static uint32_t groups_of(const struct module *module, sqlite3_index_info *info)
         if (!info->aConstraint[i].usable &&
             role_of(table, info->aConstraint[i].iColumn) == TL_COLUMN_TRACE)
             return 0;
-    module->asking->counts_on_it |= bounds;
-    return groups;
+    module->asking->counts_on_it |= positions;
+    return positions && !module->asking->bounds_only
+               ? (groups & ~TL_GROUP_ONCE) | TL_GROUP_POSITIONS
+               : groups;
 }
 
 /* Do rows come in the order that is wanted? */

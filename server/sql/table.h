@@ -74,10 +74,12 @@ struct tl_cursor {
 
 /*
  * Rows of which a question asks only `grouped` columns, to group or distinguish them by some of
- * these, come in the order of those, so that nothing needs to be sorted. It may bound positions.
+ * these, come in the order of those, so that nothing needs to be sorted. It may bound positions;
+ * if it asks for them, too, equal rows come in any order of these.
  */
-#define TL_GROUP_COLUMNS 6
-#define TL_GROUP_ONCE    (1u << 30) /* equal rows may be told once */
+#define TL_GROUP_COLUMNS   6
+#define TL_GROUP_ONCE      (1u << 30) /* equal rows may be told once */
+#define TL_GROUP_POSITIONS (1u << 31) /* positions are told, too; not with TL_GROUP_ONCE */
 /* The i-th column of the order; -1: there are no more. */
 static inline int tl_group_column(uint32_t groups, unsigned i, bool *descends)
 {

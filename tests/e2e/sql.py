@@ -134,7 +134,10 @@ GROUPED = (
     ('function, count(*) AS n', 'WHERE position BETWEEN 1000.5 AND 20000.0', 'function'),
     ('pc, count(*) AS n', "WHERE position > 70.5 AND position <= '9000' AND position < 'x'", 'pc'),
     ('size, count(*) AS n', 'WHERE position >= 70 AND position < 9000 AND position <> 500', 'size'),
-    ('pc, count(*) AS n, CASE WHEN pc < 0 THEN position END AS p', 'WHERE position < 9000', 'pc'),
+    ('pc, count(*) AS n, max(CASE WHEN pc < 0 THEN position END) AS p', 'WHERE position < 9000', 'pc'),
+    ('stream, pc, count(*) AS n, min(position) AS a, max(position) AS z, sum(position % 101) AS s', '', 'stream, pc'),
+    ('taken, sum(position % 101) AS s, min(position) AS a', "WHERE function > 'd'", 'taken'),
+    ('function, min(position) AS a', 'WHERE position % 3 = 1 AND position BETWEEN 77 AND 9000', 'function'),
     ('function, count(*) AS n', 'WHERE position IN (100, 200, 300)', 'function'),
     ('function, count(*) AS n', 'WHERE position < -1', 'function'),
 )
@@ -157,6 +160,9 @@ def groups_agree(lab, trace):
         told = ask(lab, 'SELECT DISTINCT %s FROM insn' % columns, '--limit', '10M', trace=trace)
         check(sorted(map(str, told)) == sorted(map(str, ask(lab, 'SELECT DISTINCT %s FROM insn' % plain, '--limit', '10M',
                                                             trace=trace))), trace, 'distinct', columns)
+    odd = [sorted(r['pc'] for r in ask(lab, 'SELECT DISTINCT %spc AS pc FROM insn WHERE position %% 5 = 3' % plus, trace=trace))
+           for plus in ('', '+')]
+    check(odd[0] == odd[1] and odd[0], trace, 'distinct at some positions')
 
 
 def functions_agree(lab, trace):
