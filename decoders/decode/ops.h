@@ -55,14 +55,16 @@ TL_MUST_USE int tl_decode_reread(const struct tl_decode *decode, uint64_t offset
                                  struct tl_buf *out);
 
 /*
- * Loss reasons that are not faults of the input: a capture may begin in the middle, and a trace
- * unit reports its own losses; and TL_LOSS_TIME_RESTART (flow/item.h), by which nothing is lost.
- * All other reasons are faults.
+ * Loss reasons that are not faults of the input: a capture may begin in the middle, and end within
+ * a packet, message or frame, as buffers do and rigs that are stopped; a trace unit reports its own
+ * losses; and TL_LOSS_TIME_RESTART (flow/item.h), by which nothing is lost. All other reasons are
+ * faults.
  */
 #define TL_LOSS_NOT_SYNC "not synchronised"
 #define TL_LOSS_OVERFLOW "trace unit overflow"
 #define TL_LOSS_DISCARD  "trace unit discard"
 #define TL_LOSS_NO_ID    "no trace ID yet"
+#define TL_LOSS_CUT_OFF  "the capture ends within a packet"
 /* Faults that depend on the program: another one ran, or bytes are damaged. */
 #define TL_LOSS_MISFIT                                                                             \
     "trace and program do not fit (another image, or encoder options that --config lacks)"
@@ -74,7 +76,7 @@ static inline bool tl_loss_is_fault(const char *reason)
 {
     return strcmp(reason, TL_LOSS_NOT_SYNC) && strcmp(reason, TL_LOSS_OVERFLOW) &&
            strcmp(reason, TL_LOSS_DISCARD) && strcmp(reason, TL_LOSS_NO_ID) &&
-           strcmp(reason, TL_LOSS_TIME_RESTART);
+           strcmp(reason, TL_LOSS_CUT_OFF) && strcmp(reason, TL_LOSS_TIME_RESTART);
 }
 
 /* Where a stream decoder delivers. As struct tl_decode_sink, but for one stream. */

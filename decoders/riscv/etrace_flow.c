@@ -319,7 +319,7 @@ static void on_rare(struct tl_etrace_flow *f, int rc, const struct tl_etrace_fra
         tl_etrace_on_trap(f, k, frame->offset);
     } else if (k->kind == TL_ETRACE_SUPPORT) {
         f->support.waits = true;
-        f->support.is_first = f->fresh;
+        f->support.is_first = f->fresh && k->ienable && k->encoder_mode == 0; /* as at a start */
         f->support.packet = *k;
         f->support.at = frame->offset;
         f->support.size = frame->size;

@@ -4,9 +4,11 @@
  * within a packet, bytes may look like another one. With wrong options, returns and addresses are
  * taken for what they are not, and instructions told that were never executed. So the first packets
  * that can be followed are held back and tried with each set of options that the encoder may have;
- * what fits the program longest is taken.
+ * what fits the program best is taken. Where several fit alike, only what all of them tell is told.
  */
 #include "riscv/etrace_flow_parts.h"
+
+#include <limits.h>
 
 enum {
     HELD = 128,    /* packets, at most */
@@ -15,6 +17,9 @@ enum {
     ENOUGH = 16,   /* packets that fit the options told, so that these are right */
     MUCH = 1 << 20 /* instructions of a trial: damage may claim more than anyone waits for */
 };
+
+static const char UNDECIDED[] =
+    "no support packet told the options, and several fit: add ioptions=VALUE to the source";
 
 struct tl_etrace_held {
     struct tl_etrace_frame frames[HELD];
@@ -46,17 +51,38 @@ static unsigned possible(const struct tl_etrace_params *p, unsigned *always)
 
 struct trial {
     uint64_t insns;
-    uint32_t lost; /* times that the program did not lead to where a packet says */
+    uint64_t told;    /* a hash of the instructions that one packet tells */
+    uint32_t lost;    /* times that the program did not lead to where a packet says */
+    uint32_t outside; /* addresses where there is no code */
 };
+
+/* What the packets held say with a set of options. */
+struct result {
+    unsigned options;
+    int fitted;           /* packets that fit the program */
+    uint32_t lost;        /* as in a trial */
+    int score;            /* of the two, and of addresses outside; higher is better */
+    uint64_t marks[HELD]; /* by packet: what it tells and where the walk is then, as a hash */
+};
+
+static void mix(uint64_t *hash, uint64_t value)
+{
+    *hash = (*hash ^ value) * UINT64_C(0x9e3779b97f4a7c15);
+    *hash ^= *hash >> 32;
+}
 
 static int count_items(void *context, const struct tl_item *items, size_t n)
 {
     struct trial *const t = context;
     for (size_t i = 0; i < n; i++) {
-        t->insns += items[i].kind == TL_ITEM_PATH    ? items[i].value
-                    : items[i].kind == TL_ITEM_BLOCK ? items[i].n
-                                                     : 0;
-        t->lost += items[i].kind == TL_ITEM_GAP && items[i].sub == TL_GAP_NO_PATH;
+        const struct tl_item *const item = &items[i];
+        if (item->kind == TL_ITEM_BLOCK) {
+            t->insns += item->n;
+            mix(&t->told, item->block->pc);
+            mix(&t->told, item->n);
+        }
+        t->lost += item->kind == TL_ITEM_GAP && item->sub == TL_GAP_NO_PATH;
+        t->outside += item->kind == TL_ITEM_UNKNOWN;
     }
     return t->insns > MUCH ? TL_CANCELLED : TL_OK;
 }
@@ -70,9 +96,8 @@ static int ignore_loss(void *context, const char *reason, uint64_t offset, uint6
     return TL_OK;
 }
 
-/* How many of the packets held fit the program with these options, and in `*lost` how often it does
- * not lead to where they say; TL_NOMEM. */
-static int try_options(const struct tl_etrace_flow *f, unsigned options, uint32_t *lost)
+/* Try the packets held with `result->options`; TL_NOMEM. */
+static int try_options(const struct tl_etrace_flow *f, struct result *r)
 {
     struct trial trial = {0};
     const struct tl_stream_sink sink = {
@@ -80,95 +105,145 @@ static int try_options(const struct tl_etrace_flow *f, unsigned options, uint32_
     struct tl_etrace_flow *const t = tl_etrace_flow_twin(f, &sink);
     if (!t)
         return TL_NOMEM;
-    tl_etrace_take_options(t, options);
+    tl_etrace_take_options(t, r->options);
     t->midway = false; /* what may have been in front of the first place must not decide */
     int rc = TL_OK;
-    for (uint32_t i = 0; rc >= 0 && i < f->held->n; i++)
-        rc = tl_etrace_flow_packet(t, &f->held->frames[i]);
-    if (rc >= 0)
-        rc = tl_soft_flush(&t->soft);
-    const int fitted = t->support.fitted;
-    *lost = trial.lost;
+    for (uint32_t i = 0; i < f->held->n; i++) {
+        trial.told = 0;
+        if (rc >= 0)
+            rc = tl_etrace_flow_packet(t, &f->held->frames[i]);
+        if (rc >= 0)
+            rc = tl_soft_flush(&t->soft);
+        mix(&trial.told, t->walk.placed ? t->walk.start : 1);
+        mix(&trial.told, t->walk.placed ? t->walk.pc : 1);
+        r->marks[i] = rc < 0 ? 0 : trial.told;
+    }
+    r->fitted = t->support.fitted;
+    r->lost = trial.lost;
+    r->score = r->fitted - (int)(FITTED * trial.lost + trial.outside);
     t->soft.base.ops->destroy(&t->soft.base);
-    return rc == TL_NOMEM ? rc : fitted;
+    return rc == TL_NOMEM ? rc : TL_OK;
 }
 
-/* Two sets of options, and how many packets fit them; -1: there is no such set. */
+/* Of all sets of options, those which fit best. */
 struct choice {
-    unsigned options, second;
-    int fitted, second_fitted;
+    struct result best;
+    unsigned second; /* set of options; `has_second`: there is one */
+    int second_score;
+    bool has_second;
+    bool differs[HELD]; /* by packet: a set that fits as well says something else */
 };
 
-/* The set of options that most packets fit. Of equal ones that with implicit returns, which an
- * encoder with their table hardly lacks, and without full addresses; sequential jumps as the setup
- * has them. */
-static int find_options(const struct tl_etrace_flow *f, struct choice *out)
+/* A set fits as well as the best: both need not be right where they differ. */
+static void compare(struct choice *c, const struct result *r)
+{
+    for (uint32_t i = 0; i < HELD; i++)
+        c->differs[i] |= c->best.marks[i] != r->marks[i];
+}
+
+static void consider(struct choice *c, const struct result *r)
+{
+    const bool is_first = c->best.score == INT_MIN, better = r->score > c->best.score;
+    if (better) {
+        c->second = c->best.options;
+        c->second_score = c->best.score;
+        c->has_second = !is_first;
+        c->best = *r;
+        memset(c->differs, 0, sizeof c->differs);
+        return;
+    }
+    if (r->score == c->best.score)
+        compare(c, r);
+    if (c->has_second && r->score <= c->second_score)
+        return;
+    c->second = r->options;
+    c->second_score = r->score;
+    c->has_second = true;
+}
+
+/* Of equal sets the first is that with implicit returns, which an encoder with their table hardly
+ * lacks, and without full addresses; sequential jumps as the setup has them. */
+static int find_options(const struct tl_etrace_flow *f, struct choice *out, struct result *r)
 {
     unsigned always;
     const unsigned may = possible(&f->given, &always);
     const unsigned unlikely = TL_ETRACE_FULL_ADDRESS | (f->given.sijump ? 0 : TL_ETRACE_SEQUENTIAL);
-    uint32_t lost;
-    *out = (struct choice){always, always, -1, -1};
+    *out = (struct choice){.best = {.options = always, .score = INT_MIN}};
     for (unsigned off = 0; off <= may; off++) {
         if (off & ~may)
             continue;
-        const unsigned set = always | ((may & ~off) ^ (may & unlikely));
-        const int fitted = try_options(f, set, &lost);
-        if (fitted < 0)
-            return fitted;
-        const bool better = fitted > out->fitted;
-        if (!better && fitted <= out->second_fitted)
-            continue;
-        out->second_fitted = better ? out->fitted : fitted;
-        out->second = better ? out->options : set;
-        out->fitted = better ? fitted : out->fitted;
-        out->options = better ? set : out->options;
+        r->options = always | ((may & ~off) ^ (may & unlikely));
+        const int rc = try_options(f, r);
+        if (rc < 0)
+            return rc;
+        consider(out, r);
     }
     return TL_OK;
 }
 
 /* Options that the packets held fit: those that a support packet told, if there is nothing against
  * them. Where code is missing few packets fit the right ones, but these seldom lead elsewhere. */
-static int choose_options(struct tl_etrace_flow *f, unsigned *options)
+static int choose_options(struct tl_etrace_flow *f, struct choice *c, struct result *told)
 {
-    struct choice best;
-    uint32_t lost = 0;
-    const int told = f->told ? try_options(f, f->walk.options, &lost) : 0;
-    const int rc = told < 0 ? told : find_options(f, &best);
-    *options = f->walk.options;
+    told->options = f->walk.options;
+    int rc = f->told ? try_options(f, told) : TL_OK;
+    const int fitted = f->told ? told->fitted : 0;
+    const uint32_t lost = f->told ? told->lost : 0;
+    if (rc >= 0)
+        rc = find_options(f, c, told);
     if (rc < 0)
         return rc;
-    if (f->told && FITTED * (int)lost <= told && best.fitted <= 2 * told + FEW) {
-        f->unsaid = told < ENOUGH;
+    if (f->told && FITTED * (int)lost <= fitted && c->best.fitted <= 2 * fitted + FEW) {
+        f->unsaid = fitted < ENOUGH;
+        memset(c->differs, 0, sizeof c->differs);
         return TL_OK;
     }
-    if (f->told && best.options != f->walk.options)
+    if (f->told && c->best.options != f->walk.options)
         tl_etrace_report_unbelieved(f);
     f->told = false;
-    *options = best.options;
-    if (best.second_fitted >= 0)
-        tl_etrace_support_doubt(&f->support, best.second);
+    tl_etrace_take_options(f, c->best.options);
+    if (c->has_second)
+        tl_etrace_support_doubt(&f->support, c->second, c->best.score - c->second_score);
     return TL_OK;
 }
 
 /* ---- packets held back ---------------------------------------------------------------------- */
 
+/* Process the packets held, by the options in force. */
+static int replay(struct tl_etrace_flow *f, const struct tl_etrace_held *held,
+                  const struct choice *c)
+{
+    int rc = TL_OK;
+    for (uint32_t i = 0; rc >= 0 && i < held->n; i++) {
+        const struct tl_etrace_frame *const frame = &held->frames[i];
+        if (c->differs[i] && f->synced) {
+            tl_etrace_walk_lose(&f->walk, TL_GAP_NO_PATH, frame->offset);
+            tl_etrace_forget_place(f, false);
+            rc = f->soft.sink.loss(f->soft.sink.context, UNDECIDED, frame->offset, 0);
+        }
+        if (rc >= 0)
+            rc = tl_etrace_flow_packet(f, frame);
+    }
+    return rc;
+}
+
 int tl_etrace_guess(struct tl_etrace_flow *f)
 {
     struct tl_etrace_held *const held = f->held;
-    unsigned options;
+    struct choice *const choice = held ? malloc(sizeof *choice) : NULL;
+    struct result *const result = held ? malloc(sizeof *result) : NULL;
     if (!held)
         return TL_OK;
-    int rc = choose_options(f, &options);
+    int rc = choice && result ? choose_options(f, choice, result) : TL_NOMEM;
     const bool unsaid = f->unsaid && held->n_flow < TL_ETRACE_CONFIRMED; /* others may tell more */
     f->held = NULL;
     f->unsaid = false;
     if (rc >= 0)
-        tl_etrace_take_options(f, options);
-    for (uint32_t i = 0; rc >= 0 && i < held->n; i++)
-        rc = tl_etrace_flow_packet(f, &held->frames[i]);
+        rc = replay(f, held, choice);
     f->unsaid = unsaid;
     free(held);
+    free(choice);
+    free(result);
     return rc;
 }
 
@@ -181,13 +256,24 @@ static void keep(struct tl_etrace_held *held, const struct tl_etrace_frame *fram
     held->n_flow += (frame->payload.p[0] & 3) != 3;
 }
 
+/* The last packet held is a support packet, which tells the options if one of format 3 follows it.
+ */
+static bool ends_in_support(const struct tl_etrace_held *held)
+{
+    return held && (held->frames[held->n - 1].payload.p[0] & 15) == 15;
+}
+
 int tl_etrace_hold(struct tl_etrace_flow *f, const struct tl_etrace_frame *frame, bool *is_held)
 {
     const uint8_t first = frame->payload.p[0];
     *is_held = false;
-    if ((first & 15) == 15) /* a support packet, which may tell them */
-        return tl_etrace_guess(f);
-    if (!f->held && (first & 11) != 3) /* neither 3.0 nor 3.1: it says nothing yet */
+    if (ends_in_support(f->held) && (first & 3) == 3) {
+        const int rc = tl_etrace_guess(f);
+        if (rc < 0)
+            return rc;
+        tl_etrace_settle_support(f, &frame->payload);
+    }
+    if (!f->unsaid || (!f->held && (first & 11) != 3)) /* neither 3.0 nor 3.1: says nothing yet */
         return TL_OK;
     if (!f->held && !(f->held = calloc(1, sizeof *f->held)))
         return TL_NOMEM;

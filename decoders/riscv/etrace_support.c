@@ -86,11 +86,12 @@ bool tl_etrace_support_refute(struct tl_etrace_support *s, unsigned *options)
     return s->size > 0;
 }
 
-void tl_etrace_support_doubt(struct tl_etrace_support *s, unsigned others)
+void tl_etrace_support_doubt(struct tl_etrace_support *s, unsigned others, int ahead)
 {
-    s->on_trial = true;
+    s->on_trial = ahead < TL_ETRACE_CONFIRMED;
     s->others = others;
-    s->others_fitted = s->fitted = 0;
+    s->others_fitted = 0;
+    s->fitted = (uint8_t)(s->on_trial ? ahead : TL_ETRACE_CONFIRMED);
 }
 
 /* Members that do not matter are saved as zero. */

@@ -58,8 +58,9 @@ bool tl_etrace_support_misfits(struct tl_etrace_support *support, unsigned *opti
 /* Only with the others the next packet can be one: they come into force. As above. */
 bool tl_etrace_support_refute(struct tl_etrace_support *support, unsigned *options);
 
-/* The options in force were found by trying; these may be the right ones as well. */
-void tl_etrace_support_doubt(struct tl_etrace_support *support, unsigned others);
+/* The options in force were found by trying, and fit better than `others`, `ahead` packets (0 or
+ * more) more than these. */
+void tl_etrace_support_doubt(struct tl_etrace_support *support, unsigned others, int ahead);
 
 void tl_etrace_support_state(struct tl_etrace_support *support, struct tl_state *state);
 
