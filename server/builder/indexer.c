@@ -117,7 +117,7 @@ static int count_closely(struct tl_indexer *ix, const struct tl_item *item, stru
         tl_insn_stats_mark(ix->insn_stats);
     if (ix->insn_stats)
         tl_insn_stats_block(ix->insn_stats, &one, first, from, n);
-    else
+    else if (!shard->replayed)
         tl_stats_counter_code(&shard->counter, block, mix_of(ix, block), from, n,
                               first + n == block->n);
     tl_shard_builder_left(shard, taken);
@@ -131,7 +131,7 @@ static int count_closely(struct tl_indexer *ix, const struct tl_item *item, stru
     row->byte_last = ix->now.offset = one.offset;
 
     const uint64_t end = limits->cut < limits->end ? limits->cut : limits->end, next = position + n;
-    const uint64_t full = next + tl_open_bucket_room(&shard->bucket);
+    const uint64_t full = shard->replayed ? UINT64_MAX : next + tl_open_bucket_room(&shard->bucket);
     *quick = ix->insn_stats || next >= end ? 0 : full < end ? full : end - 1;
     p->insn = ends ? 0 : first + n;
     p->whole += ends ? one.n : 0;
@@ -235,7 +235,7 @@ static int count_window(struct tl_indexer *ix, struct window *w)
     tl_shard_builder_blocks(shard, w->insns);
     open->taken += w->taken;
     if (shard->replayed)
-        tl_open_bucket_more(open, w->insns, privilege);
+        open->position += w->insns;
     for (uint32_t i = 0; i < w->n; i++) {
         const struct tl_block *const block = w->blocks[i];
         struct tl_indexer_block *const known = &ix->blocks[block->number % TL_INDEXER_BLOCKS];
@@ -289,20 +289,34 @@ static void count_edges(struct tl_indexer *ix, const uintptr_t *steps, uint64_t 
     }
 }
 
+/* May frames change where `block` begins, behind a step of `function` that was left so? Without a
+ * branch, which processors could not predict. */
+static inline bool is_turn(uint32_t how, const struct tl_block *block, uint32_t function)
+{
+    return (how > TL_LEAVE_JUMP) | (block->function != function);
+}
+
+/* Follow the calls of these steps, which have `turns` as for tl_callstack_steps(): behind the
+ * counting, since processors cannot predict which steps are calls or returns. */
+static inline void follow_calls(struct tl_indexer *ix, const uintptr_t *steps, uint32_t n,
+                                uint64_t turns, const uint64_t *begins, struct window *w)
+{
+    struct tl_open_bucket *const open = &ix->shard->bucket;
+    w->insns += begins[n] - begins[0];
+    w->last = steps[n - 1];
+    tl_callstack_steps(&ix->calls, steps, n, turns, begins, &open->depth_min, &open->depth_max);
+    ix->calls.insns = begins[n];
+}
+
 /*
  * Count as many of `n` steps of one instruction set, all of them executed in full, as need no
  * closer look: up to position `end`. begins[0] is where the first begins; where the others do, and
- * where the last one ends, is added behind it. Returns their number. Calls are followed after the
- * counting, since processors cannot predict which steps are calls or returns. When a shard is
- * replayed only that is needed: then `counts` is false.
+ * where the last one ends, is added behind it. Returns their number.
  */
-static inline __attribute__((always_inline)) uint32_t pass_steps(struct tl_indexer *ix,
-                                                                 const uintptr_t *steps, uint32_t n,
-                                                                 uint64_t *begins, uint64_t end,
-                                                                 struct window *w, bool counts)
+static uint32_t count_steps(struct tl_indexer *ix, const uintptr_t *steps, uint32_t n,
+                            uint64_t *begins, uint64_t end, struct window *w)
 {
     struct tl_callstack *const calls = &ix->calls;
-    struct tl_open_bucket *const open = &ix->shard->bucket;
     uint64_t turns = 0, taken = 0, at = begins[0];
     uint32_t function = calls->depth > 0 ? calls->function : ~calls->function;
     uint32_t how = calls->how, ran = w->n;
@@ -312,17 +326,13 @@ static inline __attribute__((always_inline)) uint32_t pass_steps(struct tl_index
         const struct tl_block *const block = tl_path_block(steps[i]);
         if (at + block->n > end)
             break;
-        if (counts) {
-            struct tl_indexer_block *const known = &ix->blocks[block->number % TL_INDEXER_BLOCKS];
-            if (known->number != block->number && !take_counters(ix, block))
-                break;
-            w->blocks[ran] = block;
-            ran += known->ran == 0;
-            known->ran += 1 + (changes << 16);
-        } else if (block->number == 0) {
+        struct tl_indexer_block *const known = &ix->blocks[block->number % TL_INDEXER_BLOCKS];
+        if (known->number != block->number && !take_counters(ix, block))
             break;
-        }
-        turns |= (uint64_t)(how > TL_LEAVE_JUMP || block->function != function) << i;
+        w->blocks[ran] = block;
+        ran += known->ran == 0;
+        known->ran += 1 + (changes << 16);
+        turns |= (uint64_t)is_turn(how, block, function) << i;
         function = block->function;
         how = block->leave & -changes;
         taken += changes;
@@ -330,28 +340,38 @@ static inline __attribute__((always_inline)) uint32_t pass_steps(struct tl_index
         begins[++i] = at;
     }
     w->n = ran;
-    w->insns += at - begins[0];
     w->taken += taken;
     if (i > 0 && ix->shard->coder.counting)
         count_edges(ix, steps, turns, w);
-    if (i > 0) {
-        w->last = steps[i - 1];
-        tl_callstack_steps(calls, steps, i, turns, begins, &open->depth_min, &open->depth_max);
-        calls->insns = at;
-    }
+    if (i > 0)
+        follow_calls(ix, steps, i, turns, begins, w);
     return i;
 }
 
-static uint32_t count_steps(struct tl_indexer *ix, const uintptr_t *steps, uint32_t n,
-                            uint64_t *begins, uint64_t end, struct window *w)
-{
-    return pass_steps(ix, steps, n, begins, end, w, true);
-}
-
+/* The same for a shard that is replayed: only where steps begin, and their calls. */
 static uint32_t follow_steps(struct tl_indexer *ix, const uintptr_t *steps, uint32_t n,
                              uint64_t *begins, uint64_t end, struct window *w)
 {
-    return pass_steps(ix, steps, n, begins, end, w, false);
+    const struct tl_callstack *const calls = &ix->calls;
+    uint64_t turns = 0, at = begins[0];
+    uint32_t function = calls->depth > 0 ? calls->function : ~calls->function;
+    uint32_t how = calls->how;
+    uint32_t i = 0;
+    if (tl_path_block(*steps)->number == 0)
+        return 0; /* none of them is of the program */
+    for (; i < n; i++) {
+        const struct tl_block *const block = tl_path_block(steps[i]);
+        at += block->n;
+        if (at > end)
+            break;
+        turns |= (uint64_t)is_turn(how, block, function) << i;
+        function = block->function;
+        how = block->leave & -(uint32_t)(steps[i] & TL_STEP_TAKEN);
+        begins[i + 1] = at;
+    }
+    if (i > 0)
+        follow_calls(ix, steps, i, turns, begins, w);
+    return i;
 }
 
 /* As count_steps(), but the first may pass the position at which the next offset is due. */

@@ -111,7 +111,8 @@ void tl_shard_builder_outline(struct tl_shard_builder *shard);
 
 /* ---- counting, for indexer.h ---------------------------------------------------------------- */
 
-/* Add the open bucket's counts to the index, at the end of the bucket or chunk. TL_NOMEM. */
+/* Add the open bucket's counts to the index, at the end of the bucket or chunk; a replayed shard
+ * has none. TL_NOMEM. */
 TL_MUST_USE int tl_shard_builder_settle(struct tl_shard_builder *shard);
 /* The same for `view`: a copy of the shard's own or, if the bucket ends, the shard's own. */
 TL_MUST_USE int tl_shard_builder_settle_into(struct tl_shard_builder *shard, struct tl_view *view,
@@ -124,7 +125,7 @@ TL_MUST_USE int tl_shard_builder_place(struct tl_shard_builder *shard,
 /* Invalidate remembered places and runs of blocks: `stamp_names` changes. */
 void tl_shard_builder_forget(struct tl_shard_builder *shard);
 /* Count `n` instructions at [pc, pc + size) in buckets, code and functions; `called`: they begin at
- * the entry of their function. TL_NOMEM. */
+ * the entry of their function. In a replayed shard nothing is counted. TL_NOMEM. */
 TL_MUST_USE int tl_shard_builder_insns(struct tl_shard_builder *shard,
                                        const struct tl_flow_now *now, uint64_t n, uint64_t pc,
                                        uint64_t size, uint32_t function, bool called);

@@ -8,7 +8,7 @@
 int tl_shard_builder_settle_into(struct tl_shard_builder *shard, struct tl_view *view, bool ends)
 {
     struct tl_open_bucket *const open = &shard->bucket;
-    if (open->n == 0 && !open->items)
+    if (shard->replayed || (open->n == 0 && !open->items))
         return TL_OK;
     struct tl_bucket *const b = tl_buckets_at(&view->index.buckets, tl_open_bucket_position(open));
     if (!b)
@@ -59,6 +59,10 @@ int tl_shard_builder_insns(struct tl_shard_builder *shard, const struct tl_flow_
 {
     struct tl_open_bucket *const open = &shard->bucket;
     uint64_t counts = called ? UINT64_C(1) << 32 : 0;
+    if (shard->replayed) {
+        open->position += n;
+        return TL_OK;
+    }
     tl_code_set_add(&shard->code, pc, size > 0 ? size : 1);
     while (n > 0) {
         const int r = tl_open_bucket_room(open) == 0 ? tl_shard_builder_settle(shard) : TL_OK,

@@ -722,7 +722,8 @@ int64_t tl_stf_flow_path(struct tl_stf_flow *flow, const struct tl_item *items, 
             *done = 0;
             return 1;
         }
-        copy_from(flow, items, n, stop, &at);
+        if (!flow->dry) /* nothing is copied */
+            copy_from(flow, items, n, stop, &at);
         if (at.item > 0) {
             *done = at.insns;
             return (int64_t)at.item;
