@@ -28,6 +28,26 @@ int tl_cut_locate(const struct tl_cut *cut, uint64_t position, struct tl_positio
     return TL_OK;
 }
 
+static int no_timestamps(const struct tl_cut *cut, struct tl_fail *fail)
+{
+    return tl_fail_set(fail, TL_USAGE, "stream %s has no timestamps; ask by instruction",
+                       cut->lane->name);
+}
+
+int tl_cut_need_time(const struct tl_cut *cut, struct tl_fail *fail)
+{
+    struct tl_scale scale;
+    bool any = cut->n_rows > 0 && cut->rows[cut->n_rows - 1].at.has_time;
+    if (any && tl_lane_is_timed(cut->lane))
+        return TL_OK;
+    const int r = tl_scale_open(&scale, cut, TL_SCALE_TIME, true, 0, 0, fail);
+    if (r < 0)
+        return r;
+    any = scale.n > 0;
+    tl_scale_close(&scale);
+    return any || cut->end == 0 ? TL_OK : no_timestamps(cut, fail);
+}
+
 static int resolve_one(const struct tl_cut *cut, enum tl_scale_kind kind, uint64_t value,
                        uint64_t *out, struct tl_fail *fail)
 {
@@ -39,8 +59,7 @@ static int resolve_one(const struct tl_cut *cut, enum tl_scale_kind kind, uint64
     *out = tl_scale_position(&scale, value);
     tl_scale_close(&scale);
     if (!any && kind == TL_SCALE_TIME && cut->end > 0)
-        return tl_fail_set(fail, TL_USAGE, "stream %s has no timestamps; ask by instruction",
-                           cut->lane->name);
+        return no_timestamps(cut, fail);
     return TL_OK;
 }
 

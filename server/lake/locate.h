@@ -8,6 +8,8 @@
 /* Convert a position to all units. */
 TL_MUST_USE int tl_cut_locate(const struct tl_cut *cut, uint64_t position, struct tl_position *out,
                               struct tl_fail *fail);
+/* For questions by time. TL_USAGE: the stream has instructions, and no timestamps. */
+TL_MUST_USE int tl_cut_need_time(const struct tl_cut *cut, struct tl_fail *fail);
 /* Replace TL_UNIT_NS by the same unit as the stream shows it. TL_USAGE: its clock rate is unknown.
  */
 TL_MUST_USE int tl_cut_unit(const struct tl_cut *cut, enum tl_range_unit *unit,

@@ -83,6 +83,20 @@ static int check(const struct tl_calls_request *request, struct tl_fail *fail)
     return TL_OK;
 }
 
+/* Lengths are time where there is any, and asked for; they cannot be compared where there is none. */
+static int weigh(struct calls *c, struct tl_fail *fail)
+{
+    const bool all = c->request->least == 0 && c->request->most == UINT64_MAX;
+    c->search.weight = c->request->weight;
+    if (c->request->weight != TL_WEIGHT_TIME)
+        return TL_OK;
+    const int r = tl_cut_need_time(&c->ask.cut, all ? NULL : fail);
+    if (r != TL_USAGE || !all)
+        return r;
+    c->search.weight = TL_WEIGHT_INSNS;
+    return TL_OK;
+}
+
 /* The least number of ticks that is shown as at least `length`. */
 static uint64_t ticks_of(const struct calls *c, uint64_t length)
 {
@@ -114,7 +128,6 @@ static int search(struct calls *c, struct tl_fail *fail)
     s->from = s->from < s->to ? s->from : s->to;
     s->symbols = c->sought.symbols;
     s->n_symbols = c->sought.n_symbols;
-    s->weight = c->request->weight;
     s->order = c->request->order;
     s->least = ticks_of(c, c->request->least);
     s->most = ticks_of(c, c->request->most);
@@ -142,6 +155,8 @@ int tl_lake_calls_of(struct tl_lake *lake, const struct tl_calls_request *reques
     if (r < 0)
         return r;
     r = tl_timing_ask_begin(&c.ask, lake, &request->range, &out->about, fail);
+    if (r >= 0)
+        r = weigh(&c, fail);
     if (r >= 0)
         r = check_lengths(&c, fail);
     if (r >= 0)

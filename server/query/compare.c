@@ -279,9 +279,6 @@ static int check_unit(const struct sides *s, struct tl_compare *out, struct tl_f
     const bool ns = tl_lane_is_in_ns(a);
     if (out->weight != TL_WEIGHT_TIME)
         return TL_OK;
-    if (!tl_lane_is_timed(a) || !tl_lane_is_timed(b))
-        return tl_fail_set(fail, TL_USAGE, "stream %s has no time: compare instructions",
-                           tl_lane_is_timed(a) ? b->name : a->name);
     if (ns != tl_lane_is_in_ns(b))
         return tl_fail_set(fail, TL_USAGE,
                            "the clock rate of stream %s is not known: give both traces a clock, or "

@@ -231,6 +231,7 @@ struct collecting {
     struct tl_calltree *tree;
     const struct tl_profile_request *request;
     struct tl_profile *out;
+    bool counted, left_out; /* any stream: others have no times */
 };
 
 static int add_flow(const struct collecting *c, const struct tl_cut *cut, uint64_t from,
@@ -242,10 +243,20 @@ static int add_flow(const struct collecting *c, const struct tl_cut *cut, uint64
     return tl_timed_tree_add(c->tree, cut, from, to, c->request->weight, fail);
 }
 
+/* Of several streams those are counted that have times. */
+static int settle(struct collecting *c, int r)
+{
+    const bool all = !(c->request->stream && *c->request->stream);
+    const bool leaves = r == TL_USAGE && all && c->request->weight == TL_WEIGHT_TIME;
+    c->left_out |= leaves;
+    c->counted |= r >= 0;
+    return leaves ? TL_OK : r;
+}
+
 static int add_stream(void *context, const struct tl_cut *cut, enum tl_range_unit unit,
                       struct tl_fail *fail)
 {
-    const struct collecting *const c = context;
+    struct collecting *const c = context;
     uint64_t from, to;
     struct tl_position a = {0}, b = {0};
     int r = tl_cut_resolve(cut, unit, c->request->from, c->request->to, &from, &to, fail);
@@ -253,7 +264,7 @@ static int add_stream(void *context, const struct tl_cut *cut, enum tl_range_uni
     c->out->sampled = tl_protocol_has(cut->lane->protocol, TL_TRAIT_SOFTWARE);
     if (r >= 0)
         r = c->out->sampled ? tl_samples_add(c->tree, cut, from, to, &c->out->asleep, fail)
-                            : add_flow(c, cut, from, to, fail);
+                            : settle(c, add_flow(c, cut, from, to, fail));
     if (r >= 0)
         r = tl_cut_locate(cut, from, &a, fail);
     if (r >= 0)
@@ -270,9 +281,11 @@ int tl_lake_profile(struct tl_lake *lake, const struct tl_profile_request *reque
     struct tree tree = {0};
     const uint32_t most = request->nodes == 0 ? NODES : request->nodes;
     *out = (struct tl_profile){0};
-    struct collecting collecting = {&all, request, out};
+    struct collecting collecting = {.tree = &all, .request = request, .out = out};
     int r = tl_cuts_of_flow(lake, request->trace, request->stream, request->unit, request->from,
                             request->to, add_stream, &collecting, &out->gen, fail);
+    if (r >= 0 && collecting.left_out && !collecting.counted)
+        r = TL_USAGE; /* as told by the last one */
     if (!(request->stream && *request->stream))
         out->has_time = false; /* the streams' times may differ */
     const struct tl_image *const image = r >= 0 ? tl_gen_image(out->gen) : NULL;

@@ -5,6 +5,7 @@
  */
 #include "query/timed_counts.h"
 
+#include "lake/locate.h"
 #include "query/timed_parts.h"
 
 #include <stdlib.h>
@@ -189,13 +190,15 @@ static int weigh(struct tl_timed_counts *counts, const struct tl_lane *lane)
     return r;
 }
 
-/* A range that is not empty has cycles, if any were counted. */
-static int check_cycles(const struct tl_timed_counts *counts, const struct tl_cut *cut,
+/* A range that is not empty has cycles, if any were counted; its stream has times, or none. */
+static int check_weight(const struct tl_timed_counts *counts, const struct tl_cut *cut,
                         uint64_t from, uint64_t to, struct tl_fail *fail)
 {
     const struct tl_timed_extent *const x = &counts->extent;
-    if (!counts->cycles || from >= to || from >= cut->end || (x->timed && x->end > x->begin))
+    if (from >= to || from >= cut->end || (x->timed && x->end > x->begin))
         return TL_OK;
+    if (!counts->cycles)
+        return tl_cut_need_time(cut, fail);
     return tl_fail_set(fail, TL_USAGE,
                        "stream %s has no cycle counts there: weigh by insns or time, or trace with "
                        "cycle counting",
@@ -208,7 +211,7 @@ int tl_timed_tree_add(struct tl_calltree *tree, const struct tl_cut *cut, uint64
     struct tl_timed_counts counts = {.cycles = weight == TL_WEIGHT_CYCLES};
     int r = tl_timed_counts_add(&counts, cut, from, to, fail);
     if (r >= 0)
-        r = check_cycles(&counts, cut, from, to, fail);
+        r = check_weight(&counts, cut, from, to, fail);
     if (r >= 0)
         r = weigh(&counts, cut->lane);
     if (r >= 0)

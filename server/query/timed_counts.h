@@ -27,7 +27,8 @@ struct tl_timed_counts {
 TL_MUST_USE int tl_timed_counts_add(struct tl_timed_counts *counts, const struct tl_cut *cut,
                                     uint64_t from, uint64_t to, struct tl_fail *fail);
 /* Add a call tree by time, in the unit that the stream shows, or by cycles: what a tree has as
- * instructions is that. Errors as above; TL_USAGE: no cycles were counted in the range. */
+ * instructions is that. Errors as above; TL_USAGE: the stream has no timestamps, or no cycles were
+ * counted in the range. */
 TL_MUST_USE int tl_timed_tree_add(struct tl_calltree *tree, const struct tl_cut *cut, uint64_t from,
                                   uint64_t to, enum tl_weight weight, struct tl_fail *fail);
 void tl_timed_counts_fini(struct tl_timed_counts *counts);

@@ -8,10 +8,11 @@ import json
 import os
 import subprocess
 import sys
+import urllib.error
 import urllib.request
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from lab import DATA, Skip, check, main  # noqa: E402
+from lab import DATA, Skip, check, main, snapshot  # noqa: E402
 from e2e import only, simulated, streams, wait_sealed  # noqa: E402
 
 TESTS = {}
@@ -459,6 +460,24 @@ def cycles_of(lines):
             cycles += 0 if broken or not begun else int(line.split()[1])
             broken = False
     return cycles
+
+
+@test
+def no_times(lab):
+    """A stream without timestamps is not asked by time, by any door."""
+    lab.start()
+    lab.run('push', '--snapshot', snapshot('ete_ip'), '--trace', 'bare', status=None)
+    trace, stream = 'bare.ETB_1', 'bare.ETB_1/cs.02'
+    wait_sealed(lab, trace)
+    none = 'stream cs.02 has no timestamps'
+    for question in ('stats', trace, '--tree'), ('profile', trace), ('diff', stream, stream):
+        lab.fails(2, none, *question, '--weight', 'time')
+    for path in 'profile?', 'streams/cs.02/profile?', 'streams/cs.02/compare?with=%s&' % stream:
+        try:
+            raise AssertionError(web_get(lab, '/api/v1/traces/%s/' % trace + path + 'weight=time'))
+        except urllib.error.HTTPError as error:
+            check(error.code == 400 and none in error.read().decode(), path, error.code)
+    check(lab.run('functions', stream).text().startswith('# the stream has no time'), 'functions')
 
 
 @test

@@ -620,12 +620,58 @@ static void durations_have_no_zero(void **state)
     free(gen);
 }
 
+/* What a stream without timestamps is asked by time has no answer of zeros. */
+static void no_times_are_told(void **state)
+{
+    (void)state;
+    const struct tl_timing_range range = {"t", STREAM, TL_UNIT_INSN, 0, UINT64_MAX};
+    const struct tl_function_table_request functions = {.range = range, .weight = TL_WEIGHT_TIME};
+    struct tl_function_table table;
+    struct tl_fail fail;
+    begin(&(struct sim_options){.seed = 3, .insns = 20000, .cores = 1, .image = true}, 3000);
+    for (unsigned whole = 0; whole < 2; whole++) {
+        const struct tl_profile_request request = {.trace = "t",
+                                                   .stream = whole ? NULL : STREAM,
+                                                   .unit = TL_UNIT_INSN,
+                                                   .to = UINT64_MAX,
+                                                   .weight = TL_WEIGHT_TIME};
+        struct tl_profile profile;
+        assert_int_equal(tl_lake_profile(lake, &request, &profile, &fail), TL_USAGE);
+        assert_non_null(strstr(fail.text, STREAM " has no timestamps"));
+        tl_profile_fini(&profile);
+    }
+    assert_int_equal(tl_lake_function_table(lake, &functions, &table, NULL), TL_OK);
+    assert_true(table.n > 3 && !table.about.has_time && table.p[0].self >= table.p[1].self);
+    size_t called = 0;
+    while (table.p[called].ended < 3)
+        called++;
+    struct tl_calls_request request = {.range = range,
+                                       .function = table.p[called].name,
+                                       .weight = TL_WEIGHT_TIME,
+                                       .most = UINT64_MAX,
+                                       .limit = 100};
+    struct tl_calls calls;
+    assert_int_equal(tl_lake_calls_of(lake, &request, &calls, NULL), TL_OK);
+    assert_true(calls.n >= 3 && !calls.about.has_time);
+    for (size_t i = 1; i < calls.n && !calls.p[i].open; i++)
+        assert_true(calls.p[i - 1].open || calls.p[i - 1].to - calls.p[i - 1].from >=
+                                               calls.p[i].to - calls.p[i].from);
+    tl_calls_fini(&calls);
+    request.least = 5;
+    assert_int_equal(tl_lake_calls_of(lake, &request, &calls, &fail), TL_USAGE);
+    assert_non_null(strstr(fail.text, "no timestamps"));
+    tl_calls_fini(&calls);
+    tl_function_table_fini(&table);
+    end();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(time_adds_up),
         cmocka_unit_test(stored_is_walked),
         cmocka_unit_test(durations_have_no_zero),
+        cmocka_unit_test(no_times_are_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
