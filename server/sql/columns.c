@@ -17,7 +17,7 @@
 
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 
-#define BATCH 65536 /* rows: a chunk has as many instructions */
+#define BATCH 16384 /* rows: of larger messages, clients' memory is paged in each time */
 
 static const struct {
     const char *name;

@@ -400,14 +400,13 @@ class Lake:
         are pc, opcode (0: not of 2 or 4 bytes, or not known), size (bytes; 0: not known), position, and
         time (as the stream shows it; 0 if it has none)."""
         numpy = load_module('numpy')
-        # Grown in place: pages that are new cost more than all else.
-        values, kinds = {name: bytearray() for name in columns}, {}
+        values, kinds = {name: _Bytes(numpy) for name in columns}, {}
         for reply in self.stream('Ranges', 'InsnColumns', trace=trace, stream=stream, unit=_UNITS[unit],
                                  begin=begin, to=end, columns=list(columns)):
             for column in reply.columns:
-                values[column.name] += column.values
+                values[column.name].add(column.values)
                 kinds[column.name] = _DTYPES[column.kind]
-        return {name: numpy.frombuffer(some, dtype=kinds[name]) for name, some in values.items()}
+        return {name: some.array(kinds[name]) for name, some in values.items()}
 
     # ---- profiles ----
 
@@ -509,6 +508,26 @@ def _of_code(names, begin, end, unit, contexts):
     return {'trace': first[0], 'stream': first[1], 'begin': begin, 'end': end, 'unit': _UNITS[unit],
             'also': [{'trace': trace, 'stream': stream} for trace, stream in more],
             'contexts': contexts}
+
+
+class _Bytes:
+    """Bytes that more are appended to. numpy has large arrays in large pages where the system offers these: small
+    ones that are new cost more than all else."""
+
+    def __init__(self, numpy):
+        self._numpy, self._room, self._n = numpy, numpy.empty(0, 'u1'), 0
+
+    def add(self, data):
+        end = self._n + len(data)
+        if end > len(self._room):
+            room = self._numpy.empty(max(2 * len(self._room), end), 'u1')
+            room[:self._n] = self._room[:self._n]
+            self._room = room
+        self._room[self._n:end] = self._numpy.frombuffer(data, 'u1')
+        self._n = end
+
+    def array(self, dtype):
+        return self._room[:self._n].view(dtype)
 
 
 class _Lines:
