@@ -29,6 +29,9 @@ struct tl_timing_about {
     uint64_t ran;                /* of it: functions have it */
     uint64_t lost, off;          /* trace is missing; tracing was switched off */
     uint64_t switched_out;       /* the thread whose stream it is did not run */
+    /* Mean distance of two timestamps in the shards of the range; 0: not known. What is shorter is
+     * an estimate. */
+    uint64_t time_step;
     struct tl_gen *gen;          /* owns names */
 };
 

@@ -48,6 +48,9 @@ struct tl_stream_row {
     uint64_t stored_bytes; /* size of its shards */
     bool has_time;
     bool time_unit_ns; /* false: ticks of the source's clock */
+    /* Between two timestamps, on average; 0: it has not two of them. Durations without bounds that
+     * are shorter are estimates. */
+    uint64_t time_step;
     /* What is decoded ahead of the index (label index=behind): the end of its positions, and its
      * last timestamp, in the unit of time_last. It can be found and read, but is not counted in
      * anything else. 0: nothing is. */

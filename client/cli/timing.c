@@ -78,6 +78,9 @@ static void print_range(const struct tracelake_timing *about)
         printf(", %s off", tl_duration_text(about->off, ns, text));
     if (about->switched_out > 0)
         printf(", %s switched out", tl_duration_text(about->switched_out, ns, text));
+    if (about->time_step > 0)
+        printf("; timestamps %s apart: shorter times are estimates",
+               tl_duration_text(about->time_step, ns, text));
     putchar('\n');
 }
 

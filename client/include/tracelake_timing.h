@@ -45,6 +45,7 @@ struct tracelake_timing {
     uint64_t lost, off;          /* trace is missing; tracing was switched off */
     uint64_t switched_out;       /* the thread whose stream it is did not run */
     bool behind;                 /* what is behind `to` is still being indexed, and not counted */
+    uint64_t time_step; /* between two timestamps, on average; what is shorter is an estimate */
 };
 
 /* An estimate with its bounds. */

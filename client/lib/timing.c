@@ -30,6 +30,7 @@ static struct tracelake_timing about_of(const Tracelake__V1__Timing *m)
                                      .lost = m->lost,
                                      .off = m->off,
                                      .switched_out = m->switched_out,
+                                     .time_step = m->time_step,
                                      .behind = m->opt_behind_case && m->behind};
 }
 

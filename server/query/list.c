@@ -60,6 +60,7 @@ static void fill_times(const struct tl_lane *lane, struct tl_stream_row *row, ui
     row->time_unit_ns = tl_lane_is_in_ns(lane);
     row->time_first = anchors > 0 ? tl_lane_time(lane, first) : 0;
     row->time_last = anchors > 0 ? tl_lane_time(lane, last) : 0;
+    row->time_step = anchors > 1 ? (row->time_last - row->time_first) / (anchors - 1) : 0;
 }
 
 static void fill_stream(struct tl_lane *lane, struct tl_stream_row *row)
@@ -87,7 +88,7 @@ static void fill_stream(struct tl_lane *lane, struct tl_stream_row *row)
     if (totals.anchors > 0) {
         first = totals.anchor_first.time;
         last = larger(last, totals.anchor_last.time);
-        anchors += totals.anchors;
+        anchors = larger(anchors, totals.anchors);
     }
     fill_times(lane, row, anchors, first, last);
     fill_clock(lane, row, &clock);

@@ -119,6 +119,7 @@ static Tracelake__V1__Stream *convert_stream(const struct tl_stream_row *row)
     s->outlined_time = row->outlined_time;
     s->time_first = row->time_first;
     s->time_last = row->time_last;
+    s->time_step = row->time_step;
     s->has_time = row->has_time;
     s->time_unit_ns = row->time_unit_ns;
     s->events = row->events;

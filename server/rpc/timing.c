@@ -26,6 +26,7 @@ static Tracelake__V1__Timing *about_of(struct tl_reply *reply, const struct tl_t
     m->lost = about->lost;
     m->off = about->off;
     m->switched_out = about->switched_out;
+    m->time_step = about->time_step;
     if (about->behind)
         TL_SET(m, behind, true);
     return m;

@@ -87,6 +87,8 @@ static void write_stream(struct tl_jsonout *j, const struct tl_stream_row *row)
     tl_webjson_u64(j, "time_last", row->time_last);
     tl_webjson_bool(j, "has_time", row->has_time);
     tl_webjson_bool(j, "time_unit_ns", row->time_unit_ns);
+    if (row->time_step > 0)
+        tl_webjson_u64(j, "time_step", row->time_step);
     write_clock(j, &row->clock);
     tl_webjson_u64(j, "events", row->events);
     tl_webjson_u64(j, "gaps", row->gaps);

@@ -28,6 +28,9 @@ export async function interruptChecks(suite, { server, trace, cortex }) {
     await page.waitForSelector("table.ints tbody tr");
     const rows = () => page.locator("table.ints").first().locator("tbody tr");
     assert.deepEqual((await rows().locator("td:nth-child(2)").allTextContents()).map(digits), exceptions.map((e) => e.entered));
+    // No more digits than timestamps allow, and why.
+    assert.match(await page.locator(".interrupts").textContent(), /Timestamps are [\d.]+ µs apart: shorter times are estimates/);
+    assert.ok((await rows().locator("td:nth-child(3)").allTextContents()).every((t) => /^~ \d0* (ns|µs)$/.test(t)));
     await inBothThemes(page, "interrupts");
     const worst = exceptions[0];
     const call = await json(page, base, `${path}/call?at=${worst.time.longest}`);

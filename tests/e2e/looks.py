@@ -343,6 +343,12 @@ def time_adds_up(lab):
             unit = about['time'] / max(sum(told.values()), 1)
             for key, ticks in told.items():
                 check(abs(about[key] - ticks * unit) <= 1 + unit, name, key, told, about)
+            # How far timestamps are apart, for those who read figures without bounds.
+            apart = about['time'] / max(sum(line[0] == 'T' for line in lines) - 1, 1)
+            for step in about['time_step'], stream['time_step']:
+                check(abs(step - apart) <= 1 + apart / 20, name, step, apart)
+            said = lab.run('functions', name, '--limit', '1').text().splitlines()[0]
+            check('; timestamps ' in said and said.endswith(' apart: shorter times are estimates'), said)
             seen.add(protocol)
     check(seen >= {'etm4', 'osd-ctm'}, seen)
 

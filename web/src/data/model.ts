@@ -30,6 +30,7 @@ export interface Stream {
   readonly timeLast: number;
   readonly hasTime: boolean;
   readonly timeIsNs: boolean;
+  readonly timeStep: number; // between two timestamps, on average; 0: not known
   readonly clock: StreamClock | undefined;
   readonly events: number;
   readonly gaps: number;
@@ -182,6 +183,7 @@ export function readStream(value: unknown, epoch: bigint): Stream {
     timeLast: o.has_time !== true ? 0 : Math.max(since(epoch, o.time_last), number(o.outlined_insns) > 0 ? since(epoch, o.outlined_time) : 0),
     hasTime: o.has_time === true,
     timeIsNs: o.time_unit_ns === true,
+    timeStep: number(o.time_step),
     clock: readClock(o.clock),
     events: number(o.events),
     gaps: number(o.gaps),

@@ -9,7 +9,7 @@ import { grouped, percent } from "../base/format.ts";
 import { isSoftware, ofLinux, unitName } from "../data/model.ts";
 import type { Session } from "../view/session.ts";
 import { interrupts, processes, type Handled, type Interrupts, type Process, type Range } from "../data/timing.ts";
-import { leads, lengthText, showCall, showRange } from "./reach.ts";
+import { leads, lengthText, showCall, showRange, stepText } from "./reach.ts";
 
 const VECTORS = 4;
 const LIMIT_MS = 20000;
@@ -77,9 +77,10 @@ export class InterruptsPanel {
         <th scope="col" class="n" title="99 % of them took at most this long">99 %</th><th scope="col" class="n">Longest</th></tr></thead>
       <tbody>${rows.map((h) => html`<tr class=${h === chosen ? "selected" : ""}><th scope="row">
           <button class="plain" aria-pressed=${h === chosen} title=${`${title(h)}, ${h.handler || "handler not known"}: go to the longest`}
-            @click=${() => void this.go(s, h, lengths(h).longest)}>${h.handler || title(h)} <span class="muted">${h.handler ? title(h) : ""}</span></button></th>
+            @click=${() => void this.go(s, h, lengths(h).longest)}>${title(h)} <span class="muted">${h.handler}</span></button></th>
         <td class="n">${grouped(h.entered)}</td><td class="n">${h.ended > 0 ? text(lengths(h).p50) : "–"}</td>
         <td class="n">${h.ended > 0 ? text(lengths(h).p99) : "–"}</td><td class="n">${h.ended > 0 ? text(lengths(h).max) : "–"}</td></tr>`)}</tbody></table>
+      ${timed ? stepText(s) : nothing}
       ${chosen ? this.apart(s, chosen, answer) : html`<p class="muted hint">Choose one to go to its longest, and to see its latency and period.</p>`}`;
   }
 
@@ -111,7 +112,7 @@ export class InterruptsPanel {
       ["Took", h.ended > 0 ? html`${text(of.min)} … ${to(text(of.max), of.longest, "Go to the longest")}` : "–"],
       ["50 / 90 %", `${text(of.p50)} / ${text(of.p90)}`],
       ["99 / 99.9 %", `${text(of.p99)} / ${text(of.p999)}`],
-      ["In all", `${text(of.total)}${timed ? ` (${percent(of.total, time)})` : ""}`],
+      ["In all", `${text(of.total)}${timed && h.nested === 0 ? ` (${percent(of.total, time)})` : ""}`],
     ];
     if (timed && h.latencies > 0) {
       fields.push(["Latency", html`<span title="Since the last return to code that is no handler">${text(h.latency_min)} … ${to(text(h.latency_max), h.latency_worst, "Go to the longest latency")}, mean ${text(Math.round(h.latency_total / h.latencies))}</span>`]);
@@ -147,8 +148,8 @@ export class InterruptsPanel {
     return html`<table class="figures ints"><caption>Processes${answer.sampled ? ", by samples of a long range" : ""}</caption>
       <thead><tr><th scope="col">Process</th><th scope="col" class="n" title="How often it began to run">Runs</th><th scope="col" class="n">Share</th>
         <th scope="col" class="n">In all</th><th scope="col" class="n">Longest</th></tr></thead>
-      <tbody>${answer.rows.slice(0, 100).map((p) => html`<tr><th scope="row"><button class="plain" title="Show its longest run"
-          @click=${() => { showRange(this.app, ...p.longest); this.app.moveCursor(p.longest[0], false); }}>${p.name}</button></th>
+      <tbody>${answer.rows.slice(0, 100).map((p) => html`<tr><th scope="row"><button class="plain" title=${`${p.name}: show its longest run`}
+          @click=${() => { showRange(this.app, ...p.longest); this.app.moveCursor(p.longest[0], false); }}>${p.name.replace(/^process /, "")}</button></th>
         <td class="n">${about}${grouped(p.runs)}</td><td class="n">${percent(p.total, sum)}</td><td class="n">${about}${text(p.total)}</td>
         <td class="n">${about}${text(p.longest[1] - p.longest[0])}</td></tr>`)}</tbody></table>`;
   }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // What panels have in common: going to what they tell of, and writing how long it took.
-import { html, type TemplateResult } from "lit-html";
+import { html, nothing, type TemplateResult } from "lit-html";
 import type { App } from "../view/app.ts";
 import type { CallInfo } from "../data/calls.ts";
-import { bounded, duration, grouped, short } from "../base/format.ts";
+import { bounded, duration, estimated, grouped, short } from "../base/format.ts";
 import type { Session } from "../view/session.ts";
 import type { Bounded } from "../data/timing.ts";
 
@@ -30,10 +30,21 @@ export function showCall(app: App, s: Session, c: CallInfo): void {
   void app.goTo(c.from, c.timeFrom);
 }
 
-/** A length of the selected lane: of time, or instructions. */
+/** A length of time between two timestamps, or chosen by hand. */
+export function exactText(s: Session, n: number): string {
+  return boundedText(s, { value: n, least: n, most: n });
+}
+
+/** A length of the selected lane: of time, with no more digits than the distance of its timestamps allows, or instructions. */
 export function lengthText(s: Session, n: number, timed: boolean): string {
   if (!timed) return n < 1e5 ? `${grouped(n)} insns` : `${short(n)} insns`;
-  return s.stream?.timeIsNs === false ? `${grouped(n)} ticks` : duration(n);
+  return boundedText(s, { value: n, least: n, most: n + (s.stream?.timeStep ?? 0) }, estimated);
+}
+
+/** Why lengths of the selected lane are estimates. */
+export function stepText(s: Session): TemplateResult | typeof nothing {
+  const step = s.stream?.timeStep ?? 0;
+  return step === 0 ? nothing : html`<p class="muted hint">Timestamps are ${exactText(s, step)} apart: shorter times are estimates.</p>`;
 }
 
 /** A duration with its bounds, as far as they matter; by `how`. */

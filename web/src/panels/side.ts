@@ -11,7 +11,7 @@ import { span } from "../base/scale.ts";
 import { InsnList } from "./insnlist.ts";
 import { later, Lazy } from "./lazy.ts";
 import { OverviewPanel } from "./overview.ts";
-import { lengthText } from "./reach.ts";
+import { exactText } from "./reach.ts";
 import { sourceLink } from "./sourcelink.ts";
 
 export const TABS: readonly (readonly [Panel, string])[] = [
@@ -117,7 +117,7 @@ export class Side {
     if (long < span(s.view) * SEEN) return "";
     const events = next.events.filter((e) => !e.startsWith("timestamp"));
     const what = events.length > 0 ? `${events.join(", ")}, after` : "waits for";
-    return `${what} ${lengthText(s, long, true)}, until ${timeText(s, next.time, s.stream?.timeIsNs ?? true)}`;
+    return `${what} ${exactText(s, long)}, until ${timeText(s, next.time, s.stream?.timeIsNs ?? true)}`;
   }
 
   private details(s: Session): TemplateResult {

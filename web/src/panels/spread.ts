@@ -9,7 +9,7 @@ import { grouped } from "../base/format.ts";
 import type { Session } from "../view/session.ts";
 import { question, quoted, within, type Answer } from "../data/sql.ts";
 import { bars, tail, type Bar } from "../data/timing.ts";
-import { leads, lengthText, showCall } from "./reach.ts";
+import { leads, lengthText, showCall, stepText } from "./reach.ts";
 
 const BARS = 48;
 const HEIGHT = 72;
@@ -52,6 +52,7 @@ export class Spread {
     const text = (x: number): string => lengthText(s, x, timed);
     return html`${this.picture(all, text)}${this.choice(all)}
       <p class="muted hint">${grouped(n)} of ${grouped(all.reduce((sum, bar) => sum + bar.count, 0))} calls, ${text(from)} … ${text(to - 1)}</p>
+      ${timed ? stepText(s) : nothing}
       ${this.list(s, n, text)}`;
   }
 

@@ -10,7 +10,7 @@ import { isSoftware, type Stats } from "../data/model.ts";
 import type { OwnTimes } from "../data/timing.ts";
 import { Filter } from "./filter.ts";
 import { LENGTHS, lengths } from "./overview.ts";
-import { boundedText, lengthText, REASONS } from "./reach.ts";
+import { boundedText, exactText, REASONS } from "./reach.ts";
 
 export class StatsPanel {
   private readonly filter = new Filter(() => this.app.changed()); // of downloads
@@ -33,7 +33,7 @@ export class StatsPanel {
       <dl class="details">
         <div><dt>Stream</dt><dd>${stream.name}</dd></div>
         ${m.span ? html`<div><dt>Time</dt><dd>${m.span.map((at) => timeText(s, at, stream.timeIsNs)).join(" – ")}</dd></div>
-        <div><dt>Length</dt><dd>${lengthText(s, m.span[1] - m.span[0], true)}</dd></div>` : nothing}
+        <div><dt>Length</dt><dd>${exactText(s, m.span[1] - m.span[0])}</dd></div>` : nothing}
         <div><dt>From</dt><dd>${grouped(m.from)}</dd></div>
         <div><dt>To</dt><dd>${grouped(m.to)}</dd></div>
         <div><dt>${isSoftware(stream.protocol) ? "Records" : "Instructions"}</dt><dd>${grouped(m.to - m.from)}</dd></div>
