@@ -18,6 +18,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <time.h>
 
 #define BYTES (256u << 10)
 
@@ -386,6 +387,15 @@ __attribute__((noinline)) void measured(const struct stage *stage)
     stage->push();
 }
 
+/* Print the nanoseconds of processor time that one of `n` pushes took. */
+static void time_pushes(const struct stage *stage, unsigned long n)
+{
+    const clock_t begin = clock();
+    for (unsigned long i = 0; i < n; i++)
+        stage->push();
+    printf("%.0f\n", (double)(clock() - begin) * 1e9 / CLOCKS_PER_SEC / (double)n);
+}
+
 int main(int argc, char **argv)
 {
     for (size_t i = 0; i < sizeof stages / sizeof stages[0]; i++) {
@@ -398,6 +408,8 @@ int main(int argc, char **argv)
             is_counted = false;
             measured(&stages[i]);
             printf("%zu %" PRIu64 "\n", input.n, traced);
+            if (argc > 2)
+                time_pushes(&stages[i], strtoul(argv[2], NULL, 10));
             return 0;
         }
     }
