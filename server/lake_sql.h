@@ -19,6 +19,10 @@
  * one. */
 #define TL_SQL_MEMORY (256 << 20)
 
+/* Have what SQLite allocates for each question counted. Lakes do so when they are opened: nobody
+ * may use SQLite before. */
+void tl_lake_sql_count(void);
+
 struct tl_sql_request {
     const char *trace; /* whose rows the tables have, unless the question names others */
     const char *text;

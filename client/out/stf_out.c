@@ -17,6 +17,8 @@
 #include <string.h>
 
 #define CHUNK TL_HUGE_PAGE /* bytes that nearly every chunk fits in */
+#define FEW   (64u << 10)  /* bytes of a buffer for those that do not need a large page */
+#define MORE  (FEW / 2)    /* a chunk that has more gets one */
 
 struct tl_cli_stf {
     struct tl_outfile to;
@@ -74,18 +76,34 @@ static void swap(struct tl_cli_stf *out)
     out->job.stf = piece.stf;
 }
 
-/* Give the flow room for a chunk, if possible that of an earlier one: pages that are in the cache.
- * Many traces fill only a small part of the first one, for which a large page is too much. */
+/* Give the flow room for a chunk, if possible that of an earlier one, whose pages are in the cache.
+ */
 static int begin_chunk(struct tl_cli_stf *out)
 {
     if (!out->job.stf.p) {
-        uint8_t *const p = out->begun ? tl_pages(CHUNK) : malloc(CHUNK);
+        const size_t size = out->begun ? CHUNK : FEW;
+        uint8_t *const p = out->begun ? tl_pages(CHUNK) : malloc(FEW);
         out->begun = true;
         if (!p)
             return TL_NOMEM;
-        out->job.stf = (struct tl_buf){.p = p, .cap = CHUNK};
+        out->job.stf = (struct tl_buf){.p = p, .cap = size};
     }
     swap(out);
+    return TL_OK;
+}
+
+/* Many streams fill only a small part of their first chunk; as soon as it has more, a large page
+ * takes its place, instead of hundreds of small ones, each of which is a page fault. */
+static int make_room(struct tl_cli_stf *out)
+{
+    const struct tl_buf chunk = tl_stf_flow_piece(out->flow).stf;
+    if (chunk.n <= MORE || chunk.cap >= CHUNK)
+        return TL_OK;
+    struct tl_buf room = {.p = tl_pages(CHUNK), .cap = CHUNK};
+    if (!room.p)
+        return TL_NOMEM;
+    tl_stf_flow_move(out->flow, &room);
+    tl_buf_fini(&room);
     return TL_OK;
 }
 
@@ -134,7 +152,9 @@ static int add_chunk(struct tl_cli_stf *out)
 int tl_cli_stf_items(struct tl_cli_stf *out, const struct tl_item *items, size_t n)
 {
     struct tl_stf_flow_at at = {0};
-    int rc;
+    int rc = make_room(out);
+    if (rc < 0)
+        return rc;
     while ((rc = tl_stf_flow_items(out->flow, items, n, out->done + TL_ZSTF_MARKERS, &at)) ==
            TL_AGAIN) {
         rc = add_chunk(out);

@@ -128,6 +128,7 @@ int tl_lake_open_on(struct tl_lake **out, struct tl_backend *backend,
     struct tl_lake *const lake = tl_lake_new(backend, options, &rooms);
     if (!lake)
         return tl_fail_set(fail, TL_NOMEM, "no memory");
+    tl_lake_sql_count();
     lake->decode_limit =
         options->decode_memory ? options->decode_memory : tl_decode_memory_default();
     lake->program_limit =

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * SQLite counts memory for the whole program only, so that a large question would end small ones
- * beside it. Its allocator is wrapped before main() begins: nobody may have used SQLite before.
+ * beside it. Its allocator is wrapped when the first lake is opened, and not before main() begins:
+ * most commands do without SQLite, which takes longer to load than they take to start.
  */
 #include "sql/memory.h"
 
 #include "lake_sql.h"
 
+#include <pthread.h>
 #include <sqlite3.h>
 
 static sqlite3_mem_methods plain;
@@ -84,7 +86,7 @@ static void *counted_realloc(void *p, int n)
     return now;
 }
 
-__attribute__((constructor)) static void count_memory(void)
+static void wrap(void)
 {
     if (sqlite3_config(SQLITE_CONFIG_GETMALLOC, &plain) != SQLITE_OK)
         return;
@@ -93,4 +95,10 @@ __attribute__((constructor)) static void count_memory(void)
     counted.xFree = counted_free;
     counted.xRealloc = counted_realloc;
     (void)sqlite3_config(SQLITE_CONFIG_MALLOC, &counted);
+}
+
+void tl_lake_sql_count(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, wrap);
 }

@@ -275,6 +275,9 @@ def late(lab):
     check('libmicrohttpd.so.12' in libraries and 'libc.so' in needed, libraries, needed)
     for file in libraries:
         check(file not in needed, 'names.sh has missed a function of ' + file, needed)
+    loaded = subprocess.run([command, '--version'], env=os.environ | {'LD_DEBUG': 'files'}, capture_output=True,
+                            text=True, timeout=240).stderr
+    check('libc.so' in loaded and not any(file in loaded for file in libraries), loaded)
     with open(lab.path('libelf.so.1'), 'wb'):
         pass  # what is loaded is no library
     with open(lab.path('x.itm'), 'wb') as f:

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What SQLite allocates on a thread counts for that thread alone. */
+#include "lake_sql.h"
 #include "sql/memory.h"
 
 #include <setjmp.h>
@@ -25,6 +26,7 @@ static void test_threads(void **state)
 {
     (void)state;
     sqlite3 *db;
+    tl_lake_sql_count();
     assert_int_equal(sqlite3_open(":memory:", &db), SQLITE_OK);
     const int64_t before = tl_sql_memory_used();
     assert_true(before > 0);

@@ -634,6 +634,16 @@ void tl_stf_flow_swap(struct tl_stf_flow *flow, struct tl_stf_piece *piece)
     *piece = full;
 }
 
+void tl_stf_flow_move(struct tl_stf_flow *flow, struct tl_buf *room)
+{
+    struct tl_buf before = flow->out;
+    memcpy(room->p, before.p, before.n);
+    room->n = before.n;
+    flow->out = *room;
+    tl_buf_reset(&before);
+    *room = before;
+}
+
 void tl_stf_flow_take(struct tl_stf_flow *flow)
 {
     tl_buf_reset(&flow->out);

@@ -98,6 +98,9 @@ struct tl_stf_piece tl_stf_flow_piece(const struct tl_stf_flow *flow);
  * next record begins a new chunk.
  */
 void tl_stf_flow_swap(struct tl_stf_flow *flow, struct tl_stf_piece *piece);
+/* Move the bytes to `room`, which is empty and large enough for them, and go on there; `*room`
+ * receives what they were in. */
+void tl_stf_flow_move(struct tl_stf_flow *flow, struct tl_buf *room);
 /* Drop the bytes and marks; the next record begins a new chunk. */
 void tl_stf_flow_take(struct tl_stf_flow *flow);
 /* Address of the first instruction in tl_stf_flow_bytes(), for a .zstf index's start PC. 0 for a
