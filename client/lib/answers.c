@@ -7,7 +7,8 @@
 
 #include <stdlib.h>
 
-/* An empty answer of `size` bytes and its rows; NULL and no memory: the message is freed. */
+/* An empty answer; `size` includes its rows, behind it. NULL and no memory: the message is freed.
+ */
 static void *begin(ProtobufCMessage *message, size_t size, struct tracelake_error *error)
 {
     void *const answer = calloc(1, size);
@@ -16,6 +17,12 @@ static void *begin(ProtobufCMessage *message, size_t size, struct tracelake_erro
     protobuf_c_message_free_unpacked(message, NULL);
     (void)!tl_client_fail(error, TRACELAKE_NOMEM, "out of memory");
     return NULL;
+}
+
+static void end(void *answer, ProtobufCMessage *message)
+{
+    protobuf_c_message_free_unpacked(message, NULL);
+    free(answer);
 }
 
 /* ---- a call ---------------------------------------------------------------------------------- */
@@ -90,10 +97,8 @@ int tracelake_get_call(struct tracelake *lake, const char *trace, const char *st
 
 void tracelake_call_details_free(struct tracelake_call_details *call)
 {
-    if (!call)
-        return;
-    protobuf_c_message_free_unpacked(call->message, NULL);
-    free(call);
+    if (call)
+        end(call, call->message);
 }
 
 /* ---- a call tree ----------------------------------------------------------------------------- */
@@ -131,16 +136,15 @@ int tracelake_get_profile(struct tracelake *lake, const struct tracelake_range *
     const int r = tl_lookup_profile(lake, range, weight, callers, nodes, &m, error);
     if (r < 0)
         return r;
-    struct tracelake_profile_tree *const tree = begin(&m->base, sizeof *tree, error);
+    struct tracelake_profile_tree *const tree = begin(
+        &m->base,
+        sizeof *tree + m->n_nodes * sizeof *tree->nodes + m->n_functions * sizeof *tree->functions,
+        error);
     if (!tree)
         return TRACELAKE_NOMEM;
     tree->message = m;
-    tree->nodes = calloc(m->n_nodes + 1, sizeof *tree->nodes);
-    tree->functions = calloc(m->n_functions + 1, sizeof *tree->functions);
-    if (!tree->nodes || !tree->functions) {
-        tracelake_profile_tree_free(tree);
-        return tl_client_fail(error, TRACELAKE_NOMEM, "out of memory");
-    }
+    tree->nodes = (void *)(tree + 1);
+    tree->functions = (void *)(tree->nodes + m->n_nodes);
     fill_tree(tree, m);
     *out = tree;
     return TRACELAKE_OK;
@@ -148,12 +152,8 @@ int tracelake_get_profile(struct tracelake *lake, const struct tracelake_range *
 
 void tracelake_profile_tree_free(struct tracelake_profile_tree *tree)
 {
-    if (!tree)
-        return;
-    protobuf_c_message_free_unpacked(tree->message, NULL);
-    free(tree->nodes);
-    free(tree->functions);
-    free(tree);
+    if (tree)
+        end(tree, tree->message);
 }
 
 /* ---- call stacks over a range ---------------------------------------------------------------- */
@@ -166,17 +166,14 @@ int tracelake_get_slices(struct tracelake *lake, const struct tracelake_range *r
     const int r = tl_lookup_slices(lake, range, columns, &m, error);
     if (r < 0)
         return r;
-    struct tracelake_call_stacks *const stacks = begin(&m->base, sizeof *stacks, error);
+    struct tracelake_call_stacks *const stacks =
+        begin(&m->base, sizeof *stacks + m->n_slices * sizeof *stacks->p, error);
     if (!stacks)
         return TRACELAKE_NOMEM;
-    *stacks = (struct tracelake_call_stacks){.p = calloc(m->n_slices + 1, sizeof *stacks->p),
+    *stacks = (struct tracelake_call_stacks){.p = (void *)(stacks + 1),
                                              .truncated = m->truncated,
                                              .resolution = m->resolution,
                                              .message = m};
-    if (!stacks->p) {
-        tracelake_call_stacks_free(stacks);
-        return tl_client_fail(error, TRACELAKE_NOMEM, "out of memory");
-    }
     for (; stacks->n < m->n_slices; stacks->n++) {
         const Tracelake__V1__Slice *const s = m->slices[stacks->n];
         stacks->p[stacks->n] = (struct tracelake_slice){
@@ -188,11 +185,8 @@ int tracelake_get_slices(struct tracelake *lake, const struct tracelake_range *r
 
 void tracelake_call_stacks_free(struct tracelake_call_stacks *stacks)
 {
-    if (!stacks)
-        return;
-    protobuf_c_message_free_unpacked(stacks->message, NULL);
-    free(stacks->p);
-    free(stacks);
+    if (stacks)
+        end(stacks, stacks->message);
 }
 
 /* ---- execution speed ------------------------------------------------------------------------- */
@@ -210,18 +204,15 @@ int tracelake_get_counters(struct tracelake *lake, const struct tracelake_range 
     const int r = tl_lookup_counters(lake, range, columns, &m, error);
     if (r < 0)
         return r;
-    struct tracelake_counters *const counters = begin(&m->base, sizeof *counters, error);
+    struct tracelake_counters *const counters =
+        begin(&m->base, sizeof *counters + m->n_insns * sizeof *counters->p, error);
     if (!counters)
         return TRACELAKE_NOMEM;
-    *counters = (struct tracelake_counters){.p = calloc(m->n_insns + 1, sizeof *counters->p),
+    *counters = (struct tracelake_counters){.p = (void *)(counters + 1),
                                             .from = m->begin,
                                             .to = m->to,
                                             .sampled = m->sampled,
                                             .message = m};
-    if (!counters->p) {
-        tracelake_counters_free(counters);
-        return tl_client_fail(error, TRACELAKE_NOMEM, "out of memory");
-    }
     for (size_t i = 0; i < m->n_insns; i++)
         counters->p[i] = (struct tracelake_counter){m->insns[i], element(m->time, m->n_time, i),
                                                     element(m->cycles, m->n_cycles, i),
@@ -233,11 +224,8 @@ int tracelake_get_counters(struct tracelake *lake, const struct tracelake_range 
 
 void tracelake_counters_free(struct tracelake_counters *counters)
 {
-    if (!counters)
-        return;
-    protobuf_c_message_free_unpacked(counters->message, NULL);
-    free(counters->p);
-    free(counters);
+    if (counters)
+        end(counters, counters->message);
 }
 
 /* ---- software trace -------------------------------------------------------------------------- */
@@ -265,15 +253,11 @@ int tracelake_get_log(struct tracelake *lake, const struct tracelake_range *rang
     const int r = tl_lookup_log(lake, range, limit, last, &m, error);
     if (r < 0)
         return r;
-    struct tracelake_log_lines *const lines = begin(&m->base, sizeof *lines, error);
+    struct tracelake_log_lines *const lines =
+        begin(&m->base, sizeof *lines + m->n_entries * sizeof *lines->p, error);
     if (!lines)
         return TRACELAKE_NOMEM;
-    *lines = (struct tracelake_log_lines){
-        .p = calloc(m->n_entries + 1, sizeof *lines->p), .more = m->more, .message = m};
-    if (!lines->p) {
-        tracelake_log_lines_free(lines);
-        return tl_client_fail(error, TRACELAKE_NOMEM, "out of memory");
-    }
+    *lines = (struct tracelake_log_lines){.p = (void *)(lines + 1), .more = m->more, .message = m};
     for (; lines->n < m->n_entries; lines->n++)
         lines->p[lines->n] = entry_of(m->entries[lines->n]);
     *out = lines;
@@ -282,9 +266,6 @@ int tracelake_get_log(struct tracelake *lake, const struct tracelake_range *rang
 
 void tracelake_log_lines_free(struct tracelake_log_lines *lines)
 {
-    if (!lines)
-        return;
-    protobuf_c_message_free_unpacked(lines->message, NULL);
-    free(lines->p);
-    free(lines);
+    if (lines)
+        end(lines, lines->message);
 }

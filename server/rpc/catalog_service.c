@@ -6,6 +6,7 @@
 #include "lake_ingest.h"
 #include "lake_upkeep.h"
 #include "rpc/convert.h"
+#include "rpc/lookups_service.h"
 #include "rpc/notes.h"
 #include "rpc/rpcint.h"
 #include "rpc/scoped.h"
@@ -306,39 +307,39 @@ static int run_verify(struct tl_call *call, const void *message)
 
 /* ---- retention -------------------------------------------------------------------------- */
 
-static int send_retention(struct tl_call *call)
+/* Texts are borrowed from the row. */
+static void fill_rule(struct tl_reply *reply, void *message, const void *row)
 {
-    Tracelake__V1__ListRetentionReply reply = TRACELAKE__V1__LIST_RETENTION_REPLY__INIT;
+    const struct tl_retention_row *const from = row;
+    Tracelake__V1__RetentionRule *const rule = message;
+    (void)reply; /* has the row */
+    rule->scope = (char *)(uintptr_t)from->scope;
+    rule->raw_age_s = from->rule.raw_age_s;
+    rule->raw_bytes = from->rule.raw_bytes;
+    rule->decoded_age_s = from->rule.decoded_age_s;
+    rule->decoded_bytes = from->rule.decoded_bytes;
+}
+
+static int answer_retention(const struct tl_asker *asker, const void *request,
+                            struct tl_reply *reply, struct tl_fail *fail)
+{
+    Tracelake__V1__ListRetentionReply *const m =
+        tl_reply_begin(reply, &tracelake__v1__list_retention_reply__descriptor);
     struct tl_retention_row *rows = NULL;
     size_t n = 0;
-    int rc = tl_lake_retention(tl_call_rpc(call)->lake, &rows, &n);
-    if (rc < 0)
-        return rc;
-    Tracelake__V1__RetentionRule *const rules = calloc(n + 1, sizeof *rules);
-    reply.rules = calloc(n + 1, sizeof *reply.rules);
-    if (!rules || !reply.rules)
-        rc = TL_NOMEM;
-    for (; rc == TL_OK && reply.n_rules < n; reply.n_rules++) {
-        const size_t i = reply.n_rules;
-        tracelake__v1__retention_rule__init(&rules[i]);
-        rules[i].scope = rows[i].scope;
-        rules[i].raw_age_s = rows[i].rule.raw_age_s;
-        rules[i].raw_bytes = rows[i].rule.raw_bytes;
-        rules[i].decoded_age_s = rows[i].rule.decoded_age_s;
-        rules[i].decoded_bytes = rows[i].rule.decoded_bytes;
-        reply.rules[i] = &rules[i];
-    }
-    if (rc == TL_OK)
-        rc = tl_call_send(call, &reply.base);
-    free(reply.rules);
-    free(rules);
-    free(rows);
-    return rc;
+    const int rc = m ? tl_lake_retention(asker->lake, &rows, &n) : TL_NOMEM;
+    (void)request;
+    (void)fail;
+    tl_reply_keep(reply, rows);
+    if (rc >= 0 && !reply->failed)
+        tl_reply_rows(reply, &m->rules, &m->n_rules, &tracelake__v1__retention_rule__descriptor,
+                      rows, n, sizeof *rows, fill_rule);
+    return tl_reply_done(reply, rc);
 }
 
 static int run_list_retention(struct tl_call *call, const void *message)
 {
-    return send_retention(call);
+    return tl_call_answer(call, message, answer_retention);
 }
 
 static int run_set_retention(struct tl_call *call, const void *message)
@@ -351,10 +352,11 @@ static int run_set_retention(struct tl_call *call, const void *message)
                                         rule->decoded_bytes};
     const int rc = tl_lake_set_retention(tl_call_rpc(call)->lake, rule->scope,
                                          request->remove ? NULL : &limits, tl_call_fail(call));
-    return rc < 0 ? rc : send_retention(call);
+    return rc < 0 ? rc : run_list_retention(call, message);
 }
 
 struct plan {
+    struct tl_reply *reply;
     Tracelake__V1__RetentionVictim **victims;
     size_t n, cap;
 };
@@ -362,60 +364,54 @@ struct plan {
 static int add_victim(void *context, const struct tl_retention_victim *from)
 {
     struct plan *const plan = context;
-    int rc = tl_grow(&plan->victims, &plan->cap, plan->n + 1, sizeof *plan->victims);
-    if (rc < 0)
-        return rc;
-    Tracelake__V1__RetentionVictim *const v = calloc(1, sizeof *v);
+    if (tl_grow(&plan->victims, &plan->cap, plan->n + 1, sizeof *plan->victims) < 0)
+        return TL_NOMEM;
+    Tracelake__V1__RetentionVictim *const v =
+        tl_reply_new(plan->reply, &tracelake__v1__retention_victim__descriptor);
     if (!v)
         return TL_NOMEM;
-    tracelake__v1__retention_victim__init(v);
     plan->victims[plan->n++] = v;
-    v->trace = strdup(from->trace);
-    v->what = strdup(from->what);
-    v->scope = strdup(from->scope);
+    v->trace = tl_reply_text(plan->reply, from->trace);
+    v->what = tl_reply_text(plan->reply, from->what);
+    v->scope = tl_reply_text(plan->reply, from->scope);
     v->by_age = from->by_age;
     v->age_s = from->age_s;
     v->limit = from->limit;
     v->bytes = from->bytes;
-    return v->trace && v->what && v->scope ? TL_OK : TL_NOMEM;
+    return tl_reply_done(plan->reply, TL_OK);
 }
 
-static void free_plan(struct plan *plan)
+static int answer_plan(const struct tl_asker *asker, const void *request, struct tl_reply *reply,
+                       struct tl_fail *fail)
 {
-    for (size_t i = 0; i < plan->n; i++) {
-        free(plan->victims[i]->trace);
-        free(plan->victims[i]->what);
-        free(plan->victims[i]->scope);
-        free(plan->victims[i]);
-    }
-    free(plan->victims);
-}
-
-static int run_plan_retention(struct tl_call *call, const void *message)
-{
-    const Tracelake__V1__PlanRetentionRequest *const request = message;
-    const Tracelake__V1__RetentionRule *const rule = request->rule;
-    Tracelake__V1__PlanRetentionReply reply = TRACELAKE__V1__PLAN_RETENTION_REPLY__INIT;
+    const Tracelake__V1__RetentionRule *const rule =
+        ((const Tracelake__V1__PlanRetentionRequest *)request)->rule;
+    Tracelake__V1__PlanRetentionReply *const m =
+        tl_reply_begin(reply, &tracelake__v1__plan_retention_reply__descriptor);
     struct tl_retention_row tried = {0};
-    struct plan plan = {0};
+    struct plan plan = {.reply = reply};
     bool paused = false;
+    if (!m)
+        return TL_NOMEM;
     if (rule) {
         if (strlen(rule->scope) >= sizeof tried.scope)
-            return tl_fail_set(tl_call_fail(call), TL_USAGE, "the scope is too long");
+            return tl_fail_set(fail, TL_USAGE, "the scope is too long");
         snprintf(tried.scope, sizeof tried.scope, "%s", rule->scope);
         tried.rule = (struct tl_retention){rule->raw_age_s, rule->raw_bytes, rule->decoded_age_s,
                                            rule->decoded_bytes};
     }
-    int rc = tl_lake_plan_retention(tl_call_rpc(call)->lake, rule ? &tried : NULL, add_victim,
-                                    &plan, &paused, tl_call_fail(call));
-    if (rc >= 0) {
-        reply.victims = plan.victims;
-        reply.n_victims = plan.n;
-        reply.paused = paused;
-        rc = tl_call_send(call, &reply.base);
-    }
-    free_plan(&plan);
-    return rc;
+    const int rc =
+        tl_lake_plan_retention(asker->lake, rule ? &tried : NULL, add_victim, &plan, &paused, fail);
+    tl_reply_keep(reply, plan.victims);
+    m->victims = plan.victims;
+    m->n_victims = plan.n;
+    m->paused = paused;
+    return tl_reply_done(reply, rc);
+}
+
+static int run_plan_retention(struct tl_call *call, const void *message)
+{
+    return tl_call_answer(call, message, answer_plan);
 }
 
 const struct tl_method tl_catalog_methods[] = {

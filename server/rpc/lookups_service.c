@@ -32,7 +32,8 @@ int tl_call_answer(struct tl_call *call, const void *request, tl_answer *answer)
     if (rc >= 0)
         rc = tl_call_send(call, reply.message);
     tl_reply_free(&reply);
-    return tl_explain(fail, rc, text_of(request, "trace"), text_of(request, "stream"));
+    const char *const trace = text_of(request, "trace");
+    return *trace ? tl_explain(fail, rc, trace, text_of(request, "stream")) : rc;
 }
 
 #define DOOR(name)                                                                                 \
