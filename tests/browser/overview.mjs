@@ -87,6 +87,7 @@ export async function overviewChecks(suite, { server, trace, noimage, silent, ga
     assert.equal(await rows.count(), 3);
     const text = (await page.textContent("table.worth")).replace(/\s+/g, " ");
     for (const e of extremes) if (e.name !== "") assert.ok(text.includes(e.name), `${e.name} in ${text}`);
+    assert.match(await rows.first().locator("td").textContent(), /^~ \d\d?0* (ns|µs)$/); // between two timestamps
     await accessible(page);
     await shot(page, "worth");
     await rows.nth(1).locator("button").click();

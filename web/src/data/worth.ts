@@ -15,7 +15,6 @@ export interface Extreme {
   readonly reasons: readonly string[]; // of a gap
   readonly at: number; // instruction
   readonly timed: boolean; // lengths are times
-  readonly ns: boolean;
   readonly length: number;
   readonly usual: number; // 0: nothing is
   readonly span: readonly [number, number] | undefined; // of a gap
@@ -33,7 +32,7 @@ export async function extremes(trace: Ref, all: boolean, signal: AbortSignal): P
     more: Number(told.left_out ?? 0) > 0,
     found: (told.extremes ?? []).map((e) => ({
       kind: text(e.kind) as Extreme["kind"], stream: text(e.stream), name: text(e.name), number: e.exception === undefined ? undefined : Number(e.exception),
-      reasons: Array.isArray(e.reasons) ? e.reasons.map(text) : [], at: Number(e.at), timed: e.has_time === true, ns: e.time_unit_ns === true,
+      reasons: Array.isArray(e.reasons) ? e.reasons.map(text) : [], at: Number(e.at), timed: e.has_time === true,
       length: Number(e.length), usual: Number(e.usual), span: e.kind === "gap" ? [since(trace.epoch, e.time_from), since(trace.epoch, e.time_to)] as const : undefined,
     })),
   };

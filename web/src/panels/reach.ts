@@ -30,25 +30,28 @@ export function showCall(app: App, s: Session, c: CallInfo): void {
   void app.goTo(c.from, c.timeFrom);
 }
 
+/** What has the lane that a length is of. */
+type Of = Pick<Session, "stream">;
+
 /** A length of time between two timestamps, or chosen by hand. */
-export function exactText(s: Session, n: number): string {
+export function exactText(s: Of, n: number): string {
   return boundedText(s, { value: n, least: n, most: n });
 }
 
 /** A length of the selected lane: of time, with no more digits than the distance of its timestamps allows, or instructions. */
-export function lengthText(s: Session, n: number, timed: boolean): string {
+export function lengthText(s: Of, n: number, timed: boolean): string {
   if (!timed) return n < 1e5 ? `${grouped(n)} insns` : `${short(n)} insns`;
   return boundedText(s, { value: n, least: n, most: n + (s.stream?.timeStep ?? 0) }, estimated);
 }
 
 /** Why lengths of the selected lane are estimates. */
-export function stepText(s: Session): TemplateResult | typeof nothing {
+export function stepText(s: Of): TemplateResult | typeof nothing {
   const step = s.stream?.timeStep ?? 0;
   return step === 0 ? nothing : html`<p class="muted hint">Timestamps are ${exactText(s, step)} apart: shorter times are estimates.</p>`;
 }
 
 /** A duration with its bounds, as far as they matter; by `how`. */
-export function boundedText(s: Session, { value, least, most }: Bounded, how = bounded): string {
+export function boundedText(s: Of, { value, least, most }: Bounded, how = bounded): string {
   return how(value, least, most, (n, digits = 15) => (s.stream?.timeIsNs === false ? `${grouped(Number(n.toPrecision(digits)))} ticks` : duration(n, Math.min(3, digits))));
 }
 

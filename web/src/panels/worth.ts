@@ -4,11 +4,10 @@ import { html, nothing, type TemplateResult } from "lit-html";
 import type { App } from "../view/app.ts";
 import { ask, type Asked } from "../data/asking.ts";
 import { call } from "../data/calls.ts";
-import { duration, grouped, short } from "../base/format.ts";
 import { isSoftware } from "../data/model.ts";
 import type { Session } from "../view/session.ts";
 import { extremes, type Extreme, type Extremes } from "../data/worth.ts";
-import { REASONS, showCall, showRange } from "./reach.ts";
+import { exactText, lengthText, REASONS, showCall, showRange } from "./reach.ts";
 
 const KINDS = { interrupt: "Longest interrupt", call: "Slowest call", gap: "Longest gap" } as const;
 const LIMIT_MS = 20000;
@@ -43,7 +42,8 @@ export class WorthALook {
   }
 
   private row(s: Session, e: Extreme): TemplateResult {
-    const text = (n: number): string => (!e.timed ? `${n < 1e5 ? grouped(n) : short(n)} insns` : e.ns ? duration(n) : `${short(n)} ticks`);
+    const of = { stream: s.trace.streams.find((x) => x.name === e.stream) };
+    const text = (n: number): string => (e.kind === "gap" && e.timed ? exactText(of, n) : lengthText(of, n, e.timed));
     const name = e.kind === "gap" ? e.reasons.map((r) => REASONS[r] ?? r).join(", ") : [e.name, e.number].filter((x) => x !== undefined && x !== "").join(" ");
     const where = s.trace.streams.length > 1 ? `, ${s.called(e.stream)}` : "";
     const usual = e.usual > 0 ? `, usually ${text(e.usual)}` : "";
