@@ -189,6 +189,7 @@ def buffers(lab):
 
 
 def main():
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # commands inherit that it is ignored, from nohup
     with tempfile.TemporaryDirectory() as folder:
         lab = Lab(sys.argv[1], folder)
         made = Maker(128, event64=True, seed=3).trace(20000)

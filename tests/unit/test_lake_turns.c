@@ -62,7 +62,7 @@ static void others_have_their_turn(void **state)
 /* Traces that are being pushed have three of four turns, however many others wait. */
 static void live_ones_go_first(void **state)
 {
-    enum { OTHERS = 40, JUMPS = 8, AT = 16, JUMP = 7 }; /* bytes: make_zeros() */
+    enum { OTHERS = 12, JUMPS = 8, AT = 16, JUMP = 7 }; /* bytes: make_zeros() */
     char name[16], trace[64], hash[72];
     struct tl_ingest *rig;
     struct capture c;
