@@ -56,7 +56,7 @@ struct itm {
     uint64_t packet;              /* bytes of the current packet */
     uint64_t lost;                /* bytes dropped since the last packet */
     bool begun;                   /* a packet has been decoded */
-    uint8_t page;                 /* of the stimulus ports */
+    uint8_t page;                 /* of the stimulus ports; 0 behind a loss, as at the begin */
     uint64_t global_time;         /* the global timestamp, as far as it is known */
     uint8_t low_bits;             /* of its bits 25:0, so many of the lowest are known */
     bool has_high;                /* those from 26 on are known */
@@ -105,6 +105,7 @@ static void report_loss(struct itm *d, uint64_t bytes)
         d->low_bits = 0;
         d->wrapped = false;
         d->vague = d->has_high;
+        d->page = 0;
     }
     tl_soft_report_loss(&d->soft, "ITM_NOTSYNC", bytes);
     d->lost = 0;
@@ -312,6 +313,7 @@ static void on_overflow(struct itm *d)
     tl_soft_list(&d->soft, d->start, "ITM_OVERFLOW", "");
     break_off(d);
     tl_item_batch_add(&d->soft.out, TL_ITEM_GAP, d->start)->sub = TL_GAP_OVERFLOW;
+    d->page = 0;
 }
 
 typedef void on_packet(struct itm *d);

@@ -206,6 +206,7 @@ static int put_overflow(struct tl_sim_itm *itm)
     if (rc >= 0)
         rc = tl_buf_printf(&itm->text, "G overflow\n");
     itm->overflows++;
+    itm->page = 0;
     return rc < 0 ? rc : put(itm, &header, 1);
 }
 
@@ -226,6 +227,7 @@ static int put_bad_bytes(struct tl_sim_itm *itm)
     for (unsigned n = 1 + tl_sim_below(&itm->rng, 3); n > 0 && rc >= 0; n--)
         rc = tl_buf_add(&itm->trace, &bad[tl_sim_below(&itm->rng, sizeof bad)], 1);
     itm->gaps++;
+    itm->page = 0;
     return rc;
 }
 

@@ -33,6 +33,9 @@ static void every_kind_of_packet(void **state)
                 "H pc 0000000000001000\n");
     static const uint8_t pages[] = {SYNC, 0x28, 0x51, 1, SYNC, 0x51, 1, 0x08, 0x51, 2};
     assert_text(pages, sizeof pages, "S itm 4a 01\nS itm 4a 01\nS itm a 02\n");
+    /* Behind a loss the page is that of the begin: damage may have told it, or another one. */
+    static const uint8_t lost[] = {SYNC, 0x28, 0x70, 0x51, 1, 0x28, 0x04, 0x51, 2};
+    assert_text(lost, sizeof lost, "G overflow\nS itm a 01\nG bad-packet\nS itm a 02\n");
     /* Local times add up, also across an overflow. */
     static const uint8_t local[] = {SYNC, 0x20, 0xc0, 0x82, 0xc8, 0x04, 0x70, 0x30};
     assert_text(local, sizeof local, "A time 2\nA time 74756\nG overflow\nA time 74759\n");
