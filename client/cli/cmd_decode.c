@@ -162,6 +162,12 @@ static int on_loss(void *context, const struct tl_decode_loss *loss)
                     loss->stream->name, loss->reason);
         return TL_OK;
     }
+    if (strcmp(loss->reason, TL_LOSS_CUT_OFF) == 0) {
+        tl_cli_warn(r->name, "offset 0x%llx: %s, %llu bytes not decoded",
+                    (unsigned long long)loss->offset, loss->reason,
+                    (unsigned long long)loss->bytes);
+        return TL_OK;
+    }
     if (!loss->fault && loss->stream)
         return TL_OK; /* the text contains it in place */
     if (!loss->fault) {

@@ -6,6 +6,7 @@
  */
 #include "push/sent.h"
 
+#include "decode/ops.h"
 #include "flow/item.h"
 #include "out/rows_out.h"
 #include "terminal/remote.h"
@@ -58,13 +59,19 @@ static bool decoded_nothing(const struct tracelake_trace *trace)
     return true;
 }
 
+static bool ends_in(const char *text, const char *tail)
+{
+    const size_t n = strlen(text), of = strlen(tail);
+    return n > of && strcmp(text + n - of, tail) == 0;
+}
+
 /* Does a trace's message report nothing that is wrong with the capture? While it is being decoded,
  * that is not known yet; decoding may just wait for a disk. */
 static bool is_note(const struct tracelake_trace *trace)
 {
-    const size_t n = strlen(trace->message), tail = sizeof TL_LOSS_TIME_RESTART - 1;
-    const bool restart = n > tail && strcmp(trace->message + n - tail, TL_LOSS_TIME_RESTART) == 0;
-    return trace->state != TRACELAKE_FAILED && (restart || trace->state != TRACELAKE_SEALED);
+    const bool no_fault =
+        ends_in(trace->message, TL_LOSS_TIME_RESTART) || ends_in(trace->message, TL_LOSS_CUT_OFF);
+    return trace->state != TRACELAKE_FAILED && (no_fault || trace->state != TRACELAKE_SEALED);
 }
 
 int tl_sent_report(struct tracelake *lake, const char *trace, const char *input,

@@ -6,10 +6,11 @@
  */
 #include "riscv/etrace_deframe.h"
 
+#include "decode/ops.h"
+
 enum { PATIENCE = 1024 /* bytes in which payloads as usual are looked for */ };
 
 static const char NO_FRAME[] = "bytes are no E-Trace packets";
-static const char CUT_OFF[] = "packet is cut off";
 static const char MISSING[] = "packets are missing";
 
 void tl_etrace_deframe_init(struct tl_etrace_deframe *d, const struct tl_etrace_envelope *envelope,
@@ -212,7 +213,7 @@ int tl_etrace_deframe_finish(struct tl_etrace_deframe *d, uint64_t next)
 {
     int rc = process(d, true);
     if (rc >= 0)
-        rc = report(d, d->searching ? NO_FRAME : CUT_OFF);
+        rc = report(d, d->searching ? NO_FRAME : TL_LOSS_CUT_OFF);
     const struct tl_etrace_envelope envelope = d->envelope;
     const struct tl_etrace_deframe_sink sink = d->sink;
     tl_etrace_deframe_init(d, &envelope, &sink);

@@ -14,7 +14,6 @@
 
 enum { HEAD = 3 /* bytes up to the end of SRC */ };
 
-static const char CUT_OFF[] = "message is cut off";
 static const char NO_SYNC[] =
     "no message with SYNC: another format, or another width of SRC (src_bits=)";
 
@@ -208,7 +207,7 @@ static int drop_head(struct nexus *x)
     const uint8_t n = zeros ? 0 : x->n_head;
     x->n_head = 0;
     x->inside = false;
-    return report_loss(x, CUT_OFF, x->position - n, n);
+    return report_loss(x, TL_LOSS_CUT_OFF, x->position - n, n);
 }
 
 static int lost(struct tl_decode *decode, uint64_t n)

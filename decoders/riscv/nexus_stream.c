@@ -10,9 +10,9 @@
 
 static const char BAD_MESSAGE[] = "bad message";
 static const char LONG_MESSAGE[] = "message without an end";
-static const char CUT_OFF[] = "message is cut off";
 static const char MISFIT[] = TL_LOSS_MISFIT;
-static const char *const reasons[] = {TL_LOSS_NOT_SYNC, BAD_MESSAGE, LONG_MESSAGE, CUT_OFF, MISFIT};
+static const char *const reasons[] = {TL_LOSS_NOT_SYNC, BAD_MESSAGE, LONG_MESSAGE, TL_LOSS_CUT_OFF,
+                                      MISFIT};
 
 enum where {
     BETWEEN, /* behind the end of a message */
@@ -156,7 +156,7 @@ static int finish(struct tl_stream_decoder *decoder)
     struct stream *const t = (struct stream *)decoder;
     /* Zeros at the end are memory that the trace unit did not write. */
     if (t->where == INSIDE && !t->zeros)
-        reject(t, CUT_OFF);
+        reject(t, TL_LOSS_CUT_OFF);
     tl_nexus_flow_report(&t->flow);
     return flush(decoder);
 }

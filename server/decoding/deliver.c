@@ -5,6 +5,7 @@
  */
 #include "decoding/deliver.h"
 
+#include "decode/ops.h"
 #include "decoding/decode_job.h"
 #include "decoding/store_shards.h"
 #include "lake/lakeint.h"
@@ -106,9 +107,10 @@ static int on_loss(void *context, const struct tl_decode_loss *loss)
         lane->lost_bytes += loss->bytes;
         pthread_mutex_unlock(&lane->lock);
     }
-    const bool restart = strcmp(loss->reason, TL_LOSS_TIME_RESTART) == 0;
+    const bool is_note = strcmp(loss->reason, TL_LOSS_TIME_RESTART) == 0 ||
+                         strcmp(loss->reason, TL_LOSS_CUT_OFF) == 0;
     /* Neither a capture's normal begin nor an overflow. */
-    if (loss->fault || (restart && !tl_gen_has_said(gen)))
+    if (loss->fault || (is_note && !tl_gen_has_said(gen)))
         tl_gen_say(gen, "%s: offset 0x%llx: %s", loss->stream ? loss->stream->name : "container",
                    (unsigned long long)loss->offset, loss->reason);
     pthread_mutex_lock(&gen->lock);

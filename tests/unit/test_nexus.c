@@ -80,8 +80,8 @@ static void cut_at_both_ends(void **state)
     const size_t first = 1, last = t.n - 1;
     check(NTRACE, false, t.p + first, last - first, "G sync\n", "0+6 not synchronised\n");
     sync_at(&t, 0, 0x1000);
-    check(NTRACE, false, t.p + first, t.n - 1 - first, "G sync\nO\nM -.rv64\nG bad-packet\n",
-          "0+3 not synchronised\n7+3 message is cut off\n");
+    check(NTRACE, false, t.p + first, t.n - 1 - first, "G sync\nO\nM -.rv64\nG sync\n",
+          "0+3 not synchronised\n7+3 the capture ends within a packet\n");
 }
 
 /* What does not fit the program is reported, up to the next message with SYNC. */
@@ -211,10 +211,11 @@ static void lost_bytes(void **state)
     tl_decode_free(d);
     tl_setup_fini(&setup);
     assert_int_equal(tl_buf_add(&said.text, "", 1) | tl_buf_add(&said.losses, "", 1), TL_OK);
-    assert_string_equal((char *)said.text.p, "O\nM -.rv64\nB - 0000000000001010\nG bad-packet\n"
+    assert_string_equal((char *)said.text.p, "O\nM -.rv64\nB - 0000000000001010\nG sync\n"
                                              "G transport\nO\nM -.rv64\nB - 0000000000001000\n");
-    assert_string_equal((char *)said.losses.p,
-                        "6+1 raw bytes are damaged or missing\n4+2 message is cut off\n");
+    assert_string_equal(
+        (char *)said.losses.p,
+        "6+1 raw bytes are damaged or missing\n4+2 the capture ends within a packet\n");
     tl_buf_fini(&said.text);
     tl_buf_fini(&said.losses);
 }
