@@ -19,7 +19,8 @@ static struct tl_timing_about fake_about(const struct tl_timing_range *range)
                                     .ran = 4,
                                     .lost = 3,
                                     .off = 2,
-                                    .switched_out = 1};
+                                    .switched_out = 1,
+                                    .time_step = 6};
 }
 
 static const struct tl_lengths fake_lengths = {

@@ -158,7 +158,7 @@ static void test_texts_and_numbers(void **state)
         {"streams/cs.10/functions?unit=time&from=5ns&to=7ns&limit=9",
          "{\"about\":{\"from\":5,\"to\":7,\"has_time\":true,\"time_unit_ns\":true,\"time_from\":1,"
          "\"time_to\":\"18446744073709551615\",\"time\":10,\"ran\":4,\"lost\":3,\"off\":2,"
-         "\"switched_out\":1},"
+         "\"switched_out\":1,\"time_step\":6},"
          "\"functions\":[{\"name\":\"gr??\",\"pc\":\"0xffffffffffffffff\",\"calls\":1,\"ended\":0,"
          "\"self\":5,\"total\":6,\"self_time\":{\"value\":2,\"least\":1,\"most\":0,"
          "\"unbounded\":true},\"total_time\":3},"
@@ -171,7 +171,7 @@ static void test_texts_and_numbers(void **state)
         {"streams/cs.10/calls?of=main&least=5us&order=first&skip=3&limit=8&from=1&to=2",
          "{\"about\":{\"from\":1,\"to\":2,\"has_time\":true,\"time_unit_ns\":false,\"time_from\":1,"
          "\"time_to\":\"18446744073709551615\",\"time\":10,\"ran\":4,\"lost\":3,\"off\":2,"
-         "\"switched_out\":1},"
+         "\"switched_out\":1,\"time_step\":6},"
          "\"what\":\"calls of main\",\"all\":3,\"calls\":[{\"name\":\"gr??\",\"caller\":\"\","
          "\"from\":5000,\"to\":\"18446744073709551615\",\"self\":8,\"time_from\":0,\"time_to\":0,"
          "\"time\":{\"value\":0,\"least\":0,\"most\":0,\"unbounded\":true},\"self_time\":0,"
@@ -180,7 +180,7 @@ static void test_texts_and_numbers(void **state)
         {"streams/cs.10/gaps?from=1&to=2&limit=4",
          "{\"about\":{\"from\":1,\"to\":2,\"has_time\":true,\"time_unit_ns\":false,\"time_from\":1,"
          "\"time_to\":\"18446744073709551615\",\"time\":10,\"ran\":4,\"lost\":3,\"off\":2,"
-         "\"switched_out\":1},"
+         "\"switched_out\":1,\"time_step\":6},"
          "\"all\":4,\"gaps\":[{\"at\":1,\"time_from\":2,\"time_to\":3,\"gaps\":2,\"off\":false,"
          "\"reasons\":[\"overflow\",\"sync\"],\"switched_out\":false}]}\n"},
         {"streams/cs.10/range?from=10&to=11&format=json",
