@@ -68,13 +68,3 @@ void tl_etm3_config_init(struct tl_etm3_config *out, const struct tl_source *sou
         out->data_only = bit(cr, 20);
     }
 }
-
-int tl_etm3_config_check(const struct tl_etm3_config *config, struct tl_fail *fail)
-{
-    if (config->data_only)
-        return tl_fail_set(
-            fail, TL_UNSUPPORTED,
-            "ETMCR turns instruction trace off (bit 20): there is no flow to follow; clear it when "
-            "tracing");
-    return TL_OK;
-}

@@ -30,7 +30,7 @@ struct tl_etm3_config {
     bool barrier_waypoints;  /* PTM: DMB and DSB are waypoints */
     bool data_addresses;     /* ETMv3: addresses of data are traced, */
     bool data_values;        /* and their values */
-    bool data_only;          /* ETMv3: no instructions are traced */
+    bool data_only;          /* ETMv3: no instructions are traced, and so no place */
     bool other_clock;        /* timestamps do not determine which memory contents apply */
     uint64_t since;          /* time for looking up memory, see struct tl_source */
 };
@@ -40,9 +40,5 @@ struct tl_etm3_config {
  * (docs/setup.md), so this never fails.
  */
 void tl_etm3_config_init(struct tl_etm3_config *out, const struct tl_source *source);
-
-/* Check whether such a trace contains a flow. Returns TL_UNSUPPORTED with the reason in `fail` if
- * not; packets can still be listed. */
-int tl_etm3_config_check(const struct tl_etm3_config *config, struct tl_fail *fail);
 
 #endif

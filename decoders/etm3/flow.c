@@ -349,6 +349,8 @@ void tl_etm3_start(struct tl_etm3_flow *f, const struct tl_etm3_packet *p)
     f->out->run = 0;
     tl_walker_forget(&f->walker); /* the trace unit's stack is empty here, too */
     tell_ids(f, p);
+    if (f->config.data_only)
+        return;
     if (p->has_load) {
         struct tl_etm3_packet at_load = *p;
         at_load.address = p->load;

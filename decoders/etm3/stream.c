@@ -30,7 +30,6 @@ enum mode {
 struct etm3_stream {
     struct tl_soft soft;
     struct tl_etm3_config config;
-    bool follows; /* there is a flow to follow; else packets are only listed */
     struct tl_etm3_flow flow;
     struct tl_etm3_late *late; /* NULL: there are no values */
     struct tl_etm3_known known;
@@ -92,8 +91,6 @@ static void tell(struct etm3_stream *s, const struct tl_etm3_packet *p)
 {
     list(s, p);
     check_begin(s, p);
-    if (!s->follows)
-        return;
     const bool kept = s->late && tl_etm3_late_add(s->late, p);
     if (s->late)
         tell_ready(s);
@@ -127,8 +124,7 @@ static void lose(struct etm3_stream *s, const char *why, uint64_t at, uint64_t b
     tell_mark(s);
     list(s, &bad);
     tell_late(s);
-    if (s->follows)
-        tl_etm3_flow_lose(&s->flow);
+    tl_etm3_flow_lose(&s->flow);
     begin_loss(s, why, at, bytes);
     s->known.vague = true;
 }
@@ -249,7 +245,7 @@ static int verdict(const struct etm3_stream *s)
 /* Tell that times begin again, in front of what is told of later bytes. */
 static void tell_restart(struct etm3_stream *s)
 {
-    if (s->follows && s->flow.walker.restarted && s->soft.rc >= 0)
+    if (s->flow.walker.restarted && s->soft.rc >= 0)
         s->soft.rc =
             tl_walker_tell_restart(&s->flow.walker, s->soft.sink.loss, s->soft.sink.context);
 }
@@ -261,8 +257,7 @@ static int push(struct tl_stream_decoder *decoder, const struct tl_run *run)
         i += take(s, run, i);
         tell_restart(s);
     }
-    if (s->follows)
-        tl_walker_trim(&s->flow.walker);
+    tl_walker_trim(&s->flow.walker);
     return verdict(s);
 }
 
@@ -280,8 +275,7 @@ static int finish(struct tl_stream_decoder *decoder)
     else if (s->mode != ZEROS)
         tell_mark(s);
     tell_late(s);
-    if (s->follows)
-        tl_etm3_flow_finish(&s->flow, s->n > 0 && s->bytes[0] & 1, s->start);
+    tl_etm3_flow_finish(&s->flow, s->n > 0 && s->bytes[0] & 1, s->start);
     tell_restart(s);
     return flush(decoder);
 }
@@ -291,10 +285,10 @@ static int finish(struct tl_stream_decoder *decoder)
 static void destroy(struct tl_stream_decoder *decoder)
 {
     struct etm3_stream *const s = (struct etm3_stream *)decoder;
-    if (s && s->follows)
+    if (s) {
         tl_etm3_flow_fini(&s->flow);
-    if (s)
         free(s->late);
+    }
     free(s);
 }
 
@@ -304,24 +298,18 @@ static int create(struct tl_stream_decoder **out, const struct tl_source *source
 {
     struct tl_etm3_config config;
     tl_etm3_config_init(&config, source);
-    const int usable = tl_etm3_config_check(&config, fail);
-    if (usable < 0 && !sink->packet)
-        return usable;
     struct etm3_stream *const s = tl_soft_new(sizeof *s, &tl_etm3_ops, source, sink);
     if (!s)
         return tl_fail_set(fail, TL_NOMEM, "out of memory for a decoder");
     s->config = config;
     s->soft.out.paths = sink->paths;
-    if (usable == TL_OK) {
-        const bool values = config.data_values;
-        s->follows = true;
-        s->late = values ? calloc(1, sizeof *s->late) : NULL;
-        if (tl_etm3_flow_init(&s->flow, &config, image, &s->soft.out) < 0 || (values && !s->late)) {
-            destroy(&s->soft.base);
-            return tl_fail_set(fail, TL_NOMEM, "out of memory for a decoder");
-        }
-        tl_walker_code(&s->flow.walker, sink->code);
+    const bool values = config.data_values;
+    s->late = values ? calloc(1, sizeof *s->late) : NULL;
+    if (tl_etm3_flow_init(&s->flow, &config, image, &s->soft.out) < 0 || (values && !s->late)) {
+        destroy(&s->soft.base);
+        return tl_fail_set(fail, TL_NOMEM, "out of memory for a decoder");
     }
+    tl_walker_code(&s->flow.walker, sink->code);
     begin_loss(s, TL_LOSS_NOT_SYNC, 0, 0);
     *out = &s->soft.base;
     return TL_OK;
@@ -336,8 +324,7 @@ static void reset(struct tl_stream_decoder *decoder)
     s->has_mark = false;
     if (s->late)
         s->late->n = s->late->awaits = 0;
-    if (s->follows)
-        tl_etm3_flow_reset(&s->flow);
+    tl_etm3_flow_reset(&s->flow);
 }
 
 static void known_state(struct tl_etm3_known *k, struct tl_state *s)
@@ -394,8 +381,7 @@ static void state(struct tl_stream_decoder *decoder, struct tl_state *state)
     mark_state(s, state);
     if (s->late)
         tl_etm3_late_state(s->late, state);
-    if (s->follows)
-        tl_etm3_flow_state(&s->flow, state);
+    tl_etm3_flow_state(&s->flow, state);
 }
 
 /* ---- support for several threads ------------------------------------------------------------ */
