@@ -388,6 +388,9 @@ struct tracelake_stream {
      * and its last timestamp. 0: nothing is. */
     uint64_t outlined_insns;
     uint64_t outlined_time;
+    /* Between two timestamps, on average; 0: there are not two. Durations without bounds that are
+     * shorter are estimates. */
+    uint64_t time_step;
 };
 
 struct tracelake_label {

@@ -47,6 +47,7 @@ static int copy_stream(struct tracelake_stream *out, const Tracelake__V1__Stream
     out->shards = from->shards;
     out->outlined_insns = from->outlined_insns;
     out->outlined_time = from->outlined_time;
+    out->time_step = from->time_step;
     out->time_first = from->time_first;
     out->time_last = from->time_last;
     out->events = from->events;

@@ -158,8 +158,8 @@ void tl_rows_full(const struct tracelake_trace *trace)
                tl_counts_insns(s) ? "instructions" : "records", s->insns, s->sealed_insns,
                s->shards, s->shards == 1 ? "" : "s");
         if (s->has_time)
-            printf("  time         %" PRIu64 " to %" PRIu64 " %s\n", s->time_first, s->time_last,
-                   s->time_unit_ns ? "ns" : "ticks");
+            printf("  time         %" PRIu64 " to %" PRIu64 " %s, timestamps %" PRIu64 " apart\n",
+                   s->time_first, s->time_last, s->time_unit_ns ? "ns" : "ticks", s->time_step);
         if (s->clock.pairs > 0)
             print_clock(s);
         printf("  events       %" PRIu64 "\n", s->events);
@@ -196,6 +196,8 @@ static void stream_json(const struct tracelake_stream *s)
     tl_print_json_member("time_last", s->time_last);
     field_bool("has_time", s->has_time);
     field_bool("time_unit_ns", s->time_unit_ns);
+    if (s->time_step > 0)
+        tl_print_json_member("time_step", s->time_step);
     if (s->clock.pairs > 0) {
         printf(",\"clock\":{\"at\":");
         tl_print_json_number(s->clock.at);
