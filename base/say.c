@@ -10,7 +10,7 @@
 
 void tl_say(tl_say_sink *sink, void *context, const char *format, ...)
 {
-    char line[512];
+    char line[4400]; /* paths may be long */
     va_list args;
     if (!sink)
         return;

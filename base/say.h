@@ -11,7 +11,7 @@
 /* A line without its newline, borrowed for the call. */
 typedef void tl_say_sink(void *context, const char *text);
 
-/* Longer lines are cut off after 511 bytes. `sink` may be NULL. */
+/* Of longer lines 4,399 bytes are kept. `sink` may be NULL. */
 void tl_say(tl_say_sink *sink, void *context, const char *format, ...) TL_PRINTF(3, 4);
 
 #endif

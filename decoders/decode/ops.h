@@ -56,7 +56,7 @@ TL_MUST_USE int tl_decode_reread(const struct tl_decode *decode, uint64_t offset
 
 /*
  * Loss reasons that are not faults of the input: a capture may begin in the middle, and end within
- * a packet, message or frame, as buffers do and rigs that are stopped; a trace unit reports its own
+ * a packet or message, as buffers do and rigs that are stopped; a trace unit reports its own
  * losses; and TL_LOSS_TIME_RESTART (flow/item.h), by which nothing is lost. All other reasons are
  * faults.
  */

@@ -7,7 +7,7 @@
 #include "import/copied_memory.h"
 
 #include "base/args.h"
-#include "import/warn.h"
+#include "base/say.h"
 
 #include <dirent.h>
 #include <inttypes.h>
@@ -45,9 +45,9 @@ static int add_mapping(struct tl_setup *setup, const struct tl_copied_memory *fr
     const bool is_vdso = !strcmp(name, "[vdso]");
     snprintf(path, sizeof path, "%s", from->vdso);
     if (is_vdso ? !from->vdso[0] : !find_copy(from, name, path)) {
-        tl_import_warn(from->warn, from->context, "no code of %s; %s", name,
-                       is_vdso ? "vdso = FILE names a copy of it"
-                               : "copy the file beside the settings, or give --symfs DIR");
+        tl_say(from->warn, from->context, "no code of %s; %s", name,
+               is_vdso ? "vdso = FILE names a copy of it"
+                       : "copy the file beside the settings, or give --symfs DIR");
         return TL_OK;
     }
     if (tl_setup_add_image_at(setup, path, begin, offset, end - begin, TL_SPACE_ANY) < 0)
@@ -109,7 +109,6 @@ int tl_copied_pages(struct tl_setup *setup, const struct tl_copied_memory *from,
     if (dir)
         closedir(dir);
     if (n == 0)
-        tl_import_warn(from->warn, from->context, "%.2000s: no pages of the kernel (kmempath)",
-                       folder);
+        tl_say(from->warn, from->context, "%.2000s: no pages of the kernel (kmempath)", folder);
     return rc;
 }

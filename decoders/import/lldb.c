@@ -6,8 +6,8 @@
  */
 #include "import/lldb.h"
 
+#include "base/say.h"
 #include "import/sources.h"
-#include "import/warn.h"
 #include "perf/attr.h"
 #include "perf/record.h"
 
@@ -122,7 +122,7 @@ static int add_module(struct reading *r, int32_t pid, const cJSON *module)
     if (added == TL_NOMEM)
         return set_nomem(r);
     if (added <= 0)
-        tl_import_warn(r->warn, r->context, "%.2000s: no code can be read, it is left out", path);
+        tl_say(r->warn, r->context, "%.2000s: no code can be read, it is left out", path);
     return TL_OK;
 }
 
