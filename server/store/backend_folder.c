@@ -608,7 +608,8 @@ static int folder_writable(struct tl_backend *backend, struct tl_fail *fail)
 {
     struct folder *const f = folder_of(backend);
     const int trouble = atomic_load(&f->trouble);
-    if (trouble == ENOSPC || folder_free_bytes(backend) < FULL_BYTES)
+    if (trouble == ENOSPC || folder_free_bytes(backend) < FULL_BYTES ||
+        !tl_reserve_spares(&f->reserve))
         return tl_fail_set(fail, TL_NOSPACE, "the disk of the data folder %.120s is full%s",
                            f->path, TL_SPACE_ADVICE);
     if (trouble)

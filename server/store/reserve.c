@@ -92,5 +92,5 @@ void tl_reserve_give(struct tl_reserve *reserve)
 bool tl_reserve_spares(const struct tl_reserve *reserve)
 {
     return atomic_load_explicit(&reserve->held, memory_order_relaxed) ||
-           tl_disk_free(reserve->dir) >= reserve->bytes;
+           tl_disk_free(reserve->dir) >= 2 * reserve->bytes;
 }

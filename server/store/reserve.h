@@ -33,7 +33,10 @@ void tl_reserve_find(struct tl_reserve *reserve, int dir);
 void tl_reserve_keep(struct tl_reserve *reserve);
 /* Give it up if there is less than that left otherwise. */
 void tl_reserve_give(struct tl_reserve *reserve);
-/* May others write, without using what is to be held back? */
+/*
+ * May others write, without using what is to be held back? While the space is given up: only when
+ * there is enough to hold it back again.
+ */
 bool tl_reserve_spares(const struct tl_reserve *reserve);
 
 #endif
