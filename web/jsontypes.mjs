@@ -14,7 +14,7 @@ const SCALARS = new Map([
 ]);
 
 const endsWith = (name, word) => name === word || name.endsWith(`_${word}`);
-const memberName = (name) => (endsWith(name, "begin") ? `${name.slice(0, -"begin".length)}from` : name);
+const memberName = (name) => (name === "timed" ? "has_time" : endsWith(name, "begin") ? `${name.slice(0, -"begin".length)}from` : name);
 const isAddress = (name) => endsWith(name, "pc") || name === "context" || name === "vmid";
 /** ".tracelake.v1.CallReply.Kind" as "CallReply_Kind". */
 const typeName = (full) => full.replace(/^\.tracelake\.v1\./, "").replaceAll(".", "_");

@@ -19,7 +19,7 @@ static int copy_note(struct tracelake_note *out, const Tracelake__V1__Note *from
     *out = (struct tracelake_note){.id = from->id,
                                    .at = from->at,
                                    .to = from->to,
-                                   .has_time = from->has_time,
+                                   .has_time = from->timed,
                                    .time = from->time,
                                    .time_to = from->time_to,
                                    .created_ns = from->created_ns,

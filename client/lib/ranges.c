@@ -267,7 +267,7 @@ void tracelake_fetch_close(struct tracelake_fetch *fetch)
 void tl_client_position(struct tracelake_position *out, const Tracelake__V1__Position *from)
 {
     if (from)
-        *out = (struct tracelake_position){from->insn, from->time, from->byte, from->has_time};
+        *out = (struct tracelake_position){from->insn, from->time, from->byte, from->timed};
     else /* a zero message is not sent */
         *out = (struct tracelake_position){0};
 }

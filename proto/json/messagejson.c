@@ -21,6 +21,8 @@ static bool ends_with(const char *name, const char *word)
 
 const char *tl_messagejson_name(const ProtobufCFieldDescriptor *field, char room[TL_FIELD_NAME])
 {
+    if (!strcmp(field->name, "timed"))
+        return "has_time";
     if (!ends_with(field->name, "begin"))
         return field->name;
     snprintf(room, TL_FIELD_NAME, "%.*sfrom", (int)(strlen(field->name) - strlen("begin")),

@@ -17,7 +17,7 @@ static Tracelake__V1__Position *position_of(struct tl_reply *reply, const struct
         return NULL;
     m->insn = at->insn;
     m->byte = at->byte;
-    m->has_time = at->has_time;
+    m->timed = at->has_time;
     if (!at->has_time)
         return m;
     TL_SET(m, time, at->time);

@@ -25,7 +25,7 @@ static void fill(struct tl_note *note, Tracelake__V1__Note *out)
     out->at = note->at;
     out->to = note->to;
     out->text = note->text;
-    out->has_time = note->has_time;
+    out->timed = note->has_time;
     if (note->has_time) {
         TL_SET(out, time, note->time);
         TL_SET(out, time_to, note->time_to);

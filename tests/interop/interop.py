@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Clients written by others against the real server: interop.py BUILD
-(behind|calls|curl|grpc|h2load|js|limits|python|serve)."""
+(behind|calls|cpp|curl|grpc|h2load|js|limits|python|serve)."""
 
 import os
 import shutil
@@ -144,6 +144,16 @@ def run_js(server):
                     server.address, server.tls_address, server.cert], check=True, timeout=240)
 
 
+def run_cpp(server):
+    """gRPC's own library for C++, if it was there when this was built."""
+    client = os.path.join(os.path.dirname(server.command), 'tests', 'interop', 'grpc_cpp')
+    if not os.path.exists(client):
+        raise Skip("gRPC's library for C++ is not installed")
+    sim.push(server)
+    subprocess.run([client, server.address, os.path.join(os.path.dirname(os.path.abspath(__file__)), 'calls.json')],
+                   check=True, timeout=240)
+
+
 def run_serve(server):
     import serve_command
     serve_command.run(server)
@@ -166,7 +176,7 @@ def main():
     try:
         server.start()
         {'behind': run_behind, 'curl': run_curl, 'h2load': run_h2load, 'grpc': run_grpc,
-         'calls': run_calls, 'js': run_js, 'limits': run_limits,
+         'calls': run_calls, 'cpp': run_cpp, 'js': run_js, 'limits': run_limits,
          'serve': run_serve, 'python': run_python}[client](server)
         server.stop()
     except Skip as e:
