@@ -51,17 +51,10 @@ static void print_silent(const struct tracelake_trace *trace, const struct tl_se
     }
 }
 
-/* What has neither instructions nor events, like trace of data alone, is stored and without loss. */
-static bool is_decoded(const struct tracelake_stream *stream)
-{
-    return stream->insns > 0 || stream->events > 0 ||
-           (stream->shards > 0 && stream->lost_bytes == 0);
-}
-
 static bool decoded_nothing(const struct tracelake_trace *trace)
 {
     for (size_t i = 0; i < trace->n_streams; i++)
-        if (is_decoded(&trace->streams[i]))
+        if (trace->streams[i].insns > 0 || trace->streams[i].events > 0)
             return false;
     return true;
 }

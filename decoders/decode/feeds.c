@@ -49,7 +49,7 @@ int tl_feeds_add(struct tl_feeds *l, struct tl_feed *feed, const struct tl_sourc
     feed->out.stream = (struct tl_decode_stream){
         .index = source ? l->n_streams++ : UINT32_MAX,
         .name = feed->name,
-        .protocol = source ? (enum tl_protocol)source->protocol : TL_PROTO_NONE,
+        .protocol = tl_source_stream(source),
         .source = source,
     };
     feed->out.stream.isa = tl_source_isa(feed->out.stream.protocol, source);

@@ -90,6 +90,8 @@ const struct tl_format tl_formats[] = {
                       TL_CONTAINER_SINGLE, &tl_etm4_ops, TL_ISA_A64, ETM_REGISTERS},
     [TL_PROTO_ETM3] = {"etm3", "Arm IHI0014Q (ETMv3.0 to 3.5)", FOLLOWED, "cs", TL_CONTAINER_SINGLE,
                        &tl_etm3_ops, TL_ISA_A32, ETM3_REGISTERS},
+    [TL_PROTO_ETM3_DATA] = {"etm3-data", "Arm IHI0014Q, data trace without instructions",
+                            TL_TRAIT_NOTES, .isa = TL_ISA_A32},
     [TL_PROTO_PTM] = {"ptm", "Arm IHI0035B (PFT 1.0 and 1.1)", FOLLOWED, "cs", TL_CONTAINER_SINGLE,
                       &tl_etm3_ops, TL_ISA_A32, ETM3_REGISTERS},
     [TL_PROTO_MTB] = {"mtb", "Arm DDI0486 (CoreSight MTB-M0+)", FOLLOWED, "mtb",

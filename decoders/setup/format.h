@@ -60,8 +60,9 @@ enum tl_protocol {
     TL_PROTO_ETM3,
     TL_PROTO_PTM,
     TL_PROTO_MTB,
-    TL_PROTO_ORBFLOW, /* as TPIU */
-    TL_PROTO_SPE,     /* samples in perf.data */
+    TL_PROTO_ORBFLOW,   /* as TPIU */
+    TL_PROTO_SPE,       /* samples in perf.data */
+    TL_PROTO_ETM3_DATA, /* streams of ETM3 sources that trace no instructions */
     TL_PROTOCOLS
 };
 

@@ -104,6 +104,16 @@ enum tl_isa tl_source_isa(enum tl_protocol protocol, const struct tl_source *sou
     return tl_format_of(protocol)->isa;
 }
 
+/* Source: Arm IHI0014Q 3.5.1 (ETMCR, bit 20: data-only mode). */
+enum tl_protocol tl_source_stream(const struct tl_source *source)
+{
+    if (!source)
+        return TL_PROTO_NONE;
+    const bool data =
+        source->protocol == TL_PROTO_ETM3 && tl_source_reg(source, "ETMCR", 0) >> 20 & 1;
+    return data ? TL_PROTO_ETM3_DATA : (enum tl_protocol)source->protocol;
+}
+
 uint64_t tl_source_reg(const struct tl_source *source, const char *name, uint64_t otherwise)
 {
     const struct tl_register *const reg = find_register(source, name);

@@ -231,6 +231,9 @@ uint64_t tl_source_reg(const struct tl_source *source, const char *name, uint64_
  * setup, else the protocol's usual one. `source` may be NULL. TL_ISA_NONE: unknown.
  */
 enum tl_isa tl_source_isa(enum tl_protocol protocol, const struct tl_source *source);
+/* Protocol of the source's stream: what its positions are can depend on the source's registers.
+ * `source` may be NULL. */
+enum tl_protocol tl_source_stream(const struct tl_source *source);
 TL_MUST_USE int tl_source_set_reg(struct tl_source *source, const char *name, uint64_t value);
 
 #endif

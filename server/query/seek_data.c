@@ -125,7 +125,9 @@ static int report(struct tl_seek *s, uint64_t position, const struct tl_told_acc
 static int find_instruction(struct tl_seek *s, size_t i, struct tl_told_access *out,
                             struct tl_fail *fail)
 {
-    int r = out->kind == TL_TOLD_LATE ? TL_NOTFOUND : tl_told_last(&s->walk, i, &out->pc);
+    const bool none =
+        out->kind == TL_TOLD_LATE || !tl_protocol_has(s->cut->lane->protocol, TL_TRAIT_FLOW);
+    int r = none ? TL_NOTFOUND : tl_told_last(&s->walk, i, &out->pc);
     if (r == TL_OK && s->walk.positions[i] > 0) {
         r = tl_seek_before(s, s->walk.positions[i], fail);
         r = r > 0 ? tl_told_last(&s->before, s->before.n, &out->pc) : r;

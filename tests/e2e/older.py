@@ -80,6 +80,27 @@ def traced_data(lab):
 
 
 @test
+def data_alone(lab):
+    """Data trace without instructions: each access has a place of its own, in the order of the trace."""
+    accesses = b''.join(bytes([0x2a]) + bytes([address & 0x7f | 0x80, address >> 7 & 0x7f | 0x80, address >> 14]) + i.to_bytes(2, 'little')
+                        for i in range(300) for address in [0x5000 + 4 * i])
+    trace = bytes.fromhex('000000000080 0821') + accesses + bytes.fromhex('000000000080 0801') + accesses
+    for name, content in ('data.bin', trace), ('data.ini', DATA_SETUP.replace('ETMCR=0xC', 'ETMCR=0x10000C').encode()):
+        with open(lab.path(name), 'wb') as f:
+            f.write(content)
+    lab.start()
+    pushed = lab.run('push', '--trace', 'd', '--config', lab.path('data.ini'), lab.path('data.bin')).text()
+    check('d/cs.10 etm3-data: 600 records' in pushed, pushed)
+    told = [line.split() for line in lab.run('find', 'd/cs.10', '--data', '5000:6000', '--limit', '0').text().splitlines()[1:]]
+    check(len(told) == 600 and [int(t[0]) for t in told] == list(range(600)), told[:3], len(told))
+    places = [int(t[2]) for t in told]
+    check(all(trace[at:at + 1] == b'\x2a' for at in places) and len(set(places)) == 600, places[:5])
+    check([t[4:] for t in told[7:8]] == [['access', '0x7', 'at', '0x501c']], told[7])
+    asked = lab.run('sql', 'd', 'SELECT position, value FROM access WHERE address = 0x5004 ORDER BY position', '--json').text()
+    check([list(json.loads(line).values()) for line in asked.splitlines()] == [[1, 1], [301, 1]], asked)
+
+
+@test
 def wrong_unit(lab):
     """A configuration that is of another unit, or of another mode of this one, is told by `setup --check`."""
     with open(lab.path('data.bin'), 'wb') as f:

@@ -404,7 +404,7 @@ export function timeIsNs(trace: Trace): boolean {
 
 /** Is it a stream of software trace, which counts records instead of instructions? */
 export function isSoftware(protocol: string): boolean {
-  return /stm|itm|uart|transactions|^osd$|^perf-events$/i.test(protocol);
+  return /stm|itm|uart|transactions|^osd$|^perf-events$|^etm3-data$/i.test(protocol);
 }
 
 /** Does the stream consist of perf's events? No program wrote them. */
