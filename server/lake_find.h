@@ -45,7 +45,7 @@ struct tl_hit {
     struct tl_position at;
     uint64_t pc;
     char stream[32];
-    char text[TL_HIT_TEXT]; /* description, e.g. "exception irq 14" */
+    char text[TL_HIT_TEXT]; /* description: "exception irq 14 00400078 <main+0x10>" */
     /* Number of the hit among those at its position, from 1, in search direction: `skip` of a
      * request that continues after it, with its stream and position as `near` and `at`. */
     uint64_t nth;

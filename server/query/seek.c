@@ -167,6 +167,22 @@ static bool is_switch_to(const char *note, const char *process)
 
 /* ---- items and calls ------------------------------------------------------------------------ */
 
+/* An item in words; an address of code is followed by its place in a function: "… <main+0x10>". */
+static int event_text(struct tl_seek *s, const struct tl_item *item, char text[static TL_HIT_TEXT])
+{
+    char place[TL_HIT_TEXT / 2] = "";
+    const int r = tl_item_words(item, &s->line);
+    if (r < 0)
+        return r;
+    const char *const words = (const char *)s->line.p;
+    if (item->kind == TL_ITEM_EXCEPTION && item->flags & TL_ITEM_HAS_PC)
+        tl_function_text(s->sought->image, &s->now, item->pc, place, sizeof place);
+    snprintf(text, TL_HIT_TEXT, "%s%s%s%s%s", tl_item_kind_name(item->kind),
+             words[0] && words[1] ? words + 1 : "", place[0] ? " <" : "", place,
+             place[0] ? ">" : "");
+    return TL_OK;
+}
+
 static int report_event(struct tl_seek *s, const struct tl_item *item, uint64_t position)
 {
     char text[TL_HIT_TEXT] = "";
@@ -175,15 +191,8 @@ static int report_event(struct tl_seek *s, const struct tl_item *item, uint64_t 
         (w->gap >= 0 && (item->kind != TL_ITEM_GAP || item->sub != w->gap)) ||
         (w->process && !is_switch_to(item->text, w->process)))
         return TL_OK;
-    if (!s->count) {
-        const int r = tl_item_words(item, &s->line);
-        if (r < 0)
-            return r;
-        const char *const words = (const char *)s->line.p;
-        snprintf(text, sizeof text, "%s%s", tl_item_kind_name(item->kind),
-                 words[0] && words[1] ? words + 1 : "");
-    }
-    return s->sink(s->context, position, tl_item_address(item), text);
+    const int r = s->count ? TL_OK : event_text(s, item, text);
+    return r < 0 ? r : s->sink(s->context, position, tl_item_address(item), text);
 }
 
 /* Unmapped code is a branch and a gap. */

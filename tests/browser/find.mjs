@@ -230,6 +230,15 @@ export async function findChecks(suite, { server, trace }) {
     const exceptions = await ask(page, { event: "exception", limit: 1, count: 1 });
     await text(page, ".tabpanel .buttons", grouped(exceptions.total));
     assert.equal((await place(page)).query.get("kinds"), "exception");
+    // Names stand for addresses, which the tooltip has.
+    await page.waitForFunction(() => document.querySelector("#events .gridbody [role=row] span")?.title.startsWith("exception"));
+    await settle(page);
+    const shown = await rows.evaluateAll((all) => all.slice(0, 6).map((r) => [...r.querySelectorAll("[role=gridcell]")].map((c) => c.textContent).concat(r.querySelector("span").title)));
+    for (const [stream, at, what, title] of shown) {
+      const { rows: [[fn, pc]] } = await (await page.request.post(`${root}/sql`, { data: `SELECT function, pc FROM event WHERE stream = '${stream}' AND position = ${at.replace(/,/g, "")} AND kind = 'exception'` })).json();
+      assert.ok(what.endsWith(` in ${fn}`) && !/[0-9a-f]{8}/.test(what), what);
+      assert.ok(title.endsWith(`${Number(pc).toString(16)} <${fn}>`), title);
+    }
     // Scrolling further fetches more of them.
     const last = () => page.evaluate(() => Number(document.querySelector("#events .gridbody").lastElementChild.getAttribute("aria-rowindex")));
     if (exceptions.total > 2000) {

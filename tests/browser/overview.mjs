@@ -126,7 +126,7 @@ export async function overviewChecks(suite, { server, trace, noimage, silent, ga
     assert.equal(await first.locator("td").last().textContent(), `${((100 * hottest.self) / told.ran).toFixed(1)} %`);
     await accessible(page);
     await page.click(".overview button:has-text('By time')");
-    await page.waitForFunction(() => /Self/.test(document.querySelector("table.hot").textContent));
+    await page.waitForFunction(() => /Own insns/.test(document.querySelector("table.hot").textContent));
     // Unless it is said otherwise, the axis tells by what.
     const shown = (what) => page.waitForFunction((w) => document.querySelector("table.hot th.n:last-child").textContent === w, what);
     await page.focus("#timeline");
@@ -134,7 +134,34 @@ export async function overviewChecks(suite, { server, trace, noimage, silent, ga
     await shown("Own time");
     assert.equal((await first.locator("button").textContent()).trim(), hottest.name);
     await page.keyboard.press("KeyT");
-    await shown("Self");
+    await shown("Own insns");
+  });
+
+  await suite.check("overview: modes follow the axis", {}, async (page) => {
+    const told = async (axis) => {
+      await open(page, base, `#/trace/${trace}?axis=${axis}&panel=overview`);
+      await page.waitForFunction((by) => [...document.querySelectorAll(".overview caption")].some((c) => c.textContent === by), axis === "time" ? "Modes by time" : "Modes");
+      return page.evaluate(() => Object.fromEntries([...[...document.querySelectorAll(".overview table")].find((t) => /^Modes/.test(t.caption.textContent)).tBodies[0].rows]
+        .map((r) => [r.cells[0].textContent, r.cells[1].textContent])));
+    };
+    // How long each mode lasted, until the next one begins.
+    const times = new Map();
+    for (const { name, time_last: end } of (await (await page.request.get(`${base}/api/v1/traces/${trace}`)).json()).streams) {
+      const { rows } = await (await page.request.post(`${base}/api/v1/traces/${trace}/sql?rows=1000000`, {
+        data: `SELECT substr(text, 3), lead(time, 1, ${end}) OVER (ORDER BY position) - time FROM event WHERE stream = '${name}' AND kind = 'mode'` })).json();
+      for (const [mode, time] of rows) times.set(mode, (times.get(mode) ?? 0) + time);
+    }
+    const all = [...times.values()].reduce((a, b) => a + b, 0);
+    const byTime = await told("time");
+    for (const [mode, time] of times) {
+      const [said, truly] = [parseFloat(byTime[mode].replace(/^[~<] /, "")), (100 * time) / all];
+      assert.ok(byTime[mode].startsWith("<") ? truly < 2 : Math.abs(said - truly) < 2, `${mode}: ${byTime[mode]}, truly ${truly}`);
+    }
+    const { modes } = await (await page.request.get(`${base}/api/v1/traces/${trace}/stats`)).json();
+    const insns = Object.entries(modes).map(([mode, n]) => [mode, Number(n)]);
+    const sum = insns.reduce((n, [, m]) => n + m, 0);
+    const byInsns = await told("insn");
+    for (const [mode, n] of insns) assert.equal(parseFloat(byInsns[mode]), Number(((100 * n) / sum).toFixed(1)), mode);
   });
 
   await suite.check("overview: a missing image is named in the lane, and brought in there", {}, async (page) => {

@@ -4,7 +4,7 @@
 //   node tests/browser/run.mjs --mock [--part PART]   the page over a mock server; PART: states, budgets
 //   node tests/browser/run.mjs --lab [--part PART]    a server of its own, with captures pushed to it;
 //                                                     PART: server, panels, views, truth;
-//                                                     --spots 6 --seed 2: more of truth, at other places
+//                                                     --spots 200 --seed 2: more of truth, at other places
 //   node tests/browser/run.mjs --server URL [--tls URL] [--trace ID] [--live ID]
 //                                                     a real server with a pushed capture
 //
@@ -104,7 +104,7 @@ const LAB = {
     await listChecks(suite, { ...on, dir: lab.dir }); // drops what was written above
   },
   async truth(lab) {
-    await truthChecks(suite, lab, { each: Number(args.spots ?? 2), zooms: args.spots ? 8 : 4, seed: Number(args.seed ?? 1) });
+    await truthChecks(suite, lab, { spots: Number(args.spots ?? 80), zooms: args.spots ? 8 : 4, seed: Number(args.seed ?? 1) });
   },
 };
 

@@ -14,6 +14,8 @@ async function json(page, base, path, init) {
 
 const sql = (page, base, trace, q) => json(page, base, `traces/${trace}/sql`, { method: "POST", data: q });
 
+const percent = (part, whole) => (part > 0 && 1000 * part < whole ? "< 0.1 %" : `${((100 * part) / whole).toFixed(1)} %`);
+
 const details = (page, within) => page.evaluate((s) => Object.fromEntries([...document.querySelectorAll(`${s} dl.details div`)]
   .map((d) => [d.querySelector("dt").textContent, d.querySelector("dd").textContent.trim()])), within);
 
@@ -134,16 +136,20 @@ export async function spreadChecks(suite, { server, trace }) {
   await suite.check("inside: whom a call called, and what the other core did meanwhile", {}, async (page) => {
     const { rows: [[at, fn, depth, last]] } = await sql(page, base, trace, `SELECT position, function, depth, last_position FROM call c
       WHERE stream = '${stream}' AND kind = 'call' AND ended = 1 AND insns > 2000 ORDER BY position LIMIT 1`);
-    const { rows: truth } = await sql(page, base, trace, `SELECT function, count(*) FROM call WHERE stream = '${stream}' AND position >= ${at} AND position <= ${last}
-      AND depth = ${depth + 1} AND kind <> 'exception' GROUP BY 1 ORDER BY sum(duration) DESC`);
-    assert.ok(truth.length > 0, fn);
-    const { time_from: time } = await json(page, base, `${path}/call?at=${at}`);
-    await open(page, base, `#/trace/${trace}?lane=${stream}&at=${at}&panel=calls`);
-    await page.getByRole("button", { name: "Inside" }).click();
-    await page.waitForSelector(".meanwhile tbody tr td");
-    const rows = await page.locator("table.ints").first().locator("tbody tr").evaluateAll((all) => all.map((r) => [r.querySelector("th").textContent.trim(), Number(r.querySelector("td").textContent.replace(/,/g, ""))]));
-    assert.deepEqual(rows, truth.slice(0, 20));
-    const { time_to: end } = await json(page, base, `${path}/call?at=${at}`);
+    const call = await json(page, base, `${path}/call?at=${at}`);
+    const { time_from: time, time_to: end } = call;
+    // Shares are of what the axis shows.
+    for (const [axis, length, whole] of [["time", "duration", end - time], ["insn", "insns", call.to - call.from]]) {
+      const { rows: truth } = await sql(page, base, trace, `SELECT function, count(*), sum(${length}) FROM call WHERE stream = '${stream}' AND position >= ${at} AND position <= ${last}
+        AND depth = ${depth + 1} AND kind <> 'exception' GROUP BY 1 ORDER BY 3 DESC`);
+      assert.ok(truth.length > 0, fn);
+      await open(page, base, `#/trace/${trace}?axis=${axis}&lane=${stream}&at=${axis === "time" ? time : at}&panel=calls`);
+      if (axis === "time") await page.getByRole("button", { name: "Inside" }).click();
+      await page.waitForFunction((unit) => new RegExp(unit).test(document.querySelector("table.ints tbody td:nth-child(3)")?.textContent ?? ""), axis === "time" ? "s$" : "insns$");
+      await page.waitForSelector(".meanwhile tbody tr td");
+      const rows = await page.locator("table.ints").first().locator("tbody tr").evaluateAll((all) => all.map((r) => [r.querySelector("th").textContent.trim(), Number(r.querySelector("td").textContent.replace(/,/g, "")), r.querySelectorAll("td")[2].textContent]));
+      assert.deepEqual(rows, truth.slice(0, 20).map(([name, n, sum]) => [name, n, percent(sum, whole)]));
+    }
     const other = await json(page, base, `traces/${trace}/streams/cs.12/functions?unit=time&from=${time}&to=${end}&limit=3`);
     const meanwhile = await page.textContent(".meanwhile");
     for (const f of other.functions) assert.ok(meanwhile.includes(f.name), `${f.name} in ${meanwhile}`);

@@ -286,8 +286,27 @@ class Spots {
   }
 }
 
-/** Spots in all streams of a rig; `each`: in a view; `zooms`: which of them. */
-export async function truthChecks(suite, lab, { each = 2, zooms = ZOOMS, seed = 1, kinds = ["etm", "pt", "di", "cortex-m"] } = {}) {
+/** The views of all streams: of each axis, from all of it to a few units of it, at random places. */
+function viewsOf(told, truth, zooms, random) {
+  const views = [];
+  for (const stream of told.streams) {
+    if (!truth.get(stream.name)?.pcs.length) continue;
+    for (const axis of ["insn", "time"]) {
+      if (axis === "time" && !stream.has_time) continue;
+      const [first, last] = axis === "insn" ? [0, Number(stream.insns)] : [Number(stream.time_first), Number(stream.time_last)];
+      for (let z = 0; z < zooms; z++) {
+        const size = (last - first) * (NARROWEST / (last - first)) ** (z / Math.max(1, zooms - 1));
+        const from = Math.floor(first + random() * (last - first - size));
+        views.push([stream, axis, from, Math.ceil(from + size)]);
+      }
+    }
+  }
+  return views;
+}
+
+/** Spots in all streams of rigs: at least so many in all, as many in each rig and in each of its views. */
+export async function truthChecks(suite, lab, { spots: wanted, zooms = ZOOMS, seed = 1, kinds = ["etm", "pt", "di", "cortex-m"] }) {
+  let all = 0;
   for (const kind of kinds) {
     const { id, truth, elf, clock, slack } = await lab.truth(kind, seed);
     await suite.check(`truth: ${kind} at ${zooms} zooms of each axis`, {}, async (page) => {
@@ -295,20 +314,13 @@ export async function truthChecks(suite, lab, { each = 2, zooms = ZOOMS, seed = 
       const unit = clock > 0 ? 1e9 / clock : 1;
       const spots = new Spots(page, lab.url, told, readTruth(fs.readFileSync(truth, "utf8"), functionsOf(elf)), { unit, slack: slack * unit });
       const random = randomOf(seed);
-      for (const stream of told.streams) {
-        if (!spots.truth.get(stream.name)?.pcs.length) continue;
-        for (const axis of ["insn", "time"]) {
-          if (axis === "time" && !stream.has_time) continue;
-          const [first, last] = axis === "insn" ? [0, Number(stream.insns)] : [Number(stream.time_first), Number(stream.time_last)];
-          for (let z = 0; z < zooms; z++) {
-            const size = (last - first) * (NARROWEST / (last - first)) ** (z / Math.max(1, zooms - 1));
-            const from = Math.floor(first + random() * (last - first - size));
-            await spots.view(stream, axis, from, Math.ceil(from + size), each, random);
-          }
-        }
-      }
+      const views = viewsOf(told, spots.truth, zooms, random);
+      const each = Math.ceil(wanted / kinds.length / views.length);
+      for (const [stream, axis, from, to] of views) await spots.view(stream, axis, from, to, each, random);
       assert.ok(spots.n > 0);
-      console.log(`      ${spots.n} spots`);
+      all += spots.n;
+      console.log(`      ${spots.n} spots, ${views.length} views`);
     });
   }
+  console.log(`truth: ${all} spots, seed ${seed}`);
 }

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import { follow } from "../src/view/follow.ts";
-import { bounded, bytes, duration, estimated, exactTime, grouped, percent, short, shorterNames } from "../src/base/format.ts";
+import { bounded, bytes, duration, estimated, exactTime, grouped, percent, short, shorterNames, withNames } from "../src/base/format.ts";
 import { BINDINGS, GROUPS, match, shownKeys } from "../src/view/keys.ts";
 import { Lru } from "../src/base/lru.ts";
 import { executed, extentOf, privilegeName, readFound, readFunctions, readInsns, readStats, readTrace, unitName } from "../src/data/model.ts";
@@ -25,6 +25,13 @@ test("names of C++ and Rust become shorter", () => {
   assert.deepEqual(shorterNames("core::fmt::write"), ["core::fmt::write", "write"]);
   assert.deepEqual(shorterNames("f()"), ["f()"]);
   assert.deepEqual(shorterNames("((<<"), ["((<<", "(…)"]);
+});
+
+test("the name of an event's place stands for its address", () => {
+  assert.equal(withNames("exception irq 53 00000000080001a4 <main+0x10>"), "irq 53 in main+0x10");
+  assert.equal(withNames("exception svc 1 ffff000008081234 <std::map<int, a<b>>::at+0x4>"), "svc 1 in std::map<int, a<b>>::at+0x4");
+  assert.equal(withNames("exception irq 53 00000000080001a4"), "exception irq 53 080001a4");
+  assert.equal(withNames("write 0x5 by main at 0x20000100, 4 bytes: ticks"), "write 0x5 by main at 0x20000100, 4 bytes: ticks");
 });
 
 test("LRU forgets what was not used for longest", () => {

@@ -100,6 +100,11 @@ export function percent(part: number, whole: number): string {
   return p > 0 && p < 0.1 ? "< 0.1 %" : `${p.toFixed(p >= 99.95 ? 0 : 1)} %`;
 }
 
+/** An event with the name in place of its address: "exception irq 14 00400078 <main+0x10>" as "irq 14 in main+0x10". */
+export function withNames(text: string): string {
+  return text.replace(/^exception (.*) [0-9a-f]{8,16} <(.+?)>?$/, "$1 in $2").replace(/\b0{8}(?=[0-9a-f]{8}\b)/, "");
+}
+
 /** Hexadecimal digits of an address, padded to 8, or 16. */
 export function addressDigits(pc: string): string {
   const digits = pc.replace(/^0x0*/, "");

@@ -2,6 +2,7 @@
 // The comparison of two runs, as the server reports it.
 import type { CompareFrame, CompareReply, CompareSide, Keys, Whole } from "../../gen/answers.ts";
 import { json, streamPath } from "./api.ts";
+import type { Weight } from "./calls.ts";
 
 export interface Hunk {
   readonly aFrom: number;
@@ -12,7 +13,7 @@ export interface Hunk {
 
 export interface Difference {
   readonly name: string;
-  readonly selfA: number;
+  readonly selfA: number; // instructions, or units of time
   readonly selfB: number;
   readonly callsA: number;
   readonly callsB: number;
@@ -41,14 +42,14 @@ export interface Ranges {
   readonly b: readonly [number, number];
 }
 
-/** Compare a stream with another, "TRACE/STREAM": everything, or these instructions. */
+/** Compare a stream with another, "TRACE/STREAM": everything, or these instructions; `weight`: of the functions. */
 export async function compare(
   trace: string, stream: string, ranges: Ranges | undefined, other: string,
-  calls: boolean, signal: AbortSignal,
+  calls: boolean, weight: Weight, signal: AbortSignal,
 ): Promise<Comparison> {
   const part = ranges ? `&from=${ranges.a[0]}&to=${ranges.a[1]}&with_from=${ranges.b[0]}&with_to=${ranges.b[1]}` : "";
   const o = await json(`${streamPath(trace, stream)}/compare?with=${encodeURIComponent(other)}`
-    + `&calls=${calls ? 1 : 0}&hunks=1000${part}`, signal) as CompareReply;
+    + `&calls=${calls ? 1 : 0}&hunks=1000&weight=${weight}${part}`, signal) as CompareReply;
   const side = (s: CompareSide | undefined): number => (s ? count(s, "to") - count(s, "from") : 0);
   const begin = (s: CompareSide | undefined): number => (s ? count(s, "from") : 0);
   const names = (stack: readonly CompareFrame[]): string[] => stack.map((f) => f.name || "unnamed code");

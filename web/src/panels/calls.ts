@@ -71,13 +71,10 @@ export class CallsPanel {
         c.kind === "exception" ? `${c.interrupt ? "interrupt" : "exception"} ${c.exception ?? ""} ` : ""}${c.name || c.pc}`],
       ["Called by", c.kind === "root" ? "–" : c.caller || "–"],
       ["Depth", `${c.depth} of ${c.deepest}`],
+      ...(wide === undefined ? [] : [["Took", `${boundedText(s, { value: wide, least: c.timeLeast, most: c.timeMost })}${c.ended ? "" : " so far"}`], ["Begins", timeText(s, c.timeFrom!, ns)]] as const),
       ["Instructions", `${grouped(length)}${c.ended ? "" : " so far"}`],
-      ["Self", `${grouped(c.self)} (${percent(c.self, length)})`],
+      ["Self", `${grouped(c.self)} insns (${percent(c.self, length)})`],
     ];
-    if (wide !== undefined) {
-      fields.push(["Took", boundedText(s, { value: wide, least: c.timeLeast, most: c.timeMost })],
-        ["Begins", timeText(s, c.timeFrom!, ns)]);
-    }
     const { all } = c;
     if (all) {
       fields.push(["Call", c.number === undefined ? "none: already running when the trace began" : `${grouped(c.number)} of ${grouped(all.calls)}`]);

@@ -4,7 +4,7 @@ import { html, nothing, type TemplateResult } from "lit-html";
 import * as api from "../data/api.ts";
 import type { App } from "../view/app.ts";
 import { ask, type Asked } from "../data/asking.ts";
-import { call } from "../data/calls.ts";
+import { call, type Weight } from "../data/calls.ts";
 import { compare, pairs, type Comparison, type Hunk, type Pair, type Ranges } from "../data/compare.ts";
 import { grouped, short } from "../base/format.ts";
 import type { InsnRow, Trace } from "../data/model.ts";
@@ -12,7 +12,8 @@ import type { Axis } from "../base/scale.ts";
 import type { Session } from "../view/session.ts";
 import { laidUpon, usualOffset } from "../data/together.ts";
 import { meant } from "../base/visible.ts";
-import { leads } from "./reach.ts";
+import { countsTime } from "../view/weight.ts";
+import { exactText, leads, lengthText } from "./reach.ts";
 
 /** Instructions of both that are compared ahead of the whole: where they part is mostly known at once. */
 const AHEAD = 65536;
@@ -155,14 +156,16 @@ export class ComparePanel {
   private told(s: Session, name: string, other: Other): TemplateResult {
     const { span, axis } = this;
     if (!span) return html`<p class="muted hint">Click in a lane, and choose again: the call there is compared.</p>`;
-    const key = [s.trace.id, s.trace.generation, name, this.app.comparedWith, other.trace.generation, this.calls, this.what, axis, span].join(" ");
+    const there = other.trace.streams.find((x) => x.name === other.stream);
+    const weight = countsTime(s.view.axis, s.stream) && there?.hasTime && there.timeIsNs === s.stream!.timeIsNs ? "time" : "insns";
+    const key = [s.trace.id, s.trace.generation, name, this.app.comparedWith, other.trace.generation, this.calls, this.what, axis, span, weight].join(" ");
     this.result = ask(this.result, key, async (signal) =>
-      compare(s.trace.id, name, await this.ranges(s, name, other, span, signal), this.app.comparedWith, this.calls, signal), () => this.app.changed());
+      compare(s.trace.id, name, await this.ranges(s, name, other, span, signal), this.app.comparedWith, this.calls, weight, signal), () => this.app.changed());
     const { answer, error } = this.result;
     if (error !== "") return html`<p class="trouble" role="alert">${error}</p>`;
     if (!answer) return html`${this.parting(s, name, other)}<p class="muted hint">Comparing…</p>`;
     if (answer.total === 0) {
-      return html`<p class="hint">Both take the same path: ${grouped(answer.insnsA)} instructions. ${this.code(s, name, other, answer)}</p>${this.functions(answer)}`;
+      return html`<p class="hint">Both take the same path: ${grouped(answer.insnsA)} instructions. ${this.code(s, name, other, answer)}</p>${this.functions(s, answer, weight)}`;
     }
     const facts: (readonly [string, unknown])[] = [
       ["Differences", grouped(answer.total)],
@@ -173,7 +176,7 @@ export class ComparePanel {
     if (answer.stackB.join() !== answer.stackA.join()) facts.push(["… and in", answer.stackB.join(" › ") || "–"]);
     return html`<dl class="details">${facts.map(([k, v]) => html`<div><dt>${k}</dt><dd title=${v}>${v}</dd></div>`)}</dl>
       ${answer.lost ? html`<p class="muted hint">After the last one they are too different to be aligned.</p>` : nothing}
-      ${this.hunks(s, answer)}${this.functions(answer)}`;
+      ${this.hunks(s, answer)}${this.functions(s, answer, weight)}`;
   }
 
   /** Where two whole streams part, while they are being compared. */
@@ -181,7 +184,7 @@ export class ComparePanel {
     if (this.what !== "all") return nothing;
     const [a, b] = [Math.min(AHEAD, s.stream!.insns), Math.min(AHEAD, other.insns)];
     this.ahead = ask(this.ahead, this.result!.key, (signal) =>
-      compare(s.trace.id, name, { a: [0, a], b: [0, b] }, this.app.comparedWith, this.calls, signal), () => this.app.changed());
+      compare(s.trace.id, name, { a: [0, a], b: [0, b] }, this.app.comparedWith, this.calls, "insns", signal), () => this.app.changed());
     const hunk = this.ahead.answer?.hunks[0];
     // One that begins where the range ends may be none.
     if (!hunk || hunk.aFrom >= a || hunk.bFrom >= b) return nothing;
@@ -220,15 +223,17 @@ export class ComparePanel {
         <td class="n">${grouped(h.aTo - h.aFrom)}</td><td class="n">${grouped(h.bFrom)}</td><td class="n">${grouped(h.bTo - h.bFrom)}</td></tr>`)}</tbody></table>`;
   }
 
-  private functions(c: Comparison): TemplateResult {
+  private functions(s: Session, c: Comparison, weight: Weight): TemplateResult {
+    const timed = weight === "time";
+    const own = (n: number): TemplateResult => html`<td class="n" title=${timed ? exactText(s, n) : grouped(n)}>${timed ? lengthText(s, n, true) : short(n)}</td>`;
     const all = c.functions.filter((f) => f.selfA !== f.selfB || f.callsA !== f.callsB);
     const rows = all.slice(0, this.most);
     if (rows.length === 0) return html``;
-    return html`<table class="figures wide"><caption>Functions with the largest differences</caption>
+    return html`<table class="figures wide"><caption>Functions with the largest differences of own ${timed ? "time" : "instructions"}</caption>
       <thead><tr><th scope="col">Function</th><th scope="col" class="n">Here</th><th scope="col" class="n">There</th>
         <th scope="col" class="n">Calls</th><th scope="col" class="n">There</th></tr></thead>
       <tbody>${rows.map((f) => html`<tr><th scope="row" title=${f.name}>${f.name || "unnamed code"}</th>
-        <td class="n" title=${grouped(f.selfA)}>${short(f.selfA)}</td><td class="n" title=${grouped(f.selfB)}>${short(f.selfB)}</td>
+        ${own(f.selfA)}${own(f.selfB)}
         <td class="n">${short(f.callsA)}</td><td class="n">${short(f.callsB)}</td></tr>`)}</tbody></table>
       ${rows.length < all.length ? html`<p class="buttons"><span class="muted">${grouped(rows.length)} of ${grouped(all.length)}</span>
         <button class="action" @click=${() => { this.most = Infinity; this.app.changed(); }}>Show all</button></p>` : nothing}`;

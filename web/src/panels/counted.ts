@@ -10,6 +10,7 @@ import { absolute } from "../base/epoch.ts";
 import { grouped, short } from "../base/format.ts";
 import type { Session } from "../view/session.ts";
 import { question, quoted, within, type Answer } from "../data/sql.ts";
+import { countsTime } from "../view/weight.ts";
 import { leads, lengthText } from "./reach.ts";
 
 /** A wider range is cut to as many instructions around the cursor. */
@@ -147,7 +148,10 @@ export class Counted {
     if (error !== "") return html`<p class="trouble" role="alert">${error}</p>`;
     if (!answer) return html`<p class="muted hint">Counting ${fn}…</p>`;
     const { insns } = answer;
-    const most = Math.max(1, ...insns.map((i) => i.count));
+    // Who had the most is marked in the column that the axis is of.
+    const heat = countsTime(s.view.axis, s.stream) ? "time" : "count";
+    const most = Math.max(1, ...insns.map((i) => i[heat]));
+    const hot = (i: Insn, column: "time" | "count"): string => (column === heat ? `--heat:${Math.round((100 * i[heat]) / most)}%` : "");
     const here = s.insns(s.lane)?.get(s.cursorInsn ?? -1)?.pc;
     const timed = s.stream!.hasTime;
     return html`<div class="counted" tabindex="0" role="region" aria-label=${`Instructions of ${fn} with counts`}>
@@ -156,9 +160,9 @@ export class Counted {
         ${timed ? html`<th scope="col" class="n">Time</th>` : nothing}<th scope="col">Instruction</th></tr></thead>
       <tbody>${insns.map((i) => html`<tr class=${here !== undefined && BigInt(here) === BigInt(i.pc) ? "selected" : ""}>
         <th scope="row">${leads(i.pc, "Go to where it ran first in this range", () => void this.app.goTo(i.first))}</th>
-        <td class="n heat" .style=${`--heat:${Math.round((100 * i.count) / most)}%`} title=${grouped(i.count)}>${short(i.count)}</td>
+        <td class="n heat" .style=${hot(i, "count")} title=${grouped(i.count)}>${short(i.count)}</td>
         <td class="n">${i.taken > 0 ? `${Math.round((100 * i.taken) / i.count)} %` : ""}</td>
-        ${timed ? html`<td class="n">${lengthText(s, i.time, true)}</td>` : nothing}<td><code>${i.text}</code></td></tr>`)}</tbody></table></div></div>`;
+        ${timed ? html`<td class="n heat" .style=${hot(i, "time")}>${lengthText(s, i.time, true)}</td>` : nothing}<td><code>${i.text}</code></td></tr>`)}</tbody></table></div></div>`;
   }
 
   /** Beside the rows, below the head of the table. */

@@ -35,7 +35,7 @@ export class Flame {
     const boxes = this.laid(profile);
     if (profile.nodes.length === 0) return html`<p class="muted hint">There are no instructions in this range.</p>`;
     return html`${wide ? nothing : this.picture(profile, here)}${this.list(profile, boxes, callers)}
-      ${profile.truncated ? html`<p class="muted hint">Call paths with few instructions are omitted.</p>` : nothing}`;
+      ${profile.truncated ? html`<p class="muted hint">Call paths with ${profile.weight === "time" ? "little time" : "few instructions"} are omitted.</p>` : nothing}`;
   }
 
   private laid(profile: Profile): readonly Box[] {

@@ -5,7 +5,7 @@ import type { App } from "../view/app.ts";
 import { timeText } from "../timeline/describe.ts";
 import { EVENTS } from "../data/overview.ts";
 import { Hits } from "../view/find.ts";
-import { addressDigits, grouped } from "../base/format.ts";
+import { addressDigits, grouped, withNames } from "../base/format.ts";
 import type { Hit } from "../data/model.ts";
 import type { Session } from "../view/session.ts";
 import { Grid } from "./grid.ts";
@@ -37,8 +37,7 @@ class HitGrid {
       cells: (i) => {
         const hit = list.hits[i]!;
         const at = list.query.event !== undefined || /^0x0*$/.test(hit.pc) ? "" : addressDigits(hit.pc);
-        const what = [hit.text.replace(/\b0{8}(?=[0-9a-f]{8}\b)/, ""), at].filter(Boolean).join("  ");
-        return [...(several ? [hit.stream] : []), place(hit), html`<span title=${what}>${what}</span>`];
+        return [...(several ? [hit.stream] : []), place(hit), html`<span title=${[hit.text, at].filter(Boolean).join("\n")}>${withNames(hit.text) || at}</span>`];
       },
       go: (i) => this.app.finder.goToOf(list, i),
       edge: extend,

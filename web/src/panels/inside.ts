@@ -10,6 +10,7 @@ import { grouped, percent } from "../base/format.ts";
 import { isDerived, isSoftware, type Stream } from "../data/model.ts";
 import type { Session } from "../view/session.ts";
 import { question, quoted, within, type Answer } from "../data/sql.ts";
+import { countsTime } from "../view/weight.ts";
 import { leads, lengthText } from "./reach.ts";
 
 const CORES = 8;
@@ -41,9 +42,10 @@ export class Inside {
 
   view(s: Session, c: CallInfo): TemplateResult {
     const stream = s.stream!;
-    const timed = stream.hasTime && c.timeFrom !== undefined && c.timeTo !== undefined;
+    const dated = c.timeFrom !== undefined && c.timeTo !== undefined;
+    const timed = dated && countsTime(s.view.axis, stream);
     const length = timed ? "duration" : "insns";
-    const key = [s.trace.id, s.trace.generation, stream.name, c.from, c.to, c.depth].join("/");
+    const key = [s.trace.id, s.trace.generation, stream.name, c.from, c.to, c.depth, length].join("/");
     // max() makes position that of the longest.
     this.within = ask(this.within, key, (signal) => question(s.trace.id, `SELECT function, kind = 'exception', number, count(*), sum(${length}), max(${length}), position
       FROM call WHERE stream = ${quoted(stream.name)}${within([c.from, c.to])} AND (depth = ${c.depth + 1} OR kind = 'exception' AND depth > ${c.depth})
@@ -54,7 +56,7 @@ export class Inside {
     const all = timed ? c.timeTo! - c.timeFrom! : c.to - c.from;
     const rows = (exceptions: boolean): Answer["rows"] => answer.rows.filter((r) => Boolean(r[1]) === exceptions);
     return html`${this.table(s, "It called", rows(false), all, timed)}${this.table(s, "Interrupted by", rows(true), all, timed)}
-      ${timed ? this.cores(s, key, c.timeFrom!, c.timeTo!) : nothing}`;
+      ${dated ? this.cores(s, key, c.timeFrom!, c.timeTo!) : nothing}`;
   }
 
   private table(s: Session, caption: string, rows: Answer["rows"], all: number, timed: boolean): TemplateResult {

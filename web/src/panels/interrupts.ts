@@ -9,6 +9,7 @@ import { grouped, percent } from "../base/format.ts";
 import { isSoftware, ofLinux, unitName } from "../data/model.ts";
 import type { Session } from "../view/session.ts";
 import { interrupts, processes, type Handled, type Interrupts, type Process, type Range } from "../data/timing.ts";
+import { countsTime } from "../view/weight.ts";
 import { leads, lengthText, showCall, showRange, stepText } from "./reach.ts";
 
 const VECTORS = 4;
@@ -67,7 +68,8 @@ export class InterruptsPanel {
     const { answer, error } = this.got;
     if (error !== "") return html`<p class="trouble" role="alert">${error}</p>`;
     if (!answer) return html`<p class="muted hint">Counting…</p>`;
-    const { timed, rows } = answer;
+    const { rows } = answer;
+    const timed = answer.timed && countsTime(s.view.axis, s.stream);
     if (rows.length === 0) return html`<p class="muted hint">There were no exceptions and no interrupts.</p>`;
     const text = (n: number): string => this.text(s, n, timed);
     const lengths = (h: Handled): Handled["time"] => (timed ? h.time : h.insns);
@@ -81,7 +83,7 @@ export class InterruptsPanel {
         <td class="n">${grouped(h.entered)}</td><td class="n">${h.ended > 0 ? text(lengths(h).p50) : "–"}</td>
         <td class="n">${h.ended > 0 ? text(lengths(h).p99) : "–"}</td><td class="n">${h.ended > 0 ? text(lengths(h).max) : "–"}</td></tr>`)}</tbody></table>
       ${timed ? stepText(s) : nothing}
-      ${chosen ? this.apart(s, chosen, answer) : html`<p class="muted hint">Choose one to go to its longest, and to see its latency and period.</p>`}`;
+      ${chosen ? this.apart(s, chosen, answer, timed) : html`<p class="muted hint">Choose one to go to its longest, and to see its latency and period.</p>`}`;
   }
 
   private text(s: Session, n: number, timed: boolean): string {
@@ -103,8 +105,10 @@ export class InterruptsPanel {
     else void this.app.goTo(at);
   }
 
-  private apart(s: Session, h: Handled, { timed, time }: Interrupts): TemplateResult {
+  /** `timed`: its lengths are times. Latency and period always are. */
+  private apart(s: Session, h: Handled, { timed: dated, time }: Interrupts, timed: boolean): TemplateResult {
     const text = (n: number): string => this.text(s, n, timed);
+    const length = (n: number): string => this.text(s, n, true);
     const of = timed ? h.time : h.insns;
     const to = (label: string, at: number, what: string): TemplateResult => leads(label, what, () => void this.go(s, h, at));
     const fields: (readonly [string, unknown])[] = [
@@ -114,12 +118,12 @@ export class InterruptsPanel {
       ["99 / 99.9 %", `${text(of.p99)} / ${text(of.p999)}`],
       ["In all", `${text(of.total)}${timed && h.nested === 0 ? ` (${percent(of.total, time)})` : ""}`],
     ];
-    if (timed && h.latencies > 0) {
-      fields.push(["Latency", html`<span title="Since the last return to code that is no handler">${text(h.latency_min)} … ${to(text(h.latency_max), h.latency_worst, "Go to the longest latency")}, mean ${text(Math.round(h.latency_total / h.latencies))}</span>`]);
+    if (dated && h.latencies > 0) {
+      fields.push(["Latency", html`<span title="Since the last return to code that is no handler">${length(h.latency_min)} … ${to(length(h.latency_max), h.latency_worst, "Go to the longest latency")}, mean ${length(Math.round(h.latency_total / h.latencies))}</span>`]);
     }
-    if (timed && h.periods > 0) {
-      fields.push(["Period", html`<span title="From one entry to the next">${text(h.period_min)} … ${to(text(h.period_max), h.period_longest, "Go to the longest period")}, mean ${text(Math.round(h.period))}</span>`],
-        ["Jitter", html`<span title="Standard deviation of the period">${text(Math.round(h.jitter))}</span>`]);
+    if (dated && h.periods > 0) {
+      fields.push(["Period", html`<span title="From one entry to the next">${length(h.period_min)} … ${to(length(h.period_max), h.period_longest, "Go to the longest period")}, mean ${length(Math.round(h.period))}</span>`],
+        ["Jitter", html`<span title="Standard deviation of the period">${length(Math.round(h.jitter))}</span>`]);
     }
     fields.push(["Nested", h.nested === 0 ? "never" : `${grouped(h.nested)} times, ${h.deepest} deep`]);
     const c = this.worst;
@@ -142,15 +146,15 @@ export class InterruptsPanel {
     this.ran = this.ask(this.ran, this.key(s, range), (signal) => processes(s.trace, s.stream!.name, axis, all, ofLinux(s.trace), signal));
     const { answer } = this.ran;
     if (!answer || answer.rows.length === 0) return nothing;
-    const text = (n: number): string => this.text(s, n, axis === "time");
-    const about = answer.sampled ? "~" : "";
+    const about = (text: string): string => (answer.sampled ? `~ ${text.replace(/^~ /, "")}` : text);
+    const text = (n: number): string => about(this.text(s, n, axis === "time"));
     const sum = all[1] - all[0];
     return html`<table class="figures ints"><caption>Processes${answer.sampled ? ", by samples of a long range" : ""}</caption>
       <thead><tr><th scope="col">Process</th><th scope="col" class="n" title="How often it began to run">Runs</th><th scope="col" class="n">Share</th>
         <th scope="col" class="n">In all</th><th scope="col" class="n">Longest</th></tr></thead>
       <tbody>${answer.rows.slice(0, 100).map((p) => html`<tr><th scope="row"><button class="plain" title=${`${p.name}: show its longest run`}
           @click=${() => { showRange(this.app, ...p.longest); this.app.moveCursor(p.longest[0], false); }}>${p.name.replace(/^process /, "")}</button></th>
-        <td class="n">${about}${grouped(p.runs)}</td><td class="n">${percent(p.total, sum)}</td><td class="n">${about}${text(p.total)}</td>
-        <td class="n">${about}${text(p.longest[1] - p.longest[0])}</td></tr>`)}</tbody></table>`;
+        <td class="n">${about(grouped(p.runs))}</td><td class="n">${percent(p.total, sum)}</td><td class="n">${text(p.total)}</td>
+        <td class="n">${text(p.longest[1] - p.longest[0])}</td></tr>`)}</tbody></table>`;
   }
 }

@@ -9,11 +9,11 @@ import { bytes, duration, grouped, percent, short } from "../base/format.ts";
 import { EVENT_GROUP } from "../data/overview.ts";
 import { isEvents, isSoftware, timeIsNs, type Stats } from "../data/model.ts";
 import type { Session } from "../view/session.ts";
+import { modeTimes } from "../view/modetimes.ts";
 import { RANKS } from "../view/swatches.ts";
 import { REASONS, showRange } from "./reach.ts";
 import { ImagesPanel } from "./images.ts";
 import { WorthALook } from "./worth.ts";
-import { UNASKED } from "../data/worth.ts";
 import { Later } from "../base/later.ts";
 import type { Axis } from "../base/scale.ts";
 
@@ -90,7 +90,7 @@ export class OverviewPanel {
     }
     const timed = timeIsNs(s.trace) && s.trace.streams.some((x) => x.hasTime);
     const chosen = this.chosen?.axis === s.view.axis ? this.chosen.byTime : undefined;
-    const wanted = timed && (chosen ?? (s.view.axis === "time" && this.calm(s) && s.trace.streams.every((x) => x.insns <= UNASKED)));
+    const wanted = timed && (chosen ?? (s.view.axis === "time" && this.calm(s)));
     const times = wanted ? this.timed(s) : undefined;
     const byTime = times !== undefined && (chosen === true || typeof times !== "string"); // until they are known, instructions
     const shown = byTime ? times : {
@@ -98,7 +98,7 @@ export class OverviewPanel {
       nameless: stats.functions.filter((f) => f.pc === "0x0").reduce((n, f) => n + f.insns, 0), text: (n: number) => `${grouped(n)} instructions`,
     };
     const buttons = !timed ? nothing : html`<p class="buttons"><button class="action" aria-pressed=${byTime}
-      title="Own time instead of own instructions: reads all of the trace" @click=${() => { this.chosen = { axis: s.view.axis, byTime: !byTime }; app.changed(); }}>By time</button></p>`;
+      title="Own time instead of own instructions" @click=${() => { this.chosen = { axis: s.view.axis, byTime: !byTime }; app.changed(); }}>By time</button></p>`;
     if (typeof shown === "string") return html`<p class="muted hint">${shown}</p>${buttons}`;
     const rows = shown.rows.slice(0, RANKS);
     const most = Math.max(1, rows[0]?.self ?? 0);
@@ -108,7 +108,7 @@ export class OverviewPanel {
     const other = (text: string, n: number): TemplateResult | typeof nothing => (n <= 0 ? nothing
       : html`<tr><th scope="row" class="muted">${text}</th><td></td><td class="n">${percent(n, shown.all)}</td></tr>`);
     return html`<table class="figures hot"><caption>Hottest functions</caption>
-      <thead><tr><th scope="col">Function</th><th scope="col" class="n">Calls</th><th scope="col" class="n">${byTime ? "Own time" : "Self"}</th></tr></thead>
+      <thead><tr><th scope="col">Function</th><th scope="col" class="n">Calls</th><th scope="col" class="n">${byTime ? "Own time" : "Own insns"}</th></tr></thead>
       <tbody>${rows.map((f) => {
     const on = app.swatches.highlight === f.name;
     return html`<tr class=${on ? "selected" : ""}><th scope="row"><button class="plain" aria-pressed=${on} title=${`${f.name}: highlight it`}
@@ -175,9 +175,20 @@ export class OverviewPanel {
 
   private modes(s: Session): TemplateResult | typeof nothing {
     const rows = [...this.group(s, "Modes")].sort((a, b) => b.count - a.count);
+    const times = s.view.axis === "time" && rows.length > 0 ? modeTimes(s) : undefined;
+    if (times && times.size > 0) return this.modesByTime(s, rows.map((r) => r.name), times);
     const total = rows.reduce((n, r) => n + r.count, 0);
-    return this.table("Modes", rows.map((r) => html`<tr><th scope="row">${r.name}</th>
+    return this.table("Modes", rows.map((r) => html`<tr><th scope="row">${r.name.replace(/^(el|ring)?-\./, "")}</th>
       <td class="n" title=${`${grouped(r.count)} instructions`}>${percent(r.count, total)}</td></tr>`));
+  }
+
+  /** Privileges by time, each with the `names` of its modes. */
+  private modesByTime(s: Session, names: readonly string[], times: ReadonlyMap<string, number>): TemplateResult | typeof nothing {
+    const total = [...times.values()].reduce((a, b) => a + b, 0);
+    const ns = timeIsNs(s.trace);
+    const of = (privilege: string): string => names.filter((n) => n.split(".")[0] === privilege.replace(" ", "").toLowerCase()).join(", ") || privilege;
+    return this.table("Modes by time", [...times].sort((a, b) => b[1] - a[1]).map(([privilege, time]) => html`<tr><th scope="row">${of(privilege)}</th>
+      <td class="n" title=${`~ ${ns ? duration(time, 2) : `${short(time)} ticks`}, by the columns of the overview`}>${time < total / 100 ? "< 1 %" : `~ ${Math.round((100 * time) / total)} %`}</td></tr>`));
   }
 
   private images_(s: Session): TemplateResult | typeof nothing {

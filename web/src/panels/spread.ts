@@ -9,6 +9,7 @@ import { grouped } from "../base/format.ts";
 import type { Session } from "../view/session.ts";
 import { question, quoted, within, type Answer } from "../data/sql.ts";
 import { bars, tail, type Bar } from "../data/timing.ts";
+import { countsTime } from "../view/weight.ts";
 import { leads, lengthText, showCall, stepText } from "./reach.ts";
 
 const BARS = 48;
@@ -18,7 +19,7 @@ const LISTED = 200;
 export class Spread {
   private counted: Asked<Answer> | undefined;
   private listed: Asked<Answer> | undefined;
-  private of = ""; // the function and the range that the brush is of
+  private of = ""; // what the brush is of: the function, and lengths of time or instructions
   private brush: [number, number] = [0, 0]; // bars, the second not included; equal: none
   private hand: number | undefined; // bar at which the brush began
   private at = -1; // of the listed calls, the one that was gone to
@@ -27,12 +28,13 @@ export class Spread {
 
   view(s: Session, fn: string, range: readonly [number, number] | undefined): TemplateResult {
     const stream = s.stream!;
-    const timed = stream.hasTime;
+    const timed = countsTime(s.view.axis, stream);
     const length = timed ? "duration" : "insns";
     const which = `FROM call WHERE stream = ${quoted(stream.name)} AND function = ${quoted(fn)} AND ended = 1${within(range)}`;
     const key = [s.trace.id, s.trace.generation, s.trace.state === "sealed" ? 0 : s.trace.revision, which].join("/");
-    if (this.of !== `${stream.name}/${fn}`) {
-      this.of = `${stream.name}/${fn}`;
+    const of = `${stream.name}/${fn}/${length}`;
+    if (this.of !== of) {
+      this.of = of;
       this.brush = [0, 0];
       this.at = -1;
     }

@@ -51,7 +51,7 @@ export class SqlPanel {
         @input=${(e: Event) => { this.typed = (e.target as HTMLTextAreaElement).value; }}
         @keydown=${(e: KeyboardEvent) => { if (e.key === "Enter" && (e.ctrlKey || e.metaKey)) { e.preventDefault(); this.go(); } }}></textarea>
       <p class="buttons"><button class="action" @click=${() => this.go()}>Ask</button>
-        <span class="muted">Tables: stream, function, call, event, gap, log, timeline, insn, note</span></p>
+        <span class="muted">Tables: stream, function, call, event, gap, log, access, timeline, insn, note</span></p>
       ${app.sql === "" ? nothing : this.told(s)}</div>`;
   }
 
