@@ -53,7 +53,7 @@ struct tl_perf_stream {
     int32_t reported_tid;  /* CoreSight: last thread reported; -1: none */
     bool has_mode;
     bool runs;       /* the last instruction is not followed by a gap */
-    bool here;       /* thread streams: code has run since the thread was last switched out */
+    bool here;       /* code has run since the thread was last switched out */
     int32_t entered; /* CPU streams: the thread that began to run last; 0: none, or idle */
 };
 
@@ -243,11 +243,14 @@ TL_MUST_USE int tl_perf_spe_continue(struct tl_perf_decode *d, bool last);
 
 /* ---- thread.c -------------------------------------------------------------------------------- */
 
-/* From now on thread `tid`, named `name`, runs on the CPU of stream `cpu`, at file offset `offset`;
- * 0, -1: none of interest. `pid`: its process, which the CPU's stream will report if it changes;
- * -1: the CPU's stream has reported it. */
-TL_MUST_USE int tl_perf_thread_enter(struct tl_perf_stream *cpu, int32_t pid, int32_t tid,
-                                     const char *name, uint64_t offset);
+/* From now on thread `run.tid`, named `name`, runs on the CPU of stream `cpu`, at file offset
+ * `offset`; 0, -1: none of interest. `run.pid`: its process, which the CPU's stream will report if
+ * it changes; -1: the CPU's stream has reported it. `was_out`: it was switched out since it was
+ * there last, even if no other ran there meanwhile. */
+TL_MUST_USE int tl_perf_thread_enter(struct tl_perf_stream *cpu, const struct tl_perf_run *run,
+                                     const char *name, bool was_out, uint64_t offset);
+/* The thread whose stream this is was switched out and is back. */
+TL_MUST_USE int tl_perf_thread_return(struct tl_perf_stream *stream, uint64_t offset);
 /* Record from items about to be delivered what must be repeated for another thread. */
 void tl_perf_thread_keep(struct tl_perf_stream *stream, const struct tl_item *items, size_t n);
 

@@ -47,11 +47,13 @@ static int enter(const struct enabling *e, struct tl_perf_stream *s, int32_t pid
                  uint64_t offset)
 {
     struct tl_perf_decode *const d = e->owner;
-    const struct tl_perf_thread *const thread = tl_perf_sideband_thread(&d->sideband, 0, tid, e->time);
+    const struct tl_perf_thread *const thread =
+        tl_perf_sideband_thread(&d->sideband, 0, tid, e->time);
     const char *const name = thread && thread->name[0] ? thread->name : tid == 0 ? "swapper" : "-";
+    const struct tl_perf_run run = {.pid = -1, .tid = tid};
     char note[64];
     int rc = d->setup->threads
-                 ? tl_perf_thread_enter(s, -1, tid, thread ? thread->name : "", offset)
+                 ? tl_perf_thread_enter(s, &run, thread ? thread->name : "", false, offset)
                  : TL_OK;
     if (rc == TL_OK && s->thread)
         rc = report_time(e, s->thread);

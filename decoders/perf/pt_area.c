@@ -158,11 +158,14 @@ int tl_perf_pt_report(struct tl_perf_area_state *a, uint64_t time)
         notice.has_context = true;
         notice.context = context_of(a);
     }
-    if (!other && !notice.time && !guest_is_new)
+    const bool was_out = a->timed && tl_perf_sideband_left(&d->sideband, run.tid, a->seen, time);
+    if (!other && !notice.time && !guest_is_new && !was_out)
         return TL_OK;
-    const bool has_thread = other && d->setup->threads && a->cpu >= 0 && a->timed;
-    int rc =
-        has_thread ? tl_perf_thread_enter(a->stream, run.pid, run.tid, name, notice.offset) : TL_OK;
+    int rc = TL_OK;
+    if (d->setup->threads && a->timed && a->cpu < 0 && was_out)
+        rc = tl_perf_thread_return(a->stream, notice.offset);
+    else if (d->setup->threads && a->timed && a->cpu >= 0 && (other || was_out))
+        rc = tl_perf_thread_enter(a->stream, &run, name, was_out, notice.offset);
     if (rc == TL_OK && (other || notice.time))
         rc = notify(a, &notice);
     if (rc < 0 || !guest_is_new || a->guest_tid < 0)

@@ -24,7 +24,7 @@ static uint64_t next_change(const struct tl_perf_area_state *a)
         return 0;
     if (a->timeless != s->timeless)
         return a->seen + 1;
-    return tl_perf_sideband_next(s, a->cpu, a->seen);
+    return tl_perf_sideband_next(s, a->cpu, a->tid, a->seen);
 }
 
 /* Determine the area's next turn, and whether it can be processed. */
@@ -85,11 +85,12 @@ static int take_turn(struct tl_perf_area_state *a)
         return rc < 0 ? rc : leave(a, point.position);
     }
     a->left = false;
-    a->reported = true;
-    a->seen = point.time;
     a->timeless = a->owner->sideband.timeless;
     tl_perf_scout_take(&a->scout);
-    return tl_perf_pt_report(a, point.time);
+    const int rc = tl_perf_pt_report(a, point.time);
+    a->reported = true;
+    a->seen = point.time;
+    return rc;
 }
 
 /*

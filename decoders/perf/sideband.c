@@ -21,12 +21,16 @@ void tl_perf_sideband_fini(struct tl_perf_sideband *s)
     for (size_t i = 0; i < s->n_cpus; i++)
         free(s->cpus[i].v);
     free(s->cpus);
+    for (size_t i = 0; i < s->n_left; i++)
+        free(s->left[i].v);
+    free(s->left);
     free(s->threads);
     free(s->changes.v);
     free(s->named.v);
     free(s->heap);
     tl_perf_map_fini(&s->by_cpu);
     tl_perf_map_fini(&s->by_tid);
+    tl_perf_map_fini(&s->by_left);
     *s = (struct tl_perf_sideband){0};
 }
 
@@ -122,10 +126,42 @@ const struct tl_perf_run *tl_perf_sideband_guest(const struct tl_perf_sideband *
     return run_at(s, processor(vcpu->machine, vcpu->number), time);
 }
 
-uint64_t tl_perf_sideband_next(const struct tl_perf_sideband *s, int32_t cpu, uint64_t time)
+/* The thread of the host is switched out at `time`. */
+static int add_left(struct tl_perf_sideband *s, int32_t tid, uint64_t time)
+{
+    int64_t i = tl_perf_map_get(&s->by_left, (uint32_t)tid);
+    if (i < 0) {
+        if (tl_grow(&s->left, &s->cap_left, s->n_left + 1, sizeof *s->left) < 0 ||
+            tl_perf_map_set(&s->by_left, (uint32_t)tid, s->n_left) < 0)
+            return TL_NOMEM;
+        i = (int64_t)s->n_left++;
+        s->left[i] = (struct tl_perf_times){0};
+    }
+    const size_t before = s->left[i].n;
+    const int rc = add_time(&s->left[i], time);
+    s->n_leaves += s->left[i].n - before;
+    return rc;
+}
+
+static uint64_t next_left(const struct tl_perf_sideband *s, int32_t tid, uint64_t time)
+{
+    const int64_t i = tid > 0 ? tl_perf_map_get(&s->by_left, (uint32_t)tid) : -1;
+    return i < 0 ? UINT64_MAX : first_after(&s->left[i], time);
+}
+
+bool tl_perf_sideband_left(const struct tl_perf_sideband *s, int32_t tid, uint64_t since,
+                           uint64_t time)
+{
+    return next_left(s, tid, since) <= time;
+}
+
+uint64_t tl_perf_sideband_next(const struct tl_perf_sideband *s, int32_t cpu, int32_t tid,
+                               uint64_t time)
 {
     const uint64_t change = first_after(&s->changes, time), name = first_after(&s->named, time);
+    const uint64_t left = next_left(s, tid, time);
     uint64_t next = change < name ? change : name;
+    next = left < next ? left : next;
     size_t begun;
     const struct tl_perf_runs *const r = cpu < 0 ? NULL : runs_of(s, (uint32_t)cpu, time, &begun);
     if (r && begun < r->n && r->v[begun].time < next)
@@ -200,6 +236,10 @@ static int apply(struct tl_perf_sideband *s, const struct tl_perf_waiting *w)
         return add_time(&s->changes, w->time);
     if (w->kind == THREAD)
         return add_thread(s, w);
+    if (w->left > 0 && add_left(s, w->left, w->time) < 0)
+        return TL_NOMEM;
+    if (w->tid < 0)
+        return TL_OK;
     struct tl_perf_run run = {w->time, w->pid, w->tid};
     const struct tl_perf_thread *const t = run.pid < 0
                                                ? find_thread(s, w->machine, run.tid, run.time)
@@ -305,9 +345,11 @@ int tl_perf_sideband_advance(struct tl_perf_sideband *s, uint64_t time)
 size_t tl_perf_sideband_bytes(const struct tl_perf_sideband *s)
 {
     return s->n_runs * sizeof(struct tl_perf_run) + s->n_cpus * sizeof *s->cpus +
+           s->n_leaves * sizeof *s->left->v + s->cap_left * sizeof *s->left +
            s->cap_threads * sizeof *s->threads +
            (s->changes.cap + s->named.cap) * sizeof *s->changes.v + s->cap_heap * sizeof *s->heap +
-           tl_perf_map_memory(&s->by_cpu) + tl_perf_map_memory(&s->by_tid);
+           tl_perf_map_memory(&s->by_cpu) + tl_perf_map_memory(&s->by_tid) +
+           tl_perf_map_memory(&s->by_left);
 }
 
 int tl_perf_sideband_end(struct tl_perf_sideband *s)
@@ -317,22 +359,27 @@ int tl_perf_sideband_end(struct tl_perf_sideband *s)
 
 /* ---- records --------------------------------------------------------------------------------- */
 
+/* Without CPU_WIDE only the threads recorded have records, and nobody says who runs between. */
 static int add_switch(struct tl_perf_sideband *s, const struct tl_perf_record *r)
 {
     const bool out = r->misc & TL_PERF_MISC_OUT;
+    const bool is_of_host = out && r->has_time && r->has_tid && !r->machine;
     struct tl_perf_waiting w = {.kind = RUN,
                                 .time = r->time,
                                 .cpu = r->machine ? r->vcpu : r->cpu,
                                 .machine = r->machine,
                                 .pid = r->pid,
-                                .tid = r->tid};
+                                .tid = r->has_tid ? r->tid : -1,
+                                .left = is_of_host && r->tid > 0 ? r->tid : 0};
     if (out && r->type == TL_PERF_SWITCH_CPU_WIDE) {
         w.pid = r->who.pid;
         w.tid = r->who.tid;
-    } else if (out || !r->has_tid) {
-        return TL_OK; /* the next thread has a record of its own */
+    } else if (out) {
+        w.tid = -1;
     }
-    return (r->has_cpu || r->machine) && w.tid >= 0 ? wait_for(s, w) : TL_OK;
+    if (!r->has_cpu && !r->machine)
+        w.tid = -1;
+    return w.tid >= 0 || w.left > 0 ? wait_for(s, w) : TL_OK;
 }
 
 static int report_thread(struct tl_perf_sideband *s, const struct tl_perf_record *r, int32_t pid,
@@ -405,6 +452,18 @@ static void runs_state(struct tl_perf_sideband *b, struct tl_state *s)
     tl_perf_map_state(&b->by_cpu, s, b->n_cpus);
 }
 
+static void left_state(struct tl_perf_sideband *b, struct tl_state *s)
+{
+    tl_state_count(s, &b->left, &b->n_left, &b->cap_left, sizeof *b->left, sizeof(uint64_t));
+    if (tl_state_loads(s) && b->n_left > 0)
+        memset(b->left, 0, b->n_left * sizeof *b->left);
+    for (size_t i = 0; i < b->n_left; i++)
+        times_state(&b->left[i], s);
+    for (size_t i = 0; tl_state_loads(s) && i < b->n_left; i++)
+        b->n_leaves += b->left[i].n;
+    tl_perf_map_state(&b->by_left, s, b->n_left);
+}
+
 static void threads_state(struct tl_perf_sideband *b, struct tl_state *s)
 {
     tl_state_array(s, &b->threads, &b->n_threads, &b->cap_threads, sizeof *b->threads);
@@ -427,6 +486,7 @@ static void waiting_state(struct tl_perf_waiting *w, struct tl_state *s)
     tl_state_i32(s, &w->pid);
     tl_state_i32(s, &w->tid);
     tl_state_i32(s, &w->parent);
+    tl_state_i32(s, &w->left);
     tl_state_bytes(s, w->name, sizeof w->name);
     tl_state_check(s, !w->name[TL_PERF_NAME - 1]);
 }
@@ -435,6 +495,7 @@ void tl_perf_sideband_state(struct tl_perf_sideband *b, struct tl_state *s)
 {
     enum { WAITING_MIN = 16 };
     runs_state(b, s);
+    left_state(b, s);
     threads_state(b, s);
     times_state(&b->changes, s);
     times_state(&b->named, s);

@@ -48,14 +48,19 @@ struct tl_perf_waiting {
     uint32_t cpu;    /* of a virtual machine: its own */
     int32_t machine; /* 0: the host */
     int32_t pid, tid, parent;
+    int32_t left; /* thread of the host that is switched out then; 0: none */
     char name[TL_PERF_NAME];
 };
 
 struct tl_perf_sideband {
     struct tl_perf_map by_cpu, by_tid; /* index in `cpus`; index of the last entry in `threads` */
+    struct tl_perf_map by_left;        /* index in `left`, by the host's threads */
     struct tl_perf_runs *cpus;
     size_t n_cpus, cap_cpus;
-    size_t n_runs; /* of all of them */
+    size_t n_runs;              /* of all of them */
+    struct tl_perf_times *left; /* when a thread was switched out */
+    size_t n_left, cap_left;
+    size_t n_leaves; /* times of all of them */
     struct tl_perf_thread *threads;
     size_t n_threads, cap_threads;
     struct tl_perf_times changes; /* when memory changed */
@@ -101,9 +106,13 @@ const struct tl_perf_run *tl_perf_sideband_guest(const struct tl_perf_sideband *
 /* The thread's state at `time`, of a virtual machine or (0) the host; NULL: unknown. */
 const struct tl_perf_thread *tl_perf_sideband_thread(const struct tl_perf_sideband *s,
                                                      int32_t machine, int32_t tid, uint64_t time);
-/* Time of the next change of this CPU (-1: none), of memory or of a thread after `time`;
- * UINT64_MAX: none known. */
-uint64_t tl_perf_sideband_next(const struct tl_perf_sideband *s, int32_t cpu, uint64_t time);
+/* Was this thread of the host switched out after `since`, and not after `time`? */
+bool tl_perf_sideband_left(const struct tl_perf_sideband *s, int32_t tid, uint64_t since,
+                           uint64_t time);
+/* Time of the next change after `time`: of memory or of a thread, of this CPU (-1: none), or that
+ * this thread (-1: none) is switched out; UINT64_MAX: none known. */
+uint64_t tl_perf_sideband_next(const struct tl_perf_sideband *s, int32_t cpu, int32_t tid,
+                               uint64_t time);
 /* Time of the last memory change up to `time`; 0: none. */
 uint64_t tl_perf_sideband_changed(const struct tl_perf_sideband *s, uint64_t time);
 

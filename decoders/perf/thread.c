@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Streams of threads: items that a CPU's decoder delivers while a thread runs there are also
- * delivered to the thread's stream. If the thread moves to another CPU, or resumes after other
- * threads, its stream tells that it was switched out, even if trace ended before, and then the
- * current mode and process as far as they changed: the CPU's stream reports these only where they
- * change there.
+ * delivered to the thread's stream. If the thread moves to another CPU, or resumes after it was
+ * switched out, its stream tells that, even if trace ended before, and then the current mode and
+ * process as far as they changed: the CPU's stream reports these only where they change there.
  */
 #include "perf/container.h"
 
@@ -59,24 +58,35 @@ static bool needs_context(const struct tl_perf_stream *cpu, const struct tl_perf
             cpu->vmid != thread->vmid);
 }
 
-int tl_perf_thread_enter(struct tl_perf_stream *cpu, int32_t pid, int32_t tid, const char *name,
-                         uint64_t offset)
+static struct tl_item gap_at(uint64_t offset, enum tl_gap why)
+{
+    return (struct tl_item){.kind = TL_ITEM_GAP, .sub = why, .offset = offset};
+}
+
+int tl_perf_thread_return(struct tl_perf_stream *s, uint64_t offset)
+{
+    const struct tl_item gap = gap_at(offset, TL_GAP_SWITCHED_OUT);
+    return s->here ? tl_stream_out_items(&s->out, &gap, 1) : TL_OK;
+}
+
+int tl_perf_thread_enter(struct tl_perf_stream *cpu, const struct tl_perf_run *run,
+                         const char *name, bool was_out, uint64_t offset)
 {
     struct tl_perf_stream *s = NULL;
-    const bool other = tid != cpu->entered; /* else it has another name, or another buffer */
+    /* Else it has another name, or another buffer. */
+    const bool anew = was_out || run->tid != cpu->entered;
     cpu->thread = NULL;
-    cpu->entered = tid;
-    const int rc = tid > 0 ? stream_of(cpu, tid, name, &s) : TL_OK;
+    cpu->entered = run->tid;
+    const int rc = run->tid > 0 ? stream_of(cpu, run->tid, name, &s) : TL_OK;
     if (rc < 0 || !s)
         return rc;
     struct tl_item items[3];
     size_t n = 0;
-    if (other ? s->here : s->runs)
-        items[n++] = (struct tl_item){
-            .kind = TL_ITEM_GAP, .sub = other ? TL_GAP_SWITCHED_OUT : TL_GAP_OFF, .offset = offset};
+    if (anew ? s->here : s->runs)
+        items[n++] = gap_at(offset, anew ? TL_GAP_SWITCHED_OUT : TL_GAP_OFF);
     if (cpu->has_mode && !(s->has_mode && s->mode == cpu->mode))
         items[n++] = (struct tl_item){.kind = TL_ITEM_MODE, .value = cpu->mode, .offset = offset};
-    if (needs_context(cpu, s, pid))
+    if (needs_context(cpu, s, run->pid))
         items[n++] = (struct tl_item){.kind = TL_ITEM_CONTEXT,
                                       .flags = cpu->context_flags,
                                       .pc = cpu->context,

@@ -400,6 +400,33 @@ static void records_out_of_order(void **state)
     tl_perf_sideband_fini(&s);
 }
 
+/* A recording of one process has records of its own threads only: one that leaves is out, on any
+ * processor, until its next record, and nothing says who ran there. */
+static void threads_switched_out(void **state)
+{
+    (void)state;
+    struct tl_perf_sideband s = {0};
+    static const uint64_t times[] = {10, 20, 40, 50};
+    for (size_t i = 0; i < 4; i++) {
+        struct tl_perf_record r = switch_in(times[i], 0, 7);
+        r.misc = i % 2 ? TL_PERF_MISC_OUT : 0;
+        r.has_cpu = i != 3; /* as of a buffer of one thread */
+        assert_int_equal(tl_perf_sideband_add(&s, &r), TL_OK);
+    }
+    assert_int_equal(tl_perf_sideband_end(&s), TL_OK);
+    assert_int_equal(tl_perf_sideband_run(&s, 0, 30)->tid, 7);
+    assert_true(tl_perf_sideband_left(&s, 7, 10, 20));
+    assert_true(tl_perf_sideband_left(&s, 7, 10, 40));
+    assert_false(tl_perf_sideband_left(&s, 7, 10, 19));
+    assert_false(tl_perf_sideband_left(&s, 7, 20, 49));
+    assert_true(tl_perf_sideband_left(&s, 7, 20, 50));
+    assert_false(tl_perf_sideband_left(&s, 8, 0, 100));
+    assert_int_equal(tl_perf_sideband_next(&s, -1, 7, 10), 20);
+    assert_int_equal(tl_perf_sideband_next(&s, -1, 7, 20), 50);
+    assert_int_equal(tl_perf_sideband_next(&s, -1, -1, 0), UINT64_MAX);
+    tl_perf_sideband_fini(&s);
+}
+
 static void names_of_threads(void **state)
 {
     (void)state;
@@ -630,6 +657,7 @@ int main(void)
         cmocka_unit_test(snapshots_without_time),
         cmocka_unit_test(snapshots_by_time),
         cmocka_unit_test(records_out_of_order),
+        cmocka_unit_test(threads_switched_out),
         cmocka_unit_test(process_of_each_thread),
         cmocka_unit_test(names_of_threads),
         cmocka_unit_test(times),
