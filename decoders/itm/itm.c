@@ -10,6 +10,7 @@
  */
 #include "decode/soft.h"
 #include "itm/held.h"
+#include "itm/quality.h"
 
 #include <stdlib.h>
 
@@ -29,19 +30,9 @@ static const char BAD_SYNC[] = "malformed ITM synchronisation";
 static const char CUT_SHORT[] = "ITM packet cut short";
 /* What the input is rather than ITM packets. */
 static const char FRAMED[] = "these are frames of a TPIU: give the format as tpiu";
+static const char STRANGE[] =
+    "packets as no trace unit sends them: check the clock and the baud rate of the SWO";
 static const char NOISE[] = "mostly no ITM packets: check the clock and the baud rate of the SWO";
-
-/* What tells apart noise, and frames, from single faults. */
-struct quality {
-    uint32_t last;   /* the last four bytes */
-    uint32_t bytes;  /* of the current window */
-    uint32_t bad;    /* reserved headers in it, and packets that trace units hardly send */
-    uint8_t fillers; /* synchronisation words of a TPIU, up to FILLERS */
-    bool noisy;      /* so was the last window */
-    bool extended;   /* the last packet was an extension */
-};
-
-enum { WINDOW = 1024, NOISY = 48, FILLERS = 4 };
 
 struct itm {
     struct tl_soft soft;
@@ -62,7 +53,7 @@ struct itm {
     bool has_high;                /* those from 26 on are known */
     bool wrapped;                 /* … but will change with the next packet that has them */
     bool vague;                   /* … or have changed with one that was lost */
-    struct quality quality;
+    struct tl_itm_quality quality;
     struct tl_dwt dwt;
     struct tl_itm_held held;
 };
@@ -91,16 +82,12 @@ static void break_off(struct itm *d)
 
 /* ---- loss ------------------------------------------------------------------------------------ */
 
-static bool is_noisy(const struct quality *q)
-{
-    return q->noisy || q->bad >= NOISY;
-}
-
 static void report_loss(struct itm *d, uint64_t bytes)
 {
     if (bytes) {
-        if (is_noisy(&d->quality) && d->soft.lost_why != FRAMED) /* as it turned out */
+        if (tl_itm_is_noisy(&d->quality) && d->soft.lost_why != FRAMED) /* as it turned out */
             d->soft.lost_why = NOISE;
+        d->quality.said |= d->soft.lost_why == NOISE || d->soft.lost_why == FRAMED;
         break_off(d);
         d->low_bits = 0;
         d->wrapped = false;
@@ -111,24 +98,20 @@ static void report_loss(struct itm *d, uint64_t bytes)
     d->lost = 0;
 }
 
-static void look_at(struct quality *q, uint8_t b)
+/* A window of noise in which nothing is lost, so that no loss has said it. */
+static void report_noise(struct itm *d, uint64_t offset)
 {
-    const uint32_t full = 0xffffff7f, halves = 0xff7fff7f;
-    q->last = q->last << 8 | b;
-    if ((q->last == full || q->last == halves) && q->fillers < FILLERS)
-        q->fillers++;
-    if (++q->bytes < WINDOW)
+    if (!d->quality.noisy || d->quality.said || d->lost > 0 || d->soft.rc < 0)
         return;
-    q->noisy = q->bad >= NOISY;
-    q->bytes = q->bad = 0;
+    d->quality.said = true;
+    d->soft.rc = d->soft.sink.loss(d->soft.sink.context, STRANGE, offset, 0);
 }
 
 static const char *reason(const struct itm *d, const char *why)
 {
-    const struct quality *const q = &d->quality;
-    if (q->fillers == FILLERS)
+    if (tl_itm_is_framed(&d->quality))
         return FRAMED;
-    if (is_noisy(q))
+    if (tl_itm_is_noisy(&d->quality))
         return NOISE;
     return d->begun ? why : TL_LOSS_NOT_SYNC;
 }
@@ -185,6 +168,7 @@ static void list_source(struct itm *d, bool hardware)
 static void on_software(struct itm *d)
 {
     list_source(d, false);
+    tl_itm_look_at_payload(&d->quality, d->bytes + 1, (size_t)d->n - 1);
     end_accesses(d);
     tl_itm_hold(&d->held, &(struct tl_held){.kind = TL_HELD_SOFTWARE,
                                             .size = (uint8_t)(d->n - 1),
@@ -347,6 +331,8 @@ static void complete(struct itm *d)
     report_loss(d, d->lost);
     d->begun = true;
     d->quality.extended &= on == on_extension;
+    if (on == on_software || on == on_hardware || on == on_extension)
+        tl_itm_look_at_header(&d->quality, d->bytes[0]);
     on(d);
 }
 
@@ -452,7 +438,8 @@ static void step(struct itm *d, uint8_t b, uint64_t offset)
 
 static void take(struct itm *d, uint8_t b, uint64_t offset)
 {
-    look_at(&d->quality, b);
+    if (tl_itm_look_at(&d->quality, b))
+        report_noise(d, offset);
     if (b == 0x80 && d->zeros >= SYNC_ZEROS) {
         on_sync(d);
         d->zeros = 0;
@@ -508,16 +495,6 @@ static int create(struct tl_stream_decoder **out, const struct tl_source *source
     return TL_OK;
 }
 
-static void quality_state(struct quality *q, struct tl_state *s)
-{
-    tl_state_u32(s, &q->last);
-    tl_state_u32(s, &q->bytes);
-    tl_state_u32(s, &q->bad);
-    tl_state_u8(s, &q->fillers, FILLERS);
-    tl_state_bool(s, &q->noisy);
-    tl_state_bool(s, &q->extended);
-}
-
 static void state(struct tl_stream_decoder *decoder, struct tl_state *s)
 {
     static const char *const reasons[] = {TL_LOSS_NOT_SYNC, RESERVED, BAD_SYNC,
@@ -547,7 +524,7 @@ static void state(struct tl_stream_decoder *decoder, struct tl_state *s)
     tl_state_bool(s, &d->has_high);
     tl_state_bool(s, &d->wrapped);
     tl_state_bool(s, &d->vague);
-    quality_state(&d->quality, s);
+    tl_itm_quality_state(&d->quality, s);
     tl_dwt_state(&d->dwt, s);
     tl_itm_held_state(&d->held, s);
 }

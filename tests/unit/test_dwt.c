@@ -241,88 +241,6 @@ static void one_axis(void **state)
            "");
 }
 
-/* The reason for the last loss of what is no ITM stream. */
-static const char *reason_of(const uint8_t *bytes, size_t n)
-{
-    struct tl_buf out = {0};
-    struct tl_callstack *const calls = malloc(sizeof *calls);
-    struct frames f = {.calls = calls, .text = &out};
-    const struct tl_stream_sink sink = {.context = &f, .items = on_items, .loss = on_loss};
-    struct tl_stream_decoder *d;
-    tl_callstack_init(calls, NULL, 0, NULL, NULL);
-    assert_int_equal(tl_itm_ops.create(&d, &plain, NULL, &sink, NULL), TL_OK);
-    assert_int_equal(tl_itm_ops.push(d, &(struct tl_run){bytes, n, 0, NULL}), TL_OK);
-    assert_int_equal(tl_itm_ops.finish(d), TL_OK);
-    tl_itm_ops.destroy(d);
-    tl_buf_fini(&out);
-    free(calls);
-    return f.reason;
-}
-
-static void framing_and_noise_are_said(void **state)
-{
-    static uint8_t bytes[4096];
-    uint32_t x = 1;
-    for (size_t i = 0; i < sizeof bytes; i++)
-        bytes[i] = (uint8_t)((x = x * 1664525 + 1013904223) >> 24);
-    assert_non_null(strstr(reason_of(bytes, sizeof bytes), "baud rate"));
-    for (size_t i = 0; i + 20 <= sizeof bytes; i += 20)
-        memcpy(bytes + i, (const uint8_t[]){0xff, 0xff, 0xff, 0x7f}, 4);
-    assert_non_null(strstr(reason_of(bytes, sizeof bytes), "TPIU"));
-    /* A few bad bytes are neither. */
-    for (size_t i = 0; i < sizeof bytes; i++)
-        bytes[i] = i == 1000 ? 0x04 : i % 2 ? 0x41 : 0x01;
-    bytes[1001] = 0x01;
-    assert_non_null(strstr(reason_of(bytes, sizeof bytes), "reserved"));
-}
-
-/* The level of the line at bit `at` of bytes that are sent one after the other. */
-static unsigned level_at(const uint8_t *sent, size_t at)
-{
-    enum { BITS = 10 };
-    const size_t bit = at % BITS;
-    return bit == 0 ? 0 : bit == BITS - 1 ? 1 : sent[at / BITS] >> (bit - 1) & 1;
-}
-
-/* What a receiver makes of it for which a bit lasts `halves` half bits of the sender. */
-static size_t receive(const uint8_t *sent, size_t n, unsigned halves, uint8_t *out, size_t room)
-{
-    const size_t end = 10 * n;
-    size_t got = 0;
-    for (size_t at = 0; got < room; got++) {
-        while (at < end && level_at(sent, at))
-            at++;
-        if (2 * at + 20 * (size_t)halves >= 2 * end)
-            break;
-        out[got] = 0;
-        for (unsigned i = 0; i < 8; i++)
-            out[got] |= (uint8_t)(level_at(sent, (4 * at + (3 + 2 * i) * halves) / 4) << i);
-        at += (19 * halves + 3) / 4;
-        while (at < end && !level_at(sent, at - 1) && !level_at(sent, at)) /* no stop bit */
-            at++;
-    }
-    return got;
-}
-
-static void wrong_rates_are_said(void **state)
-{
-    static const unsigned halves[] = {1, 3, 4, 8};
-    static uint8_t sent[8000], got[16000];
-    (void)state;
-    uint32_t x = 1;
-    for (size_t i = 0; i + 6 <= sizeof sent; i += 6) {
-        x = x * 1664525 + 1013904223;
-        sent[i] = 0x17; /* a sample of the PC, and a short local time */
-        tl_put_le32(sent + i + 1, 0x08000000 + (x >> 16 & 0xfffe));
-        sent[i + 5] = (uint8_t)(0x10 * (1 + (x >> 8) % 6));
-    }
-    assert_null(reason_of(sent, sizeof sent));
-    for (size_t i = 0; i < sizeof halves / sizeof *halves; i++) {
-        const size_t n = receive(sent, sizeof sent, halves[i], got, sizeof got);
-        assert_non_null(strstr(reason_of(got, n), "baud rate"));
-    }
-}
-
 /* ---- vector tables told by the setup -------------------------------------------------------- */
 
 /* Two tables: that of a boot loader, which the symbol names, and the application's. */
@@ -526,8 +444,6 @@ int main(void)
         cmocka_unit_test(handlers_are_frames),
         cmocka_unit_test(impossible_packets),
         cmocka_unit_test(one_axis),
-        cmocka_unit_test(framing_and_noise_are_said),
-        cmocka_unit_test(wrong_rates_are_said),
         cmocka_unit_test(vectors_where_the_setup_says),
         cmocka_unit_test(variables_have_types),
         cmocka_unit_test(typed_values_are_fields),
