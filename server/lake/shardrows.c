@@ -104,17 +104,22 @@ static int make_room(struct tl_rows *rows, struct tl_backend *backend)
 
 /* ---- rows ----------------------------------------------------------------------------------- */
 
+void tl_rows_times_add(struct tl_rows_times *times, const struct tl_shard_row *row)
+{
+    if (row->anchors == 0)
+        return;
+    if (times->anchors == 0)
+        times->first = row->anchor_first.time;
+    times->last = row->anchor_last.time;
+    times->anchors += row->anchors;
+}
+
 static void count(struct tl_rows_totals *t, const struct tl_shard_row *row)
 {
     t->events += row->events;
     t->gaps += row->gaps;
     t->bytes += row->size;
-    if (row->anchors == 0)
-        return;
-    if (t->anchors == 0)
-        t->time_first = row->anchor_first.time;
-    t->time_last = row->anchor_last.time;
-    t->anchors += row->anchors;
+    tl_rows_times_add(&t->times, row);
 }
 
 int tl_rows_add(struct tl_rows *rows, const struct tl_shard_row *row, struct tl_backend *backend)

@@ -15,10 +15,16 @@ struct tl_backend;
 
 #define TL_ROWS_HEAP 4096
 
+/* The timestamps of rows one after the other. */
+struct tl_rows_times {
+    uint64_t anchors;
+    uint64_t first, last; /* ticks, if there are anchors */
+};
+
 /* Totals of all rows. */
 struct tl_rows_totals {
-    uint64_t events, gaps, bytes, anchors;
-    uint64_t time_first, time_last; /* ticks, if there are anchors */
+    uint64_t events, gaps, bytes;
+    struct tl_rows_times times;
 };
 
 /* All zeros: empty. */
@@ -29,6 +35,9 @@ struct tl_rows {
     int file; /* if is_mapped */
     bool is_mapped;
 };
+
+/* Those of the next row too. */
+void tl_rows_times_add(struct tl_rows_times *times, const struct tl_shard_row *row);
 
 void tl_rows_fini(struct tl_rows *rows);
 /* Append a row; the file is the backend's scratch(). TL_NOMEM. */

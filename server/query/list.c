@@ -4,6 +4,7 @@
  * the others what the catalog has.
  */
 #include "lake/lakeint.h"
+#include "query/timing.h"
 #include "share/share.h"
 
 #include <math.h>
@@ -52,15 +53,14 @@ static uint64_t larger(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-static void fill_times(const struct tl_lane *lane, struct tl_stream_row *row, uint64_t anchors,
-                       uint64_t first, uint64_t last)
+static void fill_times(const struct tl_lane *lane, struct tl_stream_row *row,
+                       const struct tl_rows_times *times)
 {
-    anchors = tl_lane_is_timed(lane) ? anchors : 0;
-    row->has_time = anchors > 0;
+    row->has_time = times->anchors > 0 && tl_lane_is_timed(lane);
     row->time_unit_ns = tl_lane_is_in_ns(lane);
-    row->time_first = anchors > 0 ? tl_lane_time(lane, first) : 0;
-    row->time_last = anchors > 0 ? tl_lane_time(lane, last) : 0;
-    row->time_step = anchors > 1 ? (row->time_last - row->time_first) / (anchors - 1) : 0;
+    row->time_first = row->has_time ? tl_lane_time(lane, times->first) : 0;
+    row->time_last = row->has_time ? tl_lane_time(lane, times->last) : 0;
+    row->time_step = row->has_time ? tl_timing_step(lane, times) : 0;
 }
 
 static void fill_stream(struct tl_lane *lane, struct tl_stream_row *row)
@@ -74,7 +74,7 @@ static void fill_stream(struct tl_lane *lane, struct tl_stream_row *row)
     row->shards = lane->rows.n;
     row->lost_bytes = lane->lost_bytes;
     const struct tl_rows_totals *const sealed = &lane->rows.totals;
-    uint64_t first = sealed->time_first, last = sealed->time_last, anchors = sealed->anchors;
+    struct tl_rows_times times = sealed->times;
     row->events = sealed->events;
     row->gaps = sealed->gaps;
     row->stored_bytes = sealed->bytes;
@@ -86,11 +86,11 @@ static void fill_stream(struct tl_lane *lane, struct tl_stream_row *row)
     row->events = larger(row->events, totals.events);
     row->gaps = larger(row->gaps, totals.gaps);
     if (totals.anchors > 0) {
-        first = totals.anchor_first.time;
-        last = larger(last, totals.anchor_last.time);
-        anchors = larger(anchors, totals.anchors);
+        times.first = totals.anchor_first.time;
+        times.last = larger(times.last, totals.anchor_last.time);
+        times.anchors = larger(times.anchors, totals.anchors);
     }
-    fill_times(lane, row, anchors, first, last);
+    fill_times(lane, row, &times);
     fill_clock(lane, row, &clock);
 }
 

@@ -64,6 +64,13 @@ uint64_t tl_timing_shown(const struct tl_lane *lane, uint64_t ticks)
     return tl_axis_shown(&axis, ticks);
 }
 
+uint64_t tl_timing_step(const struct tl_lane *lane, const struct tl_rows_times *times)
+{
+    const uint64_t intervals = times->anchors > 0 ? times->anchors - 1 : 0;
+    const uint64_t time = tl_timing_shown(lane, times->last - times->first);
+    return intervals > 0 ? time / intervals + (time % intervals >= intervals - intervals / 2) : 0;
+}
+
 /* ---- moments --------------------------------------------------------------------------------- */
 
 static struct tl_moment moment_in(const struct tl_scale *scale, uint64_t position)

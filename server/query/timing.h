@@ -76,5 +76,7 @@ TL_MUST_USE int tl_timing_walk(const struct tl_cut *cut, uint64_t from, uint64_t
 
 /* The duration of so many ticks in the unit that the stream shows. */
 uint64_t tl_timing_shown(const struct tl_lane *lane, uint64_t ticks);
+/* Mean distance of two timestamps, in that unit; 0: there are not two. */
+uint64_t tl_timing_step(const struct tl_lane *lane, const struct tl_rows_times *times);
 
 #endif

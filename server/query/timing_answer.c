@@ -53,19 +53,13 @@ void tl_timing_ask_extent(struct tl_timing_ask *ask, const struct tl_timed_exten
     }
 }
 
-/* Mean distance of two timestamps in the shards that overlap positions [from, to), in ticks; 0:
- * none has two of them. */
-static uint64_t ticks_between(const struct tl_cut *cut, uint64_t from, uint64_t to)
+/* The timestamps of the shards that overlap positions [from, to). */
+static struct tl_rows_times times_of(const struct tl_cut *cut, uint64_t from, uint64_t to)
 {
-    uint64_t ticks = 0, intervals = 0;
-    for (size_t i = tl_cut_shard_at(cut, from); i < cut->n_rows && cut->rows[i].first < to; i++) {
-        const struct tl_shard_row *const row = &cut->rows[i];
-        if (row->anchors < 2)
-            continue;
-        ticks += row->anchor_last.time - row->anchor_first.time;
-        intervals += row->anchors - 1;
-    }
-    return intervals > 0 ? (ticks + intervals / 2) / intervals : 0;
+    struct tl_rows_times times = {0};
+    for (size_t i = tl_cut_shard_at(cut, from); i < cut->n_rows && cut->rows[i].first < to; i++)
+        tl_rows_times_add(&times, &cut->rows[i]);
+    return times;
 }
 
 void tl_timing_ask_end(struct tl_timing_ask *ask)
@@ -85,8 +79,8 @@ void tl_timing_ask_end(struct tl_timing_ask *ask)
     about->off = tl_timing_shown(lane, ask->ticks[TL_TIMED_OFF]);
     about->switched_out = tl_timing_shown(lane, ask->ticks[TL_TIMED_SWITCHED_OUT]);
     about->time = about->ran + about->lost + about->off + about->switched_out;
-    about->time_step =
-        about->has_time ? tl_timing_shown(lane, ticks_between(&ask->cut, ask->from, ask->to)) : 0;
+    const struct tl_rows_times times = times_of(&ask->cut, ask->from, ask->to);
+    about->time_step = about->has_time ? tl_timing_step(lane, &times) : 0;
     tl_cut_close(&ask->cut);
 }
 

@@ -346,8 +346,8 @@ def time_adds_up(lab):
                 check(abs(about[key] - ticks * unit) <= 1 + unit, name, key, told, about)
             # How far timestamps are apart, for those who read figures without bounds.
             apart = about['time'] / max(sum(line[0] == 'T' for line in lines) - 1, 1)
-            for step in about['time_step'], stream['time_step']:
-                check(abs(step - apart) <= 1 + apart / 20, name, step, apart)
+            check(about['time_step'] == stream['time_step'], name, about, stream)
+            check(abs(about['time_step'] - apart) <= 1 + apart / 20, name, about, apart)
             said = lab.run('functions', name, '--limit', '1').text().splitlines()[0]
             check('; timestamps ' in said and said.endswith(' apart: shorter times are estimates'), said)
             seen.add(protocol)

@@ -351,6 +351,19 @@ static void check_exceptions(void)
     tl_exception_table_fini(&table);
 }
 
+/* The stream's row and an answer about all of it tell the same mean distance of timestamps. */
+static void step_is_of_the_stream(const struct tl_timing_about *about)
+{
+    struct tl_trace_list list;
+    assert_int_equal(tl_lake_trace(lake, "t", &list), TL_OK);
+    const struct tl_stream_row *row = list.rows[0].streams;
+    while (strcmp(row->name, STREAM) != 0)
+        row++;
+    assert_true(about->time_step > 0);
+    assert_int_equal(about->time_step, row->time_step);
+    tl_trace_list_free(&list);
+}
+
 static void check_gaps(void)
 {
     struct tl_gap_table table;
@@ -374,6 +387,7 @@ static void check_gaps(void)
     }
     assert_true(table.about.lost >= lost && table.about.off >= off);
     assert_int_equal(table.about.time, (truth.last - truth.first) * TICK);
+    step_is_of_the_stream(&table.about);
     tl_gap_table_fini(&table);
 }
 
@@ -654,8 +668,8 @@ static void no_times_are_told(void **state)
     assert_int_equal(tl_lake_calls_of(lake, &request, &calls, NULL), TL_OK);
     assert_true(calls.n >= 3 && !calls.about.has_time);
     for (size_t i = 1; i < calls.n && !calls.p[i].open; i++)
-        assert_true(calls.p[i - 1].open || calls.p[i - 1].to - calls.p[i - 1].from >=
-                                               calls.p[i].to - calls.p[i].from);
+        assert_true(calls.p[i - 1].open ||
+                    calls.p[i - 1].to - calls.p[i - 1].from >= calls.p[i].to - calls.p[i].from);
     tl_calls_fini(&calls);
     request.least = 5;
     assert_int_equal(tl_lake_calls_of(lake, &request, &calls, &fail), TL_USAGE);
