@@ -87,6 +87,7 @@ static void note_misfit(struct tl_etrace_flow *f)
     unsigned options = f->walk.options;
     const bool report = tl_etrace_support_misfits(&f->support, &options);
     tl_etrace_take_options(f, options);
+    f->unsaid |= !f->replays && tl_etrace_support_gives_up(&f->support);
     if (report)
         tl_etrace_report_unbelieved(f);
 }
@@ -463,9 +464,13 @@ int tl_etrace_flow_take(struct tl_etrace_flow *f, const struct tl_etrace_frame *
     const unsigned options = f->walk.options;
     const int read = tl_etrace_parse(&f->packet, &f->params, options, frame->payload);
     f->judged = false;
-    if (!is_packet(f, read, options, frame->payload, false))
-        return tl_etrace_refutes_options(f, frame) ? tl_etrace_flow_take(f, frame)
-                                                   : TL_ETRACE_NONSENSE;
+    if (!is_packet(f, read, options, frame->payload, false)) {
+        if (tl_etrace_refutes_options(f, frame))
+            return tl_etrace_flow_take(f, frame);
+        if (f->support.guessed)
+            note_misfit(f);
+        return TL_ETRACE_NONSENSE;
+    }
     begin_packet(f);
     const int rc = on_packet(f, read, frame);
     return rc < 0 ? rc : TL_ETRACE_SENSE;

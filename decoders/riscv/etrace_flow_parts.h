@@ -41,6 +41,7 @@ struct tl_etrace_flow {
     /* The options are not known for sure yet: packets are held back, see etrace_guess.c. `told`:
      * those in force are by a support packet. */
     bool unsaid, told;
+    bool replays; /* packets held are processed: how well the options fit them is known */
     struct tl_etrace_held *held; /* owned; NULL: none yet */
     bool is_plain;   /* no option is on, nor asks anybody for packets: see take_plain() */
     bool is_between; /* there were payloads that are shortened in part */

@@ -4,7 +4,9 @@
  * within a packet, bytes may look like another one. With wrong options, returns and addresses are
  * taken for what they are not, and instructions told that were never executed. So the first packets
  * that can be followed are held back and tried with each set of options that the encoder may have;
- * what fits the program best is taken. Where several fit alike, only what all of them tell is told.
+ * what fits the program best is taken. Where others may be right as well, only what all of them
+ * tell is told, and the next packets are tried. So they are when what was found does not fit any
+ * more.
  */
 #include "riscv/etrace_flow_parts.h"
 
@@ -13,7 +15,9 @@
 enum {
     HELD = 128,    /* packets, at most */
     FITTED = 3,    /* packets that fit which one that does not outweighs */
+    CHANCE = 1,    /* packets that damage may have made */
     FEW = 8,       /* packets that fit by chance */
+    SETS = 64,     /* of options, at most */
     ENOUGH = 16,   /* packets that fit the options told, so that these are right */
     MUCH = 1 << 20 /* instructions of a trial: damage may claim more than anyone waits for */
 };
@@ -96,6 +100,14 @@ static int ignore_loss(void *context, const char *reason, uint64_t offset, uint6
     return TL_OK;
 }
 
+/* Does the last packet report a depth of returns, which only encoders do that infer them, though by
+ * the options this one does not? */
+static bool reports_returns(const struct tl_etrace_flow *f)
+{
+    return !(f->walk.options & TL_ETRACE_IMPLICIT_RETURN) && f->packet.kind > TL_ETRACE_SUPPORT &&
+           f->packet.irreport;
+}
+
 /* Try the packets held with `result->options`; TL_NOMEM. */
 static int try_options(const struct tl_etrace_flow *f, struct result *r)
 {
@@ -108,12 +120,14 @@ static int try_options(const struct tl_etrace_flow *f, struct result *r)
     tl_etrace_take_options(t, r->options);
     t->midway = false; /* what may have been in front of the first place must not decide */
     int rc = TL_OK;
+    unsigned strange = 0;
     for (uint32_t i = 0; i < f->held->n; i++) {
         trial.told = 0;
         if (rc >= 0)
             rc = tl_etrace_flow_packet(t, &f->held->frames[i]);
         if (rc >= 0)
             rc = tl_soft_flush(&t->soft);
+        strange += reports_returns(t);
         mix(&trial.told, t->walk.placed ? t->walk.start : 1);
         mix(&trial.told, t->walk.placed ? t->walk.pc : 1);
         r->marks[i] = rc < 0 ? 0 : trial.told;
@@ -121,93 +135,106 @@ static int try_options(const struct tl_etrace_flow *f, struct result *r)
     r->fitted = t->support.fitted;
     r->lost = trial.lost;
     r->score = r->fitted - (int)(FITTED * trial.lost + trial.outside);
+    if (strange > CHANCE)
+        r->score -= HELD;
     t->soft.base.ops->destroy(&t->soft.base);
     return rc == TL_NOMEM ? rc : TL_OK;
 }
 
-/* Of all sets of options, those which fit best. */
+/* Of all sets of options, that which fits best, and the others that may be right as well. */
 struct choice {
-    struct result best;
-    unsigned second; /* set of options; `has_second`: there is one */
-    int second_score;
-    bool has_second;
-    bool differs[HELD]; /* by packet: a set that fits as well says something else */
+    struct result results[SETS], best;
+    size_t n;
+    int ahead;          /* the score of the best less that of the next */
+    bool differs[HELD]; /* by packet: a set that may be right says something else */
+    bool is_open;       /* … of any */
 };
 
-/* A set fits as well as the best: both need not be right where they differ. */
-static void compare(struct choice *c, const struct result *r)
+/* May this set be right, too? Where code is missing, wrong ones may fit more: the fewer packets the
+ * best one explains, the less it says. */
+static bool may_be_right(const struct choice *c, const struct result *r, uint32_t n_flow)
 {
-    for (uint32_t i = 0; i < HELD; i++)
-        c->differs[i] |= c->best.marks[i] != r->marks[i];
+    const int unexplained = (int)n_flow - c->best.fitted + (int)(FITTED * c->best.lost);
+    return r->score + unexplained >= c->best.score;
 }
 
-static void consider(struct choice *c, const struct result *r)
+static void compare(struct choice *c, const struct result *r)
 {
-    const bool is_first = c->best.score == INT_MIN, better = r->score > c->best.score;
-    if (better) {
-        c->second = c->best.options;
-        c->second_score = c->best.score;
-        c->has_second = !is_first;
-        c->best = *r;
-        memset(c->differs, 0, sizeof c->differs);
-        return;
+    for (uint32_t i = 0; i < HELD; i++) {
+        c->differs[i] |= c->best.marks[i] != r->marks[i];
+        c->is_open |= c->differs[i];
     }
-    if (r->score == c->best.score)
-        compare(c, r);
-    if (c->has_second && r->score <= c->second_score)
-        return;
-    c->second = r->options;
-    c->second_score = r->score;
-    c->has_second = true;
 }
 
 /* Of equal sets the first is that with implicit returns, which an encoder with their table hardly
  * lacks, and without full addresses; sequential jumps as the setup has them. */
-static int find_options(const struct tl_etrace_flow *f, struct choice *out, struct result *r)
+static int find_options(const struct tl_etrace_flow *f, struct choice *out)
 {
     unsigned always;
     const unsigned may = possible(&f->given, &always);
     const unsigned unlikely = TL_ETRACE_FULL_ADDRESS | (f->given.sijump ? 0 : TL_ETRACE_SEQUENTIAL);
-    *out = (struct choice){.best = {.options = always, .score = INT_MIN}};
-    for (unsigned off = 0; off <= may; off++) {
+    out->best = (struct result){.options = always, .score = INT_MIN};
+    out->ahead = TL_ETRACE_CONFIRMED;
+    for (unsigned off = 0; off <= may && out->n < SETS; off++) {
         if (off & ~may)
             continue;
+        struct result *const r = &out->results[out->n++];
         r->options = always | ((may & ~off) ^ (may & unlikely));
         const int rc = try_options(f, r);
         if (rc < 0)
             return rc;
-        consider(out, r);
+        if (r->score > out->best.score)
+            out->best = *r;
+    }
+    for (size_t i = 0; i < out->n; i++) {
+        const struct result *const r = &out->results[i];
+        if (r->options != out->best.options && out->best.score - r->score < out->ahead)
+            out->ahead = out->best.score - r->score;
+        if (may_be_right(out, r, f->held->n_flow))
+            compare(out, r);
     }
     return TL_OK;
 }
 
 /* Options that the packets held fit: those that a support packet told, if there is nothing against
  * them. Where code is missing few packets fit the right ones, but these seldom lead elsewhere. */
-static int choose_options(struct tl_etrace_flow *f, struct choice *c, struct result *told)
+static int choose_options(struct tl_etrace_flow *f, struct choice *c)
 {
+    struct result *const told = &c->best;
     told->options = f->walk.options;
     int rc = f->told ? try_options(f, told) : TL_OK;
     const int fitted = f->told ? told->fitted : 0;
     const uint32_t lost = f->told ? told->lost : 0;
     if (rc >= 0)
-        rc = find_options(f, c, told);
+        rc = find_options(f, c);
     if (rc < 0)
         return rc;
     if (f->told && FITTED * (int)lost <= fitted && c->best.fitted <= 2 * fitted + FEW) {
-        f->unsaid = fitted < ENOUGH;
+        f->unsaid =
+            fitted < ENOUGH && f->held->n_flow < TL_ETRACE_CONFIRMED; /* others may follow */
         memset(c->differs, 0, sizeof c->differs);
+        c->is_open = false;
         return TL_OK;
     }
     if (f->told && c->best.options != f->walk.options)
         tl_etrace_report_unbelieved(f);
     f->told = false;
     tl_etrace_take_options(f, c->best.options);
-    if (c->has_second)
-        tl_etrace_support_doubt(&f->support, c->second, c->best.score - c->second_score);
+    tl_etrace_support_doubt(&f->support, c->ahead);
+    f->unsaid = c->is_open || f->held->n_flow < TL_ETRACE_CONFIRMED;
     return TL_OK;
 }
 
 /* ---- packets held back ---------------------------------------------------------------------- */
+
+/* What follows is not known until the next packet of format 3. */
+static void stop(struct tl_etrace_flow *f, uint64_t offset)
+{
+    if (!f->synced)
+        return;
+    tl_etrace_walk_lose(&f->walk, TL_GAP_NO_PATH, offset);
+    tl_etrace_forget_place(f, false);
+}
 
 /* Process the packets held, by the options in force. */
 static int replay(struct tl_etrace_flow *f, const struct tl_etrace_held *held,
@@ -217,8 +244,7 @@ static int replay(struct tl_etrace_flow *f, const struct tl_etrace_held *held,
     for (uint32_t i = 0; rc >= 0 && i < held->n; i++) {
         const struct tl_etrace_frame *const frame = &held->frames[i];
         if (c->differs[i] && f->synced) {
-            tl_etrace_walk_lose(&f->walk, TL_GAP_NO_PATH, frame->offset);
-            tl_etrace_forget_place(f, false);
+            stop(f, frame->offset);
             rc = f->soft.sink.loss(f->soft.sink.context, UNDECIDED, frame->offset, 0);
         }
         if (rc >= 0)
@@ -227,24 +253,31 @@ static int replay(struct tl_etrace_flow *f, const struct tl_etrace_held *held,
     return rc;
 }
 
-int tl_etrace_guess(struct tl_etrace_flow *f)
+/* As tl_etrace_guess(); `*is_open`: several sets may be right, and what follows the packets held,
+ * up to the next of format 3, depends on it. */
+static int guess(struct tl_etrace_flow *f, bool *is_open)
 {
     struct tl_etrace_held *const held = f->held;
-    struct choice *const choice = held ? malloc(sizeof *choice) : NULL;
-    struct result *const result = held ? malloc(sizeof *result) : NULL;
-    if (!held)
-        return TL_OK;
-    int rc = choice && result ? choose_options(f, choice, result) : TL_NOMEM;
-    const bool unsaid = f->unsaid && held->n_flow < TL_ETRACE_CONFIRMED; /* others may tell more */
+    struct choice *const choice = calloc(1, sizeof *choice);
+    int rc = choice ? choose_options(f, choice) : TL_NOMEM;
+    const bool unsaid = f->unsaid;
     f->held = NULL;
     f->unsaid = false;
+    f->replays = true;
     if (rc >= 0)
         rc = replay(f, held, choice);
+    f->replays = false;
     f->unsaid = unsaid;
+    *is_open = choice && choice->is_open;
     free(held);
     free(choice);
-    free(result);
     return rc;
+}
+
+int tl_etrace_guess(struct tl_etrace_flow *f)
+{
+    bool is_open;
+    return f->held ? guess(f, &is_open) : TL_OK;
 }
 
 static void keep(struct tl_etrace_held *held, const struct tl_etrace_frame *frame)
@@ -266,12 +299,16 @@ static bool ends_in_support(const struct tl_etrace_held *held)
 int tl_etrace_hold(struct tl_etrace_flow *f, const struct tl_etrace_frame *frame, bool *is_held)
 {
     const uint8_t first = frame->payload.p[0];
+    bool is_open = false;
+    int rc = TL_OK;
     *is_held = false;
     if (ends_in_support(f->held) && (first & 3) == 3) {
-        const int rc = tl_etrace_guess(f);
+        rc = guess(f, &is_open);
         if (rc < 0)
             return rc;
         tl_etrace_settle_support(f, &frame->payload);
+        if (is_open)
+            stop(f, frame->offset);
     }
     if (!f->unsaid || (!f->held && (first & 11) != 3)) /* neither 3.0 nor 3.1: says nothing yet */
         return TL_OK;
@@ -279,14 +316,18 @@ int tl_etrace_hold(struct tl_etrace_flow *f, const struct tl_etrace_frame *frame
         return TL_NOMEM;
     keep(f->held, frame);
     *is_held = true;
-    return f->held->n == HELD || f->held->n_flow == TL_ETRACE_CONFIRMED ? tl_etrace_guess(f)
-                                                                        : TL_OK;
+    if (f->held->n < HELD && f->held->n_flow < TL_ETRACE_CONFIRMED)
+        return TL_OK;
+    rc = guess(f, &is_open);
+    if (is_open)
+        stop(f, frame->offset);
+    return rc;
 }
 
 bool tl_etrace_refutes_options(struct tl_etrace_flow *f, const struct tl_etrace_frame *frame)
 {
     unsigned options = f->walk.options;
-    if (!f->support.on_trial || f->params.unit == TL_ETRACE_2_1)
+    if (!f->support.on_trial || f->support.guessed || f->params.unit == TL_ETRACE_2_1)
         return false;
     tl_etrace_take_options(f, f->support.others);
     const bool is_other = tl_etrace_flow_is_plausible(f, frame, false);

@@ -37,13 +37,14 @@ static void exchange(struct tl_etrace_support *s, unsigned *options)
 
 static void take_options(struct tl_etrace_support *s, unsigned wanted, unsigned *options)
 {
-    if (wanted == *options)
-        return;
-    if (s->on_trial && wanted == s->others) { /* those of before, told once more */
+    if (s->on_trial && !s->guessed && wanted == s->others) /* those of before, told once more */
         exchange(s, options);
+    if (wanted == *options) { /* what was found by trying does not stand against it */
+        s->on_trial &= !s->guessed;
         return;
     }
     s->on_trial = s->fitted >= TRUSTED;
+    s->guessed = false;
     s->others = *options;
     s->others_fitted = TRUSTED;
     *options = wanted;
@@ -63,10 +64,14 @@ struct tl_etrace_verdict tl_etrace_support_settle(struct tl_etrace_support *s,
     if (!has_tables(params, wanted) || (params->unit == TL_ETRACE_2_1 && s->packet.encoder_mode))
         return (struct tl_etrace_verdict){.takes_status = true, .is_contradicted = true};
     take_options(s, wanted, options);
+    const bool is_confirmed = next && (next->p[0] & 3) == 3;
+    const bool is_sure = is_confirmed && s->was_said && s->said == wanted;
+    s->was_said |= is_confirmed;
+    s->said = is_confirmed ? wanted : s->said;
     s->no_data = (params->unit == TL_ETRACE_REFERENCE || params->unit == TL_ETRACE_2_1) &&
                  !s->packet.denable;
-    return (struct tl_etrace_verdict){.takes_status = true,
-                                      .is_confirmed = next && (next->p[0] & 3) == 3};
+    return (struct tl_etrace_verdict){
+        .takes_status = true, .is_confirmed = is_confirmed, .is_sure = is_sure};
 }
 
 bool tl_etrace_support_misfits(struct tl_etrace_support *s, unsigned *options)
@@ -74,7 +79,7 @@ bool tl_etrace_support_misfits(struct tl_etrace_support *s, unsigned *options)
     if (!s->on_trial)
         return false;
     s->fitted = s->fitted > MISFIT ? (uint8_t)(s->fitted - MISFIT) : 0;
-    if (s->fitted > s->others_fitted)
+    if (s->fitted > s->others_fitted || s->guessed)
         return false;
     exchange(s, options);
     return s->size > 0;
@@ -86,12 +91,19 @@ bool tl_etrace_support_refute(struct tl_etrace_support *s, unsigned *options)
     return s->size > 0;
 }
 
-void tl_etrace_support_doubt(struct tl_etrace_support *s, unsigned others, int ahead)
+void tl_etrace_support_doubt(struct tl_etrace_support *s, int ahead)
 {
-    s->on_trial = ahead < TL_ETRACE_CONFIRMED;
-    s->others = others;
-    s->others_fitted = 0;
+    s->on_trial = s->guessed = ahead < TL_ETRACE_CONFIRMED;
+    s->others = s->others_fitted = 0;
     s->fitted = (uint8_t)(s->on_trial ? ahead : TL_ETRACE_CONFIRMED);
+}
+
+bool tl_etrace_support_gives_up(struct tl_etrace_support *s)
+{
+    if (!s->guessed || s->fitted > 0)
+        return false;
+    s->on_trial = s->guessed = false;
+    return true;
 }
 
 /* Members that do not matter are saved as zero. */
@@ -102,6 +114,7 @@ void tl_etrace_support_state(struct tl_etrace_support *s, struct tl_state *state
     s->is_first &= s->waits;
     if (!s->on_trial)
         s->others = s->others_fitted = 0;
+    s->guessed &= s->on_trial;
     if (!s->waits && !s->on_trial)
         s->at = s->size = 0;
     tl_state_bool(state, &s->waits);
@@ -113,7 +126,10 @@ void tl_etrace_support_state(struct tl_etrace_support *s, struct tl_state *state
     tl_state_u32(state, &s->size);
     tl_state_u8(state, &s->fitted, TL_ETRACE_CONFIRMED);
     tl_state_bool(state, &s->on_trial);
+    tl_state_bool(state, &s->guessed);
     tl_state_u32(state, &s->others);
     tl_state_u8(state, &s->others_fitted, TL_ETRACE_CONFIRMED);
+    tl_state_bool(state, &s->was_said);
+    tl_state_u32(state, &s->said);
     tl_state_bool(state, &s->no_data);
 }

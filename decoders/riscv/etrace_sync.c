@@ -237,7 +237,7 @@ void tl_etrace_settle_support(struct tl_etrace_flow *f, const struct tl_bytes *n
         take_status(f, status, at);
     tl_etrace_take_options(f, options); /* for what follows */
     const bool begins = verdict.is_confirmed && f->support.is_first && (next->p[0] & 15) == 3;
-    f->unsaid &= !begins;
+    f->unsaid &= !begins && !verdict.is_sure;
     f->midway &= !begins;
     f->told = f->unsaid && (f->told || verdict.is_confirmed);
     if (verdict.is_contradicted)

@@ -453,6 +453,30 @@ static void etrace_begun_before(void **state)
     assert_int_equal(r.wrong, 0);
 }
 
+/* Cut off at the begin, and damaged behind that: support packets that tell the options again and
+ * again, sets of options that fit alike for a while, or of which wrong ones fit more where code is
+ * missing, or packets that report returns, by which an encoder infers them. */
+static void etrace_begun_before_and_damaged(void **state)
+{
+    static const uint64_t seeds[] = {0x81000009, 0x81000026, 0x81000075, 0x81000083, 0x810000a1,
+                                     0x81000101, 0x81000122, 0x8100016f, 0x81000179, 0x920000bc};
+    struct round r = {.seed = 0};
+    (void)state;
+    for (size_t i = 0; i < sizeof seeds / sizeof *seeds; i++) {
+        r.seed = seeds[i];
+        struct tl_sim_rng rng = {r.seed};
+        struct hurt h = {0};
+        hurt_etrace(&h, &rng);
+        miss_nothing(&h, &rng, &r);
+        miss_code(&h, &rng, &r);
+        cut_ends(&h, &rng, &r);
+        damage_once(&h, &rng, &r);
+        damage_much(&h, &rng, &r);
+        hurt_fini(&h);
+    }
+    assert_int_equal(r.wrong, 0);
+}
+
 static void etrace(void **state)
 {
     (void)state;
@@ -474,6 +498,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(etrace_behind_holes),
         cmocka_unit_test(etrace_counted_returns),
         cmocka_unit_test(etrace_begun_before),
+        cmocka_unit_test(etrace_begun_before_and_damaged),
     };
     only = argc > 1 ? argv[1] : NULL;
     size_t i = 0;
