@@ -130,6 +130,7 @@ static void pin(struct tl_itm_held *held, uint64_t time, bool low, uint64_t offs
     } else if (c->pinned && !c->broken && !low && time > c->at && c->local > c->at_local) {
         c->scale[0] = time - c->at;
         c->scale[1] = c->local - c->at_local;
+        c->stale = false;
     } else if (!c->pinned && held->soft->stamp > 0) { /* sums are another time */
         tl_item_batch_restart(&held->soft->out, held->soft->stamp, time, first);
         held->soft->stamp = 0;
@@ -165,9 +166,10 @@ void tl_itm_local_time(struct tl_itm_held *held, uint64_t delta, unsigned relati
     if (c->has_next)
         pin(held, c->next, c->next_low, offset);
     c->has_next = false;
-    const unsigned how = inexact[relation] | (c->lost     ? TL_ITEM_AT_LEAST
-                                              : c->broken ? TL_ITEM_AT_LEAST | TL_ITEM_OVERDUE
-                                                          : 0u);
+    const bool guessed = c->broken || (c->stale && c->local > c->at_local);
+    const unsigned how = inexact[relation] | (c->lost   ? TL_ITEM_AT_LEAST
+                                              : guessed ? TL_ITEM_AT_LEAST | TL_ITEM_OVERDUE
+                                                        : 0u);
     if (c->pinned)
         tell_time(held, estimate(c), how, offset);
     else if (!c->has_global)
@@ -189,6 +191,7 @@ void tl_itm_global_time(struct tl_itm_held *held, uint64_t time, bool changed, b
 {
     struct tl_itm_clock *const c = &held->clock;
     c->broken |= changed;
+    c->stale |= changed;
     c->has_global = true;
     if (any_waits(held)) {
         if (c->next_n < held->n) /* otherwise it is the same one, of which more is known */
@@ -221,6 +224,7 @@ static void clock_state(struct tl_itm_clock *c, struct tl_state *s)
     tl_state_u8(s, &c->next_n, TL_HELD_MAX);
     tl_state_bool(s, &c->pinned);
     tl_state_bool(s, &c->broken);
+    tl_state_bool(s, &c->stale);
     tl_state_bool(s, &c->lost);
     tl_state_bool(s, &c->has_global);
 }

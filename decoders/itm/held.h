@@ -45,6 +45,7 @@ struct tl_itm_clock {
     uint8_t next_n;        /* held entries in front of it */
     bool pinned;           /* `at` is known */
     bool broken;           /* deltas since then may be lost, or of a clock of another rate */
+    bool stale;            /* the scale is that of another rate */
     bool lost;             /* deltas since then, or since the begin, may be */
     bool has_global;       /* global timestamps come */
 };

@@ -53,6 +53,7 @@ struct itm {
     bool has_high;                /* those from 26 on are known */
     bool wrapped;                 /* … but will change with the next packet that has them */
     bool vague;                   /* … or have changed with one that was lost */
+    bool changed;                 /* the clock has, since the last complete global timestamp */
     struct tl_itm_quality quality;
     struct tl_dwt dwt;
     struct tl_itm_held held;
@@ -218,14 +219,17 @@ static void on_global_time(struct itm *d, const char *name, uint64_t value, cons
     snprintf(fields, sizeof fields, "ts=0x%" PRIx64 "%s", value, flags);
     tl_soft_list(&d->soft, d->start, name, fields);
     end_accesses(d);
+    d->changed |= changed;
     if (d->wrapped)
         return;
-    if (d->has_high)
-        tl_itm_global_time(&d->held, d->global_time, changed, is_low(d), d->start);
-    else
+    if (d->has_high) {
+        tl_itm_global_time(&d->held, d->global_time, d->changed, is_low(d), d->start);
+        d->changed = false;
+    } else {
         tl_itm_hold(&d->held, &(struct tl_held){.kind = TL_HELD_TIME_LOW,
                                                 .value = d->global_time,
                                                 .offset = d->start});
+    }
 }
 
 /* Replace the `bits` lowest bits. If others are not known, the time is the next one that has those
@@ -524,6 +528,7 @@ static void state(struct tl_stream_decoder *decoder, struct tl_state *s)
     tl_state_bool(s, &d->has_high);
     tl_state_bool(s, &d->wrapped);
     tl_state_bool(s, &d->vague);
+    tl_state_bool(s, &d->changed);
     tl_itm_quality_state(&d->quality, s);
     tl_dwt_state(&d->dwt, s);
     tl_itm_held_state(&d->held, s);

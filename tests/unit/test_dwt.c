@@ -241,6 +241,22 @@ static void one_axis(void **state)
            "");
 }
 
+/* Behind a change of the clock's rate, told with a timestamp of which more follows, deltas are of
+ * an unknown rate until the next timestamp tells it. */
+static void rate_of_the_clock_changes(void **state)
+{
+    static const uint8_t bytes[] = {
+        0xb4, 0x81, 0x80, 0x80, 0,    0x94, 0x80, 0x80, 0x80, 0,  /* 1 << 26 */
+        0x01, 'a',  0xc0, 10,   0x94, 20,   0x01, 'b',  0xc0, 10, /* of two units a tick */
+        0x94, 0x81, 0x80, 0x80, 0x60, 0xb4, 0x82, 0x80, 0x80, 0,
+        0x01, 'c',  0xc0, 10,   0x94, 11,   0x01, 'd',  0xc0, 10}; /* of one */
+    (void)state;
+    expect(&plain, NULL, bytes, sizeof bytes,
+           "T 67108864\nT 67108864\nT 67108874\nS itm 0 61\nT 67108884\nT 67108904\nS itm 0 62\n"
+           "T 134217729\nT 134217749\nS itm 0 63\nT 134217749\nT 134217749\nS itm 0 64\n",
+           "");
+}
+
 /* ---- vector tables told by the setup -------------------------------------------------------- */
 
 /* Two tables: that of a boot loader, which the symbol names, and the application's. */
@@ -444,6 +460,7 @@ int main(void)
         cmocka_unit_test(handlers_are_frames),
         cmocka_unit_test(impossible_packets),
         cmocka_unit_test(one_axis),
+        cmocka_unit_test(rate_of_the_clock_changes),
         cmocka_unit_test(vectors_where_the_setup_says),
         cmocka_unit_test(variables_have_types),
         cmocka_unit_test(typed_values_are_fields),
