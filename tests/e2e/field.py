@@ -2,9 +2,11 @@
 """Small captures of kinds that users have, each with what is right for it."""
 
 import base64
+import collections
 import json
 import os
 import re
+import struct
 import urllib.request
 import zlib
 
@@ -328,6 +330,41 @@ def itm_ports(lab):
     lab.fails(2, 'port', 'log', 'p', '--port', 'x')
 
 
+def function_at(path, pc):
+    """The function of a 32-bit ELF file's symbols that an address is in."""
+    with open(path, 'rb') as f:
+        elf = f.read()
+    sections = [struct.unpack_from('<10I', elf, struct.unpack_from('<I', elf, 32)[0] + 40 * i)
+                for i in range(struct.unpack_from('<H', elf, 48)[0])]
+    for section in sections:
+        for at in range(section[4], section[4] + section[5], 16) if section[1] == 2 else ():
+            name, value, size, info = struct.unpack_from('<IIIB', elf, at)
+            if info & 15 == 2 and value & ~1 <= pc < (value & ~1) + size:
+                text = elf[sections[section[6]][4] + name:]
+                return text[:text.index(b'\0')].decode()
+    return None
+
+
+def handled(lines, number):
+    """How long a handler ran each time, and how long it was from one entry to the next, by the truth of an ITM. What the
+    trace unit lost ends both."""
+    lengths, periods, entered, last, time = [], [], None, None, 0
+    for line in lines:
+        words = line.split()
+        if words[0] == 'T':
+            time = int(words[1])
+        elif words[0] == 'G':
+            entered = last = None
+        elif words[:2] == ['H', 'exception'] and words[3] == number:
+            if words[2] == 'enter':
+                periods += [time - last] if last else []
+                entered = last = time
+            elif words[2] == 'exit' and entered:
+                lengths.append(time - entered)
+                entered = None
+    return lengths, periods
+
+
 @test
 def simulated_cortex_m(lab):
     """The same for a microcontroller: its program, and what ITM and DWT tell, with names and time."""
@@ -369,7 +406,13 @@ def simulated_cortex_m(lab):
     check(not ask(lab, 'sim/find?q=data:20000104')['hits'], 'another variable')
     check(any(re.match('pc [0-9a-f]{16} <task_motor', t) for t in said), 'where it was', said)
     profile = json.loads(lab.run('profile', 'sim/cs.01', '--as', 'json').text())
-    check(profile['sampled'] and profile['insns'] > 100 and profile['asleep'] > 0, profile)
+    sampled = [line.split() for line in truth['cs.01'] if line.startswith('H pc ')]
+    slept = sum(line == 'H sleep' for line in truth['cs.01'])
+    check(profile['sampled'] and profile['insns'] == len(sampled) > 100 and profile['asleep'] == slept > 0, profile)
+    counts = collections.Counter(function_at(lab.path('demo.elf'), int(words[2], 16)) for words in sampled)
+    check({f['name']: f['self'] for f in profile['functions']} == counts, profile['functions'], counts)
+    folded = [line.rsplit(' ', 1) for line in lab.run('profile', 'sim/cs.01', '--as', 'folded').text().splitlines()]
+    check({name: int(n) for name, n in folded} == counts, folded, counts)
     found = json.loads(lab.run('find', 'sim/cs.01', 'text:sensor', '--json').text())['hits']
     check(all('sensor' in h['text'] for h in found) and any('itm 0 sensor ' in h['text'] for h in found) and
           any('<task_sensor' in h['text'] for h in found), found)
@@ -388,6 +431,10 @@ def simulated_cortex_m(lab):
     took = next(e for e in ask(lab, 'sim/streams/cs.01/interrupts')['exceptions'] if e['number'] == 15)['time']
     shortest, longest = re.search(r'(?m)^ *15 +\d+ +(\S+) µs +\S+ µs +(\S+) µs ', said).groups()
     check([round(1000 * float(t)) for t in (shortest, longest)] == [took['min'], took['max']], said, took)
+    lengths, periods = handled(truth['cs.01'], '15')
+    check([10 * min(lengths), 10 * max(lengths)] == [took['min'], took['max']], 'how long SysTick takes', took, lengths)
+    asked = next(e for e in ask(lab, 'sim/streams/cs.01/interrupts')['exceptions'] if e['number'] == 15)
+    check([10 * min(periods), 10 * max(periods)] == [asked['period_min'], asked['period_max']], 'how late it is', asked, periods)
     # Another program is said not to be this one.
     other = lab.path('other.elf')
     with open(lab.path('demo.elf'), 'rb') as f:
