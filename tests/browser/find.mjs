@@ -231,9 +231,9 @@ export async function findChecks(suite, { server, trace }) {
     await text(page, ".tabpanel .buttons", grouped(exceptions.total));
     assert.equal((await place(page)).query.get("kinds"), "exception");
     // Names stand for addresses, which the tooltip has.
-    await page.waitForFunction(() => document.querySelector("#events .gridbody [role=row] span")?.title.startsWith("exception"));
+    await page.waitForFunction(() => document.querySelector("#events .gridbody [role=gridcell]:last-child span")?.title.startsWith("exception"));
     await settle(page);
-    const shown = await rows.evaluateAll((all) => all.slice(0, 6).map((r) => [...r.querySelectorAll("[role=gridcell]")].map((c) => c.textContent).concat(r.querySelector("span").title)));
+    const shown = await rows.evaluateAll((all) => all.slice(0, 6).map((r) => [...r.querySelectorAll("[role=gridcell]")].map((c) => c.textContent).concat(r.querySelector("[role=gridcell]:last-child span").title)));
     for (const [stream, at, what, title] of shown) {
       const { rows: [[fn, pc]] } = await (await page.request.post(`${root}/sql`, { data: `SELECT function, pc FROM event WHERE stream = '${stream}' AND position = ${at.replace(/,/g, "")} AND kind = 'exception'` })).json();
       assert.ok(what.endsWith(` in ${fn}`) && !/[0-9a-f]{8}/.test(what), what);

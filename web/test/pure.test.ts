@@ -30,7 +30,8 @@ test("names of C++ and Rust become shorter", () => {
 test("the name of an event's place stands for its address", () => {
   assert.equal(withNames("exception irq 53 00000000080001a4 <main+0x10>"), "irq 53 in main+0x10");
   assert.equal(withNames("exception svc 1 ffff000008081234 <std::map<int, a<b>>::at+0x4>"), "svc 1 in std::map<int, a<b>>::at+0x4");
-  assert.equal(withNames("exception irq 53 00000000080001a4"), "exception irq 53 080001a4");
+  assert.equal(withNames("exception irq 53 00000000080001a4"), "irq 53 at 080001a4");
+  assert.equal(withNames("software itm 0 66 text"), "itm 0 “f”");
   assert.equal(withNames("write 0x5 by main at 0x20000100, 4 bytes: ticks"), "write 0x5 by main at 0x20000100, 4 bytes: ticks");
 });
 

@@ -100,9 +100,13 @@ export function percent(part: number, whole: number): string {
   return p > 0 && p < 0.1 ? "< 0.1 %" : `${p.toFixed(p >= 99.95 ? 0 : 1)} %`;
 }
 
-/** An event with the name in place of its address: "exception irq 14 00400078 <main+0x10>" as "irq 14 in main+0x10". */
+/** An event of the server in words: "exception irq 14 0000000000400078 <main+0x10>" as "irq 14 in main+0x10", a
+ *  byte of a text as its letter. */
 export function withNames(text: string): string {
-  return text.replace(/^exception (.*) [0-9a-f]{8,16} <(.+?)>?$/, "$1 in $2").replace(/\b0{8}(?=[0-9a-f]{8}\b)/, "");
+  return text.replace(/^exception (.*) [0-9a-f]{8,16} <(.+?)>?$/, "$1 in $2")
+    .replace(/^exception (.*) (?:0{8})?([0-9a-f]{8,16})$/, "$1 at $2")
+    .replace(/^software (.*) ([2-7][0-9a-f]) text$/, (_, port: string, code: string) => `${port} “${String.fromCharCode(parseInt(code, 16))}”`)
+    .replace(/^(software|note) /, "");
 }
 
 /** Hexadecimal digits of an address, padded to 8, or 16. */

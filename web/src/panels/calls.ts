@@ -4,7 +4,7 @@
 import { html, nothing, type TemplateResult } from "lit-html";
 import type { App } from "../view/app.ts";
 import { ask, type Asked } from "../data/asking.ts";
-import { call, profile, type CallInfo, type Profile, type Weight } from "../data/calls.ts";
+import { call, profile, type CallInfo, type Profile, type ProfileFunction, type Weight } from "../data/calls.ts";
 import { timeText } from "../timeline/describe.ts";
 import { grouped, percent, short } from "../base/format.ts";
 import type { Session } from "../view/session.ts";
@@ -155,16 +155,20 @@ export class CallsPanel {
   }
 
   private functions(p: Profile, whole: Profile | undefined): TemplateResult {
-    const of = new Map(whole?.functions.map((f) => [f.name || f.pc, f.self]));
+    // Several programs may have functions of the same name, even at the same address: then it is not told whose share it is.
+    const key = (f: ProfileFunction): string => `${f.name} ${f.pc}`;
+    const of = new Map<string, number>();
+    for (const f of whole?.functions ?? []) of.set(key(f), of.has(key(f)) ? NaN : f.self);
+    const several = new Set(p.functions.map((f) => f.name).filter((name, i, all) => name !== "" && all.indexOf(name) < i));
     return html`<table class="figures wide"><caption>${p.sampled ? "Functions by samples of the program counter: a statistic"
       : p.weight === "time" ? "Functions by self time" : "Functions by self instructions"}</caption>
       <thead><tr><th scope="col">Function</th><th scope="col" class="n">Self</th><th scope="col" class="n">Total</th>
         <th scope="col" class="n">Calls</th><th scope="col" class="n" title="Self as a share of the whole trace">Of trace</th></tr></thead>
-      <tbody>${p.functions.slice(0, this.most).map((f) => html`<tr><th scope="row" title=${f.name}>${f.name || f.pc}</th>
+      <tbody>${p.functions.slice(0, this.most).map((f) => html`<tr><th scope="row" title=${`${f.name} ${f.pc}`}>${f.name || f.pc}${several.has(f.name) ? html` <span class="muted">${f.pc}</span>` : nothing}</th>
         <td class="n" title=${this.flame.amount(p, f.self)}>${percent(f.self, p.all)}</td>
         <td class="n" title=${this.flame.amount(p, f.total)}>${percent(f.total, p.all)}</td>
-        <td class="n" title=${f.finished > 0 ? `${this.flame.amount(p, Math.round(f.length / f.finished))} on average` : ""}>${short(f.calls)}</td>
-        <td class="n">${whole ? percent(of.get(f.name || f.pc) ?? 0, whole.all) : "…"}</td></tr>`)}</tbody></table>
+        <td class="n" title=${f.finished > 0 ? `${this.flame.amount(p, Math.round(f.length / f.finished))} on average` : ""}>${f.calls > 0 ? short(f.calls) : "–"}</td>
+        <td class="n">${!whole ? "…" : Number.isNaN(of.get(key(f))) ? "–" : percent(of.get(key(f)) ?? 0, whole.all)}</td></tr>`)}</tbody></table>
       ${p.functions.length > this.most ? html`<p class="buttons"><span class="muted">${grouped(this.most)} of ${grouped(p.functions.length)}</span>
         <button class="action" @click=${() => { this.most = Infinity; this.app.changed(); }}>Show all</button></p>` : nothing}`;
   }

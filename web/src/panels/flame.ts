@@ -106,7 +106,7 @@ ${this.amount(p, node.total)} (${percent(node.total, p.all)}), ${this.amount(p, 
         : html`<span class="twist"></span>${name}`}</th>
         <td class="n" title=${this.amount(p, node.total)}>${percent(node.total, p.all)}</td>
         <td class="n" title=${this.amount(p, node.self)}>${percent(node.self, p.all)}</td>
-        <td class="n">${short(node.calls)}</td></tr>`;
+        <td class="n">${node.calls > 0 ? short(node.calls) : "–"}</td></tr>`;
     };
     return html`<table class="figures tree"><caption>${callers ? "Callers" : "Call tree"}</caption>
       <thead><tr><th scope="col">Function</th><th scope="col" class="n">Total</th>

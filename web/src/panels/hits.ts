@@ -9,6 +9,7 @@ import { addressDigits, grouped, withNames } from "../base/format.ts";
 import type { Hit } from "../data/model.ts";
 import type { Session } from "../view/session.ts";
 import { Grid } from "./grid.ts";
+import { REASONS } from "./reach.ts";
 
 class HitGrid {
   private readonly grid: Grid;
@@ -37,7 +38,8 @@ class HitGrid {
       cells: (i) => {
         const hit = list.hits[i]!;
         const at = list.query.event !== undefined || /^0x0*$/.test(hit.pc) ? "" : addressDigits(hit.pc);
-        return [...(several ? [hit.stream] : []), place(hit), html`<span title=${[hit.text, at].filter(Boolean).join("\n")}>${withNames(hit.text) || at}</span>`];
+        const what = withNames(hit.text).replace(/^gap ([\w-]+)/, (_, reason: string) => `gap: ${REASONS[reason] ?? reason}`);
+        return [...(several ? [html`<span title=${hit.stream}>${hit.stream}</span>`] : []), place(hit), html`<span title=${[hit.text, at].filter(Boolean).join("\n")}>${what || at}</span>`];
       },
       go: (i) => this.app.finder.goToOf(list, i),
       edge: extend,

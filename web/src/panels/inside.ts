@@ -30,7 +30,7 @@ async function meanwhile(s: Session, streams: readonly Stream[], from: number, t
     const told = await json(`${streamPath(id, name)}/functions?${where}`, signal) as {
       about: { time: number }; functions: { name: string; pc: string; self_time: { value: number } }[];
     };
-    return { stream: name, time: Number(told.about.time), functions: told.functions.map((f) => ({ name: f.name || f.pc, time: Number(f.self_time.value) })) };
+    return { stream: name, time: Number(told.about.time), functions: told.functions.map((f) => ({ name: f.name || f.pc, time: Number(f.self_time.value) })).filter((f) => f.time > 0) };
   }));
 }
 

@@ -16,7 +16,7 @@ const VECTORS = 4;
 const LIMIT_MS = 20000;
 
 function title(h: Handled): string {
-  return `${h.name || (h.interrupt ? "interrupt" : "exception")} ${h.number}`;
+  return `${h.name || (h.interrupt ? "interrupt" : "exception")} ${h.number ?? ""}`.trim(); // a signal has none
 }
 
 /** Frames one behind the other that handle an exception: a vector jumps to what it is the vector of. */
@@ -73,7 +73,7 @@ export class InterruptsPanel {
     if (rows.length === 0) return html`<p class="muted hint">There were no exceptions and no interrupts.</p>`;
     const text = (n: number): string => this.text(s, n, timed);
     const lengths = (h: Handled): Handled["time"] => (timed ? h.time : h.insns);
-    const chosen = rows.find((h) => h.number === this.number);
+    const chosen = this.at === undefined ? undefined : rows.find((h) => h.number === this.number);
     return html`<table class="figures ints"><caption>Exceptions and interrupts</caption>
       <thead><tr><th scope="col">Number</th><th scope="col" class="n">Count</th><th scope="col" class="n" title="Half of them took at most this long">Median</th>
         <th scope="col" class="n" title="99 % of them took at most this long">99 %</th><th scope="col" class="n">Longest</th></tr></thead>
@@ -112,7 +112,7 @@ export class InterruptsPanel {
     const of = timed ? h.time : h.insns;
     const to = (label: string, at: number, what: string): TemplateResult => leads(label, what, () => void this.go(s, h, at));
     const fields: (readonly [string, unknown])[] = [
-      ["Handled", `${grouped(h.entered)} times${h.entered > h.ended ? `, ${grouped(h.entered - h.ended)} without an end` : ""}`],
+      ["Handled", `${h.entered === 1 ? "once" : `${grouped(h.entered)} times`}${h.entered > h.ended ? `, ${grouped(h.entered - h.ended)} without an end` : ""}`],
       ["Took", h.ended > 0 ? html`${text(of.min)} … ${to(text(of.max), of.longest, "Go to the longest")}` : "–"],
       ["50 / 90 %", `${text(of.p50)} / ${text(of.p90)}`],
       ["99 / 99.9 %", `${text(of.p99)} / ${text(of.p999)}`],

@@ -82,7 +82,7 @@ function row(tools: ListTools, trace: Trace, now: number): TemplateResult {
       ${trace.message !== "" ? html`<div class="message">${trace.message}</div>` : ""}</th>
     <td>${stateBadge(trace)}</td>
     <td>${trace.rig || "–"}</td>
-    <td>${trace.format}</td>
+    <td class="format" title=${trace.format}>${trace.format}</td>
     <td class="n">${trace.streams.length}</td>
     <td class="n" title=${grouped(executed(trace))}>${short(executed(trace))}</td>
     <td class="n">${length(trace)}</td>
