@@ -90,10 +90,16 @@ static int put_exception(struct tl_sim_itm *itm)
 static int put_sample(struct tl_sim_itm *itm)
 {
     const uint32_t pc = any_value(itm, 4);
-    const bool asleep = tl_sim_below(&itm->rng, 4) == 0;
-    const int rc = asleep ? tl_buf_printf(&itm->held, "H sleep\n")
-                          : tl_buf_printf(&itm->held, "H pc %016" PRIx32 "\n", pc);
-    return rc < 0 ? rc : put_packet(itm, 2, true, asleep ? 1 : 4, asleep ? 0 : pc);
+    const unsigned kind = tl_sim_below(&itm->rng, 8);
+    const bool asleep = kind == 0, prohibited = kind == 1;
+    const int rc = asleep       ? tl_buf_printf(&itm->held, "H sleep\n")
+                   : prohibited ? tl_buf_printf(&itm->held, "H prohibited\n")
+                                : tl_buf_printf(&itm->held, "H pc %016" PRIx32 "\n", pc);
+    return rc < 0 ? rc
+                  : put_packet(itm, 2, true, asleep || prohibited ? 1 : 4,
+                               asleep       ? 0
+                               : prohibited ? 0xff
+                                            : pc);
 }
 
 static int put_counter(struct tl_sim_itm *itm)
@@ -104,27 +110,45 @@ static int put_counter(struct tl_sim_itm *itm)
     return rc < 0 ? rc : put_packet(itm, 0, true, 1, 1u << which);
 }
 
+/* Counters of the PMU that overflowed, and comparators that matched (Armv8-M). */
+static int put_pmu(struct tl_sim_itm *itm)
+{
+    const uint32_t which = 1 + tl_sim_below(&itm->rng, 255);
+    const int rc = tl_buf_printf(&itm->held, "H pmu %02" PRIx32 "\n", which);
+    return rc < 0 ? rc : put_packet(itm, 3, true, 1, which);
+}
+
+static int put_match(struct tl_sim_itm *itm)
+{
+    const unsigned c = tl_sim_below(&itm->rng, 4);
+    const int rc = tl_buf_printf(&itm->held, "H match %u dwt%u\n", c, c);
+    return rc < 0 ? rc : put_packet(itm, 8 + 2 * c, true, 1, 1);
+}
+
 /*
  * An access that a comparator reports: the instruction's address, the data's, or both in front of
- * the value; the comparator's range is not told, so that 16 bits of an address are known.
+ * the value; the comparator's range is not told, so that only the transmitted bits of an address
+ * are known: 16, or with Armv8-M 8 or all.
  */
 static int put_access(struct tl_sim_itm *itm)
 {
     const unsigned c = tl_sim_below(&itm->rng, 4), size = any_size(itm);
     const bool has_pc = tl_sim_below(&itm->rng, 2), has_address = tl_sim_below(&itm->rng, 2),
                writes = tl_sim_below(&itm->rng, 2);
-    const uint32_t pc = any_value(itm, 4), address = any_value(itm, 2),
+    const unsigned known = any_size(itm);
+    const uint32_t pc = any_value(itm, 4), address = any_value(itm, known),
                    value = any_value(itm, size);
     char pc_text[24] = "-", address_text[16] = "-";
     int rc = TL_OK;
     if (has_pc)
         snprintf(pc_text, sizeof pc_text, "%016" PRIx32, pc);
     if (has_address)
-        snprintf(address_text, sizeof address_text, "xxxx%04" PRIx32, address);
+        snprintf(address_text, sizeof address_text, "%.*s%0*" PRIx32, (int)(8 - 2 * known),
+                 "xxxxxx", (int)(2 * known), address);
     if (has_pc)
         rc = put_packet(itm, 8 + 2 * c, true, 4, pc);
     if (rc >= 0 && has_address)
-        rc = put_packet(itm, 9 + 2 * c, true, 2, address);
+        rc = put_packet(itm, 9 + 2 * c, true, known, address);
     if (rc >= 0)
         rc = put_packet(itm, 16 + 2 * c + writes, true, size, value);
     return rc < 0 ? rc
@@ -135,11 +159,11 @@ static int put_access(struct tl_sim_itm *itm)
 
 static int put_source(struct tl_sim_itm *itm)
 {
-    static int (*const hardware[])(struct tl_sim_itm *) = {put_exception, put_sample, put_counter,
-                                                           put_access};
+    static int (*const hardware[])(struct tl_sim_itm *) = {
+        put_exception, put_sample, put_counter, put_access, put_access, put_pmu, put_match};
     itm->together++;
     return tl_sim_below(&itm->rng, 3) ? put_software(itm)
-                                      : hardware[tl_sim_below(&itm->rng, 4)](itm);
+                                      : hardware[tl_sim_below(&itm->rng, 7)](itm);
 }
 
 static int put_local_time(struct tl_sim_itm *itm)
@@ -179,7 +203,8 @@ static int put_global_time(struct tl_sim_itm *itm)
 {
     const bool first = itm->global == 0;
     if (first)
-        itm->base = 1 + tl_sim_below(&itm->rng, UINT32_C(1) << 30);
+        itm->base = 1 + (itm->options.wide ? tl_sim_rand(&itm->rng) >> 2
+                                           : tl_sim_below(&itm->rng, UINT32_C(1) << 30));
     const uint64_t next = itm->options.timed ? itm->base + itm->time
                           : first            ? itm->base
                                              : itm->global + 1 + tl_sim_below(&itm->rng, 100000);
@@ -194,7 +219,7 @@ static int put_global_time(struct tl_sim_itm *itm)
     if (rc >= 0 && first)
         rc = tl_buf_printf(&itm->held, "A global-time-low %" PRIu64 "\n", low);
     if (rc >= 0 && whole)
-        rc = put_series(itm, 0xb4, next >> 26, 4);
+        rc = put_series(itm, 0xb4, next >> 26, itm->options.wide ? 6 : 4);
     itm->global = next;
     return rc < 0 ? rc : tell_global_time(itm, next, first);
 }

@@ -15,6 +15,7 @@ struct tl_sim_itm_options {
     bool timed;         /* local timestamps are enabled */
     bool syncs;         /* synchronisation packets are */
     bool global;        /* global timestamps are */
+    bool wide;          /* they have 64 bits, not 48 */
     unsigned overflows; /* one in about so many packets is an overflow; 0: none */
     unsigned bad_bytes; /* before one in about so many packets, 1 to 3 bytes are none; 0: none */
 };

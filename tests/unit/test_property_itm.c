@@ -33,6 +33,7 @@ static struct tl_sim_itm_options random_options(struct tl_sim_rng *rng)
                                        .timed = tl_sim_below(rng, 3) > 0,
                                        .syncs = tl_sim_below(rng, 2),
                                        .global = tl_sim_below(rng, 2),
+                                       .wide = tl_sim_below(rng, 2),
                                        .overflows = tl_sim_below(rng, 2) * 50,
                                        .bad_bytes = tl_sim_below(rng, 2) * 40};
 }
