@@ -80,10 +80,12 @@ int tl_feeds_flush(struct tl_feeds *l)
     return rc;
 }
 
-static int restart(struct tl_feeds *l, struct tl_feed *feed, uint64_t offset)
+static int restart(struct tl_feeds *l, struct tl_feed *feed, uint64_t offset, bool missing)
 {
     struct tl_stream_decoder *const last = feed->decoder;
+    feed->out.ends_early = missing;
     int rc = last->ops->finish(last);
+    feed->out.ends_early = false;
     feed->decoder = NULL;
     if (rc == TL_OK)
         rc = make_decoder(l, feed, offset);
@@ -93,12 +95,12 @@ static int restart(struct tl_feeds *l, struct tl_feed *feed, uint64_t offset)
     return rc;
 }
 
-int tl_feeds_restart(struct tl_feeds *l, uint64_t offset)
+int tl_feeds_restart(struct tl_feeds *l, uint64_t offset, bool missing)
 {
     int rc = TL_OK;
     for (uint32_t i = 0; rc == TL_OK && i < l->n; i++)
         if (l->v[i]->decoder)
-            rc = restart(l, l->v[i], offset);
+            rc = restart(l, l->v[i], offset, missing);
     return rc;
 }
 

@@ -66,8 +66,9 @@ static inline void tl_feed_skip(struct tl_feed *feed, size_t n)
 
 TL_MUST_USE int tl_feeds_flush(struct tl_feeds *feeds);
 /* End all streams, and start them again with the bytes from `offset` on; clocks that only count
- * differences go on. */
-TL_MUST_USE int tl_feeds_restart(struct tl_feeds *feeds, uint64_t offset);
+ * differences go on. `missing`: there are bytes in front of these that are lost; else another
+ * capture begins. */
+TL_MUST_USE int tl_feeds_restart(struct tl_feeds *feeds, uint64_t offset, bool missing);
 /* Report in all streams that bytes of the capture are missing. */
 TL_MUST_USE int tl_feeds_report_gap(struct tl_feeds *feeds, uint64_t offset);
 /* At the end of the capture: end all streams, and report the bytes of the other sources. */

@@ -87,7 +87,7 @@ static int drop_frame(struct orbflow *o)
 {
     int rc = report_loss(o, o->begun ? BAD_FRAME : TL_LOSS_NOT_SYNC, o->start, o->n);
     if (rc >= 0)
-        rc = tl_feeds_restart(&o->feeds, o->start + o->n);
+        rc = tl_feeds_restart(&o->feeds, o->start + o->n, true);
     return rc < 0 ? rc : tl_feeds_report_gap(&o->feeds, o->start);
 }
 
@@ -162,7 +162,7 @@ static int lost(struct tl_decode *decode, uint64_t n)
 {
     struct orbflow *const o = (struct orbflow *)decode;
     const uint64_t offset = o->start + o->n;
-    int rc = tl_feeds_restart(&o->feeds, offset + n);
+    int rc = tl_feeds_restart(&o->feeds, offset + n, true);
     if (rc >= 0)
         rc = report_loss(o, TL_LOSS_STORED, offset, n);
     if (rc >= 0)

@@ -127,7 +127,7 @@ static int on_tpiu_reset(void *context, uint64_t offset)
 {
     struct coresight *const cs = context;
     /* Concatenated captures: end each stream and start it again. */
-    return tl_align_is_muted(&cs->align) ? TL_OK : tl_feeds_restart(&cs->feeds, offset);
+    return tl_align_is_muted(&cs->align) ? TL_OK : tl_feeds_restart(&cs->feeds, offset, false);
 }
 
 /* May the first synchronisation packets of those that have not spoken yet still be to come? Of all
@@ -271,7 +271,7 @@ static int lost(struct tl_decode *decode, uint64_t n)
     int rc = cs->framed ? tl_align_finish(&cs->align) : TL_OK;
     const uint64_t offset = cs->framed ? cs->tpiu.start + cs->tpiu.raw : cs->position;
     if (rc == TL_OK)
-        rc = tl_feeds_restart(&cs->feeds, offset + n);
+        rc = tl_feeds_restart(&cs->feeds, offset + n, true);
     if (rc == TL_OK)
         rc = on_frame_loss(cs, TL_LOSS_STORED, offset, n);
     if (rc == TL_OK)

@@ -167,7 +167,7 @@ static int lost(struct tl_decode *decode, uint64_t n)
     struct etrace *const e = (struct etrace *)decode;
     const uint64_t offset = e->pushed;
     e->pushed += n;
-    int rc = tl_etrace_deframe_finish(&e->deframe, e->pushed);
+    int rc = tl_etrace_deframe_finish(&e->deframe, e->pushed, TL_LOSS_NO_END);
     if (rc >= 0)
         rc = on_loss(e, TL_LOSS_STORED, offset, n);
     return rc < 0 ? rc : flush(decode);
@@ -176,7 +176,7 @@ static int lost(struct tl_decode *decode, uint64_t n)
 static int finish(struct tl_decode *decode)
 {
     struct etrace *const e = (struct etrace *)decode;
-    const int rc = tl_etrace_deframe_finish(&e->deframe, e->pushed);
+    const int rc = tl_etrace_deframe_finish(&e->deframe, e->pushed, TL_LOSS_CUT_OFF);
     return rc < 0 ? rc : tl_feeds_finish(&e->feeds);
 }
 

@@ -209,11 +209,11 @@ int tl_etrace_deframe_push(struct tl_etrace_deframe *d, const uint8_t *p, size_t
     return TL_OK;
 }
 
-int tl_etrace_deframe_finish(struct tl_etrace_deframe *d, uint64_t next)
+int tl_etrace_deframe_finish(struct tl_etrace_deframe *d, uint64_t next, const char *cut)
 {
     int rc = process(d, true);
     if (rc >= 0)
-        rc = report(d, d->searching ? NO_FRAME : TL_LOSS_CUT_OFF);
+        rc = report(d, d->searching ? NO_FRAME : cut);
     const struct tl_etrace_envelope envelope = d->envelope;
     const struct tl_etrace_deframe_sink sink = d->sink;
     tl_etrace_deframe_init(d, &envelope, &sink);

@@ -95,7 +95,7 @@ static int flush(struct tl_stream_decoder *decoder)
 static int finish(struct tl_stream_decoder *decoder)
 {
     struct stream *const t = (struct stream *)decoder;
-    const int rc = tl_etrace_deframe_finish(&t->deframe, t->pushed);
+    const int rc = tl_etrace_deframe_finish(&t->deframe, t->pushed, TL_LOSS_CUT_OFF);
     return rc < 0 ? rc : t->flow->ops->finish(t->flow);
 }
 

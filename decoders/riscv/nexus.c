@@ -198,8 +198,9 @@ static int report_loss(const struct nexus *x, const char *reason, uint64_t offse
     return bytes && x->feeds.sink.loss ? x->feeds.sink.loss(x->feeds.sink.context, &loss) : TL_OK;
 }
 
-/* A message that ends before its source is known, unless it is memory that was not written. */
-static int drop_head(struct nexus *x)
+/* A message that ends before its source is known, for this reason, unless it is memory that was not
+ * written. */
+static int drop_head(struct nexus *x, const char *reason)
 {
     bool zeros = true;
     for (uint8_t i = 0; i < x->n_head; i++)
@@ -207,26 +208,26 @@ static int drop_head(struct nexus *x)
     const uint8_t n = zeros ? 0 : x->n_head;
     x->n_head = 0;
     x->inside = false;
-    return report_loss(x, TL_LOSS_CUT_OFF, x->position - n, n);
+    return report_loss(x, reason, x->position - n, n);
 }
 
 static int lost(struct tl_decode *decode, uint64_t n)
 {
     struct nexus *const x = (struct nexus *)decode;
     const uint64_t offset = x->position;
-    int rc = drop_head(x);
+    int rc = drop_head(x, TL_LOSS_NO_END);
     x->position += n;
     if (rc == TL_OK)
         rc = report_loss(x, TL_LOSS_STORED, offset, n);
     if (rc == TL_OK)
-        rc = tl_feeds_restart(&x->feeds, x->position);
+        rc = tl_feeds_restart(&x->feeds, x->position, true);
     return rc < 0 ? rc : tl_feeds_report_gap(&x->feeds, offset);
 }
 
 static int finish(struct tl_decode *decode)
 {
     struct nexus *const x = (struct nexus *)decode;
-    int rc = drop_head(x);
+    int rc = drop_head(x, TL_LOSS_CUT_OFF);
     if (rc == TL_OK)
         rc = tl_feeds_finish(&x->feeds);
     const char *const reason = x->feeds.n_streams > 0 ? TL_LOSS_NOT_SYNC : NO_SYNC;

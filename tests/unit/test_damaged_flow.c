@@ -8,6 +8,7 @@
  *   TL_SEED=N TL_ROUNDS=PERCENT test_damaged_flow [FORMAT]
  */
 #include "decode/decode.h"
+#include "decode/ops.h"
 #include "steps.h"
 #include "unit/hurt_flow.h"
 #include "unit/seed.h"
@@ -296,6 +297,65 @@ static void cut_ends(struct hurt *h, struct tl_sim_rng *rng, struct round *r)
     tl_image_free(image);
 }
 
+/* ---- bytes that are missing
+ * ------------------------------------------------------------------- */
+
+struct losses {
+    unsigned ends, missing;
+};
+
+static int count_loss(void *context, const struct tl_decode_loss *loss)
+{
+    struct losses *const l = context;
+    l->ends += strcmp(loss->reason, TL_LOSS_CUT_OFF) == 0;
+    l->missing += strcmp(loss->reason, TL_LOSS_STORED) == 0;
+    return TL_OK;
+}
+
+static int ignore_items(void *context, const struct tl_decode_stream *stream,
+                        const struct tl_item *items, size_t n)
+{
+    (void)context;
+    (void)stream;
+    (void)items;
+    (void)n;
+    return TL_OK;
+}
+
+/* Where bytes are missing in mid-capture, that is said, and not that the capture ends there. */
+static void miss_bytes(const struct hurt *h, size_t from, size_t n)
+{
+    struct losses losses = {0};
+    const struct tl_decode_sink sink = {
+        .context = &losses, .items = ignore_items, .loss = count_loss};
+    struct tl_decode *d;
+    struct tl_fail fail = {0};
+    if (tl_decode_new(&d, &h->setup, NULL, &sink, &fail) < 0)
+        fail_msg("%s: %s", h->format, fail.text);
+    assert_int_equal(tl_decode_push(d, h->trace.p, from), TL_OK);
+    if (tl_decode_skip(d, n) == TL_OK) {
+        assert_int_equal(tl_decode_push(d, h->trace.p + from + n, h->trace.n - from - n), TL_OK);
+        assert_int_equal(losses.ends, 0);
+        assert_int_equal(losses.missing, 1);
+    }
+    tl_decode_free(d);
+}
+
+static void missing_bytes(void **state)
+{
+    static hurt_make *const makes[] = {hurt_etm, hurt_etm3,  hurt_mtb,   hurt_frames,
+                                       hurt_pt,  hurt_nexus, hurt_etrace};
+    (void)state;
+    for (unsigned i = 0; i < 3 * sizeof makes / sizeof *makes; i++) {
+        struct tl_sim_rng rng = {test_seed() + i};
+        struct hurt h = {0};
+        makes[i / 3](&h, &rng);
+        for (size_t from = 100; from < 120 && h.trace.n > 2 * SHORT; from++)
+            miss_bytes(&h, from, 1 + i);
+        hurt_fini(&h);
+    }
+}
+
 static void one(hurt_make *make, struct round *r, const char **format)
 {
     static void (*const ways[])(struct hurt *, struct tl_sim_rng *,
@@ -494,6 +554,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(pt),
         cmocka_unit_test(nexus),
         cmocka_unit_test(etrace),
+        cmocka_unit_test(missing_bytes),
         cmocka_unit_test(etrace_round_to_trap),
         cmocka_unit_test(etrace_behind_holes),
         cmocka_unit_test(etrace_counted_returns),

@@ -215,7 +215,7 @@ static void lost_bytes(void **state)
                                              "G transport\nO\nM -.rv64\nB - 0000000000001000\n");
     assert_string_equal(
         (char *)said.losses.p,
-        "6+1 raw bytes are damaged or missing\n4+2 the capture ends within a packet\n");
+        "6+1 raw bytes are damaged or missing\n4+2 the end of a packet is missing\n");
     tl_buf_fini(&said.text);
     tl_buf_fini(&said.losses);
 }
