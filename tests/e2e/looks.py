@@ -371,19 +371,21 @@ def presence(slices):
     return {tid: (on[tid], last[tid] - first[tid]) for tid in on}
 
 
-def ticks_away(slices, texts):
+def ticks_away(slices, texts, stops=False):
     """Ticks each thread was switched out: from the last timestamp before a slice's end, in the flow text of the slice's
-    processor, to the last one before the first instruction of its next slice there."""
+    processor, to the last one before the first instruction of its next slice there. `stops`: the trace has a timestamp
+    where it stops, behind the slice and before the switch."""
     left, back, last, away = {}, {}, {}, {}
     for cpu, lines in texts.items():
-        n, now = 0, 0
+        n, now, before = 0, 0, 0
         for line in lines:
             n += line[0] in 'IN'
             if line[0] == 'T':
-                now = max(now, int(line.split()[1]))
+                before, now = now, max(now, int(line.split()[1]))
             elif line[0] == 'G':
                 left.setdefault((cpu, n), now)
             elif line[0] == 'O':
+                left[cpu, n] = before if stops else left.get((cpu, n), now)
                 back[cpu, n] = now
     for _, _, cpu, first, n, tid in slices:
         if tid in last:
@@ -409,6 +411,53 @@ def of_one_process(path, out):
     rounds = (n - len(records)) // 8  # what follows the records stays in its place
     with open(out, 'wb') as f:
         f.write(data[:end - n] + records + rounds * struct.pack('<IHH', 68, 0, 8) + data[end:])
+
+
+def with_switches(path, out, slices):
+    """The recording, whose buffers are those of threads, with the switches of these threads."""
+    with open(path, 'rb') as f:
+        data = f.read()
+    at, n = struct.unpack_from('<QQ', data, 40)
+    last, switches = {}, []
+    for begin, end, _, _, _, tid in slices:
+        if tid in last:
+            middle = (last[tid] + begin) // 2
+            switches += [(middle, tid, 1 << 13), (begin - 1, tid, 0)]
+        last[tid] = end
+    records, here = b'', at
+    while here < at + n:
+        kind, _, size = struct.unpack_from('<IHH', data, here)
+        whole = size + (struct.unpack_from('<Q', data, here + 8)[0] if kind == 71 else 0)
+        records += data[here:here + whole] if kind != 68 else b''  # no round ends: records at the end are not late
+        here += whole
+    for time, tid, misc in switches:  # their trailer: thread, time, processor, event
+        records += struct.pack('<IHHIIQQQ', 14, misc, 40, int(tid), int(tid), time, 0, 0xc9)
+    # The features behind the records, of which the header has a bit each, tell where they are.
+    features, more = data[at + n:], len(records) - n
+    table = sum(bin(byte).count('1') for byte in data[72:104])
+    for i in range(table):
+        place, size = struct.unpack_from('<QQ', features, 16 * i)
+        features = features[:16 * i] + struct.pack('<QQ', place + more, size) + features[16 * i + 16:]
+    with open(out, 'wb') as f:
+        f.write(data[:48] + struct.pack('<Q', len(records)) + data[56:at] + records + features)
+
+
+@test
+def off_by_threads_buffers(lab):
+    """The same where each thread has a buffer of its own, whose stream is the thread's."""
+    path = os.path.join(DATA, 'perf', 'pt', 'pt-threads-per-thread')
+    if not os.path.exists(path + '.slices.gz'):
+        raise Skip('no captures in ' + DATA)
+    slices = slices_of(path + '.slices.gz')
+    with_switches(path + '.data', lab.path('switches.data'), slices)
+    text = lab.run('decode', '--format', 'perf,threads=yes', '--symfs', os.path.join(DATA, 'perf', 'symfs'), '--text',
+                   lab.path('switches.data')).text()
+    texts = {name: lines for name, lines in streams(text).items() if name.startswith('pt.')}
+    away = ticks_away(slices, texts, stops=True)
+    for name, lines in texts.items():
+        told = ticks_by_what(lines, 'IN')
+        check(told['switched_out'] == away[name[len('pt.t'):]] > 0, name, told, away)
+    check(len(texts) == 2, texts.keys())
 
 
 @test
