@@ -4,15 +4,21 @@
 import { html, type TemplateResult } from "lit-html";
 
 const LEAST = 260;
-const USUAL = 440;
+const USUAL = 440; // more on a wide screen: so much of it, and at most
+const SHARE = 0.22;
+const WIDE = 600;
 const STEP = 24;
 
 export class Divider {
   private size: number;
 
   constructor(private readonly changed: () => void) {
-    this.size = Number(localStorage.getItem("panel")) || USUAL;
+    this.size = Number(localStorage.getItem("panel")) || this.usual;
     this.apply();
+  }
+
+  private get usual(): number {
+    return Math.min(WIDE, Math.max(USUAL, Math.floor(window.innerWidth * SHARE)));
   }
 
   private get most(): number {
@@ -56,6 +62,6 @@ export class Divider {
     return html`<div class="divider" role="separator" aria-orientation="vertical" aria-label="Width of the panel" tabindex="0"
       aria-valuemin=${LEAST} aria-valuemax=${this.most} aria-valuenow=${Math.min(this.size, this.most)} title="Width of the panel; double-click to reset"
       @pointerdown=${(e: PointerEvent) => this.drag(e)} @keydown=${(e: KeyboardEvent) => this.key(e)}
-      @dblclick=${() => this.set(USUAL)}></div>`;
+      @dblclick=${() => this.set(this.usual)}></div>`;
   }
 }
