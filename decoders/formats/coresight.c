@@ -35,6 +35,7 @@ struct coresight {
     uint64_t position;   /* offset in a single source */
     uint64_t checked_at; /* offset of the last checkpoint */
     bool framed;
+    bool ends;          /* no more bytes come: an unfinished frame is where the capture ends */
     uint16_t unaligned; /* bytes to drop until the next frame, after lost bytes */
     struct tl_align align;
     struct tl_tpiu tpiu;
@@ -107,6 +108,8 @@ static int on_run(void *context, uint8_t byte, const struct tl_run *run)
 static int on_frame_loss(void *context, const char *reason, uint64_t offset, uint64_t bytes)
 {
     const struct coresight *const cs = context;
+    if (cs->ends && strcmp(reason, TL_TPIU_UNFINISHED) == 0)
+        reason = TL_LOSS_CUT_OFF;
     const struct tl_decode_loss loss = {NULL, reason, offset, bytes, tl_loss_is_fault(reason)};
     return cs->feeds.sink.loss ? cs->feeds.sink.loss(cs->feeds.sink.context, &loss) : TL_OK;
 }
@@ -292,6 +295,7 @@ static int lost(struct tl_decode *decode, uint64_t n)
 static int finish(struct tl_decode *decode)
 {
     struct coresight *const cs = (struct coresight *)decode;
+    cs->ends = true;
     const int rc = cs->framed ? tl_align_finish(&cs->align) : TL_OK;
     return rc < 0 ? rc : tl_feeds_finish(&cs->feeds);
 }

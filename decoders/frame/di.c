@@ -44,7 +44,8 @@ struct view {
 /* TL_LOSS_NOT_SYNC of decode/ops.h, which is not a fault. */
 static const char NOT_YET[] = "not synchronised";
 static const char OUT_OF_STEP[] = "no DI packet header";
-static const char UNFINISHED[] = "unfinished DI packet";
+static const char UNFINISHED[] = TL_DI_UNFINISHED;
+static const char NO_MORE[] = "no DI packets up to the end";
 
 /* Search from the very next byte on, without any knowledge of the system. */
 static void forget(struct tl_di *d)
@@ -577,6 +578,21 @@ static int64_t begin(struct tl_di *d, const struct view *v, size_t i, bool *wait
 
 /* ---- in sync and out of sync -------------------------------------------------------------- */
 
+/* The search that began at `i` found nothing up to the end of the input. Does that have the begin
+ * of a packet only: this one's, or part of the header of the one behind it? */
+static bool is_unfinished(const struct tl_di *d, const struct view *v, size_t i)
+{
+    const size_t rest = v->n - i;
+    return rest < HEADER_BYTES || packet_bytes(d, v->p + i) + HEADER_BYTES > rest;
+}
+
+static const char *why_lost(const struct tl_di *d, const struct view *v, size_t i, bool found)
+{
+    if (found)
+        return d->started ? OUT_OF_STEP : NOT_YET;
+    return is_unfinished(d, v, i) ? UNFINISHED : NO_MORE;
+}
+
 /*
  * Continue searching after the damage at `i`. Returns the bytes processed: up to the position
  * found, or where to continue (not past `i` as long as the packet there may turn out to be intact).
@@ -595,8 +611,7 @@ static int64_t search(struct tl_di *d, const struct view *v, size_t i, bool *wai
                          : is_resync(d, v, at, (d->offset + at - d->lost_at) % 2);
     }
     if (answer == YES || v->final) {
-        const char *const why = answer != YES ? UNFINISHED : d->started ? OUT_OF_STEP : NOT_YET;
-        const int rc = end_search(d, v, i, at, why);
+        const int rc = end_search(d, v, i, at, why_lost(d, v, i, answer == YES));
         return rc < 0 ? rc : (int64_t)(at - i);
     }
     d->scanned = at - 1 - i;

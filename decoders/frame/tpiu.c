@@ -27,7 +27,7 @@ enum state {
 static const char not_yet[] = "not synchronised";
 static const char no_sync[] = "no frame synchronisation";
 static const char cut_frame[] = "frame cut short";
-static const char unfinished[] = "unfinished frame";
+static const char unfinished[] = TL_TPIU_UNFINISHED;
 
 void tl_tpiu_init(struct tl_tpiu *t, enum tl_tpiu_sync sync, uint64_t offset,
                   const struct tl_tpiu_sink *sink)

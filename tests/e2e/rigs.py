@@ -514,16 +514,20 @@ def seal(lab):
 
 @test
 def message_stays(lab):
-    """Errors in a capture are still reported after a restart of the server."""
+    """Errors in a capture are still reported after a restart of the server, as is that it ends anywhere."""
     simulated(lab, 3000)
     with open(lab.path('raw'), 'rb') as f:
-        cut = f.read()[:1234]
-    lab.run('push', *described(lab), '--trace', 'cut', '-', stdin=cut, status=1)
-    before = json.loads(lab.run('ls', '--json', 'cut').out)[0]['message']
-    check('unfinished frame' in before, before)
+        raw = f.read()
+    def message(trace):
+        return json.loads(lab.run('ls', '--json', trace).out)[0]['message']
+    lab.run('push', *described(lab), '--trace', 'hurt', '-', stdin=raw[:600] + raw[603:], status=1)
+    lab.run('push', *described(lab), '--trace', 'cut', '-', stdin=raw[:1234])
+    before = message('hurt'), message('cut')
+    check(': offset 0x' in before[0] and 'ends within a packet' not in before[0], before)
+    check('ends within a packet' in before[1], before)
     lab.stop()
     lab.start()
-    check(json.loads(lab.run('ls', '--json', 'cut').out)[0]['message'] == before, 'forgotten')
+    check((message('hurt'), message('cut')) == before, 'forgotten')
 
 def follow_through(lab, ports):
     """A push and a tail while the server is killed and restarted on one port after another: the output is the stream,
