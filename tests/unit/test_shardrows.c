@@ -53,14 +53,14 @@ static void totals_are(const struct tl_rows *rows)
         t.events += rows->v[i].events;
         t.gaps += rows->v[i].gaps;
         t.bytes += rows->v[i].size;
-        t.anchors += rows->v[i].anchors;
+        t.times.anchors += rows->v[i].anchors;
     }
     assert_int_equal(rows->totals.events, t.events);
     assert_int_equal(rows->totals.gaps, t.gaps);
     assert_int_equal(rows->totals.bytes, t.bytes);
-    assert_int_equal(rows->totals.anchors, t.anchors);
-    assert_int_equal(rows->totals.time_first, 30);
-    assert_int_equal(rows->totals.time_last, 10 * (rows->n - 1) + 4);
+    assert_int_equal(rows->totals.times.anchors, t.times.anchors);
+    assert_int_equal(rows->totals.times.first, 30);
+    assert_int_equal(rows->totals.times.last, 10 * (rows->n - 1) + 4);
 }
 
 /* A copy of the rows with further rows of its own. */
