@@ -227,12 +227,13 @@ static int choose_options(struct tl_etrace_flow *f, struct choice *c)
 
 /* ---- packets held back ---------------------------------------------------------------------- */
 
-/* What follows is not known until the next packet of format 3. */
+/* What follows is not known until the next packet of format 3. Nothing is said against the program,
+ * as TL_GAP_NO_PATH would. */
 static void stop(struct tl_etrace_flow *f, uint64_t offset)
 {
     if (!f->synced)
         return;
-    tl_etrace_walk_lose(&f->walk, TL_GAP_NO_PATH, offset);
+    tl_etrace_walk_lose(&f->walk, TL_GAP_SYNC, offset);
     tl_etrace_forget_place(f, false);
 }
 
