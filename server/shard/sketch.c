@@ -6,7 +6,6 @@
  */
 #include "shard/sketch.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -94,41 +93,21 @@ uint64_t tl_sketch_quantile(const struct tl_sketch *s, double part)
     return least + (next - least - 1) / 2;
 }
 
-/* Find the classes that have values; most have none, mostly several in a row. */
-static uint32_t find_used(const struct tl_sketch *s, uint16_t used[static TL_SKETCH_CLASSES])
-{
-    uint32_t n = 0;
-    static_assert(TOGETHER % 4 == 0 && TL_SKETCH_CLASSES <= UINT16_MAX, "four classes at a time");
-    for (uint32_t i = 0; i < s->n; i += 4) {
-        const uint64_t *const c = &s->counts[i];
-        if ((c[0] | c[1] | c[2] | c[3]) == 0)
-            continue;
-        for (uint32_t k = 0; k < 4; k++) {
-            used[n] = (uint16_t)(i + k);
-            n += c[k] > 0;
-        }
-    }
-    return n;
-}
-
 int tl_sketch_encode(const struct tl_sketch *s, struct tl_buf *out)
 {
-    uint16_t used[TL_SKETCH_CLASSES + 1]; /* written one ahead */
-    const uint32_t n = find_used(s, used);
-    const int r = tl_buf_reserve(out, (1 + 2 * (size_t)n) * TL_VARINT_MAX);
-    if (r < 0)
-        return r;
-    uint8_t *p = out->p + out->n;
-    uint32_t before = 0;
-    p += tl_varint_put(p, n);
-    for (uint32_t i = 0; i < n; i++) {
-        const uint32_t number = s->first + used[i];
-        p += tl_varint_put(p, number - before);
-        p += tl_varint_put(p, s->counts[used[i]]);
-        before = number;
+    uint32_t n = 0, before = 0;
+    for (uint32_t i = 0; i < s->n; i++)
+        n += s->counts[i] > 0;
+    int r = tl_varint_add(out, n);
+    for (uint32_t i = 0; i < s->n && r >= 0; i++) {
+        if (s->counts[i] == 0)
+            continue;
+        r = tl_varint_add(out, s->first + i - before);
+        if (r >= 0)
+            r = tl_varint_add(out, s->counts[i]);
+        before = s->first + i;
     }
-    out->n = (size_t)(p - out->p);
-    return TL_OK;
+    return r;
 }
 
 /* Read `n` classes, the first at least `from`; returns the last one. */

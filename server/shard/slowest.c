@@ -65,41 +65,30 @@ void tl_slowest_sort(struct tl_slowest *s)
         qsort(s->p, s->n, sizeof *s->p, longest_first);
 }
 
-static bool stands_before(const struct tl_slow_call *a, const struct tl_slow_call *b)
+static int by_position(const void *a, const void *b)
 {
-    return a->position != b->position ? a->position < b->position : a->length < b->length;
-}
-
-/* By insertion: they are few, and nearly sorted while they are no heap yet. */
-static void sort_by_position(const struct tl_slowest *s,
-                             struct tl_slow_call sorted[static TL_SLOWEST])
-{
-    for (uint32_t n = 0; n < s->n; n++) {
-        const struct tl_slow_call call = s->p[n];
-        uint32_t i = n;
-        for (; i > 0 && stands_before(&call, &sorted[i - 1]); i--)
-            sorted[i] = sorted[i - 1];
-        sorted[i] = call;
-    }
+    const struct tl_slow_call *const x = a, *const y = b;
+    if (x->position != y->position)
+        return x->position < y->position ? -1 : 1;
+    return x->length < y->length ? -1 : x->length > y->length;
 }
 
 int tl_slowest_encode(const struct tl_slowest *s, struct tl_buf *out)
 {
     struct tl_slow_call sorted[TL_SLOWEST];
-    const int r = tl_buf_reserve(out, (1 + 2 * TL_SLOWEST) * TL_VARINT_MAX);
-    if (r < 0)
-        return r;
-    sort_by_position(s, sorted);
-    uint8_t *p = out->p + out->n;
     uint64_t before = 0;
-    p += tl_varint_put(p, s->n);
-    for (uint32_t i = 0; i < s->n; i++) {
-        p += tl_varint_put(p, sorted[i].position - before);
-        p += tl_varint_put(p, sorted[i].length);
+    int r = tl_varint_add(out, s->n);
+    if (s->n > 0) {
+        memcpy(sorted, s->p, s->n * sizeof *sorted);
+        qsort(sorted, s->n, sizeof *sorted, by_position);
+    }
+    for (uint32_t i = 0; i < s->n && r >= 0; i++) {
+        r = tl_varint_add(out, sorted[i].position - before);
+        if (r >= 0)
+            r = tl_varint_add(out, sorted[i].length);
         before = sorted[i].position;
     }
-    out->n = (size_t)(p - out->p);
-    return TL_OK;
+    return r;
 }
 
 int tl_slowest_read(struct tl_slowest *s, struct tl_varint_reader *in)
