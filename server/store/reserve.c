@@ -61,7 +61,7 @@ static int occupy(int fd, uint64_t bytes)
 
 void tl_reserve_keep(struct tl_reserve *reserve)
 {
-    if (atomic_load(&reserve->held) || tl_disk_free(reserve->dir) < 2 * reserve->bytes)
+    if (atomic_load(&reserve->held) || !tl_reserve_spares(reserve))
         return;
     const int fd = openat(reserve->dir, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     if (fd < 0)
