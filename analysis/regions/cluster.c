@@ -161,18 +161,33 @@ static double criterion(struct means *m)
     return likelihood - parameters / 2 * log(n);
 }
 
+/* Take the effort of comparing all points with all centres. */
+static int spend(const struct means *m)
+{
+    const uint64_t needed = (uint64_t)m->points->n * m->points->dims * m->k;
+    uint64_t *const effort = m->points->effort;
+    if (effort && *effort < needed)
+        return TL_LIMIT;
+    if (effort)
+        *effort -= needed;
+    return tl_cancel_check();
+}
+
 static int run(struct means *m, struct random *random, uint32_t k)
 {
     m->k = k;
+    int r = spend(m);
+    if (r < 0)
+        return r;
     start(m, random);
     memset(m->of, 0xff, m->points->n * sizeof *m->of);
-    int r = TL_OK;
-    for (int round = 0; round < ROUNDS && r >= 0; round++) {
+    for (int round = 0; round < ROUNDS && (r = spend(m)) >= 0; round++) {
         if (!assign(m))
             break;
         move(m);
-        r = tl_cancel_check();
     }
+    if (r < 0)
+        return r;
     /* Centres may have been removed: renumber the clusters by the remaining ones. */
     assign(m);
     return r;
@@ -231,6 +246,12 @@ int tl_cluster(const struct tl_points *points, uint32_t k, struct tl_clusters *o
     free(m.nearest);
     free(m.of);
     return r;
+}
+
+uint64_t tl_cluster_best_least(size_t n, size_t dims, uint32_t most)
+{
+    const uint64_t k = most < n ? most : n;
+    return (uint64_t)n * dims * STARTS * (k * (k + 1) / 2);
 }
 
 int tl_cluster_best(const struct tl_points *points, uint32_t most, struct tl_clusters *out)

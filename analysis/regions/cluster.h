@@ -17,6 +17,7 @@ struct tl_points {
     const double *at;      /* n * dims coordinates, point by point */
     const double *weights; /* of each point, > 0 */
     size_t n, dims;
+    uint64_t *effort; /* coordinates that may still be compared, counted down; NULL: any number */
 };
 
 struct tl_clusters {
@@ -28,8 +29,8 @@ struct tl_clusters {
 
 /*
  * Find the best of several runs for exactly `k` clusters, fewer if there are fewer different
- * points. TL_NOMEM; TL_CANCELLED (base/cancel.h). Free with tl_clusters_fini(), also after an
- * error.
+ * points. TL_NOMEM; TL_LIMIT: there is no effort left; TL_CANCELLED (base/cancel.h). Free with
+ * tl_clusters_fini(), also after an error.
  */
 TL_MUST_USE int tl_cluster(const struct tl_points *points, uint32_t k, struct tl_clusters *out);
 
@@ -39,6 +40,8 @@ TL_MUST_USE int tl_cluster(const struct tl_points *points, uint32_t k, struct tl
  */
 TL_MUST_USE int tl_cluster_best(const struct tl_points *points, uint32_t most,
                                 struct tl_clusters *out);
+/* The least effort that it takes; mostly it is ten to twenty times as much. */
+uint64_t tl_cluster_best_least(size_t n, size_t dims, uint32_t most);
 void tl_clusters_fini(struct tl_clusters *clusters);
 
 #endif

@@ -154,7 +154,7 @@ static int choose(const struct tl_simpoints *points, const struct tl_points *spa
     return r;
 }
 
-int tl_simpoints_choose(const struct tl_simpoints *points, uint32_t most,
+int tl_simpoints_choose(const struct tl_simpoints *points, uint32_t most, uint64_t *effort,
                         struct tl_simpoint **chosen, size_t *n)
 {
     const size_t dims = points->has_memory ? DIMS : TL_SIMPOINT_DIMS;
@@ -169,7 +169,7 @@ int tl_simpoints_choose(const struct tl_simpoints *points, uint32_t most,
         memcpy(at + i * dims, points->at + i * DIMS, dims * sizeof *at);
         weights[i] = (double)points->insns[i];
     }
-    const struct tl_points space = {at, weights, points->n, dims};
+    const struct tl_points space = {at, weights, points->n, dims, effort};
     if (r >= 0)
         r = choose(points, &space, most ? most : 1, chosen, n);
     free(at);

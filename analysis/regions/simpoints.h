@@ -6,7 +6,7 @@
  *     tl_simpoints_init(&points);
  *     tl_vectors_new(&vectors, interval, tl_simpoints_add, &points);
  *     …                                       add instructions to the vectors
- *     tl_simpoints_choose(&points, 30, &chosen);
+ *     tl_simpoints_choose(&points, 30, NULL, &chosen, &n);
  *
  * Vectors are projected immediately to 15 dimensions, and to 15 more for memory if the trace has
  * accesses, so that an interval needs 256 bytes. Not thread-safe.
@@ -44,9 +44,10 @@ TL_MUST_USE int tl_simpoints_join(struct tl_simpoints *points, const struct tl_s
 
 /*
  * Choose at most `most` phases, in order of their intervals. The caller frees `*chosen`; weights
- * add up to 1. None if there are no intervals. TL_NOMEM, TL_CANCELLED.
+ * add up to 1. None if there are no intervals. `effort`: of struct tl_points (regions/cluster.h).
+ * TL_NOMEM, TL_LIMIT, TL_CANCELLED.
  */
 TL_MUST_USE int tl_simpoints_choose(const struct tl_simpoints *points, uint32_t most,
-                                    struct tl_simpoint **chosen, size_t *n);
+                                    uint64_t *effort, struct tl_simpoint **chosen, size_t *n);
 
 #endif

@@ -66,7 +66,7 @@ static int choose_in_file(const struct options *o, struct tl_stf_file *file,
     tl_vectors_free(vectors);
     tl_buf_fini(&both.line);
     if (r >= 0)
-        r = tl_simpoints_choose(&both.points, (uint32_t)o->most, &chosen, &n);
+        r = tl_simpoints_choose(&both.points, (uint32_t)o->most, NULL, &chosen, &n);
     for (size_t i = 0; i < n && r >= 0; i++)
         r = tl_regionset_add(set, o->span.insn.from + chosen[i].first, chosen[i].insns,
                              chosen[i].interval, chosen[i].intervals, chosen[i].weight);

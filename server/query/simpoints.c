@@ -9,15 +9,16 @@
 #include "lake_analysis.h"
 #include "query/query.h"
 #include "query/sweep.h"
+#include "regions/cluster.h"
 #include "stf/operands.h"
 
 #include <stdlib.h>
 
 #define INTERVALS_MAX 1000000
 #define REGIONS_MAX   200
-#define CHOICES_MAX                                                                                \
-    30000000 /* intervals times regions: each is compared with each, several times */
-#define PIECE_INSNS (UINT64_C(4) << 20) /* minimum size of a piece of a sweep */
+#define EFFORT_MAX    UINT64_C(3000000000) /* coordinates compared: some two seconds */
+#define EFFORT_USUAL  20                   /* times the least */
+#define PIECE_INSNS   (UINT64_C(4) << 20)  /* minimum size of a piece of a sweep */
 
 struct search {
     const struct tl_cut *cut;
@@ -148,24 +149,43 @@ static int add_in_order(const struct search *s, struct tl_simpoints *out, struct
     return r;
 }
 
+static uint64_t count_intervals(const struct search *s)
+{
+    const uint64_t interval = s->request->interval, insns = s->to - s->from;
+    return insns / interval + (insns % interval != 0);
+}
+
+static uint64_t find_least(const struct search *s)
+{
+    return tl_cluster_best_least((size_t)count_intervals(s), TL_SIMPOINT_DIMS, s->request->most);
+}
+
+/* There are more intervals than can be compared in short time. */
+static int refuse_effort(const struct search *s, struct tl_fail *fail)
+{
+    const uint64_t interval = s->request->interval;
+    const uint64_t times = find_least(s) / (EFFORT_MAX / EFFORT_USUAL) + 1;
+    return tl_fail_set(fail, TL_USAGE,
+                       "comparing %llu intervals for %u regions takes too long: give an interval "
+                       "of %llu instructions or more, or fewer regions",
+                       (unsigned long long)count_intervals(s), s->request->most,
+                       (unsigned long long)(interval * (times > 2 ? times : 2)));
+}
+
 static int check(const struct search *s, struct tl_fail *fail)
 {
     const uint64_t interval = s->request->interval;
     if (interval == 0 || interval > UINT32_MAX)
         return tl_fail_set(fail, TL_USAGE, "an interval has 1 to %u instructions", UINT32_MAX);
-    if ((s->to - s->from) / interval >= INTERVALS_MAX)
+    if (count_intervals(s) > INTERVALS_MAX)
         return tl_fail_set(fail, TL_USAGE,
                            "there are more than %u such intervals: give a longer one",
                            INTERVALS_MAX);
     if (s->request->most > REGIONS_MAX)
         return tl_fail_set(fail, TL_USAGE, "there are at most %u regions, not %u", REGIONS_MAX,
                            s->request->most);
-    if (((s->to - s->from) / interval + 1) * s->request->most > CHOICES_MAX)
-        return tl_fail_set(fail, TL_USAGE,
-                           "%llu intervals for %u regions are too many (at most %u times each "
-                           "other): give a longer interval, or fewer regions",
-                           (unsigned long long)((s->to - s->from) / interval + 1), s->request->most,
-                           CHOICES_MAX);
+    if (find_least(s) > EFFORT_MAX)
+        return refuse_effort(s, fail);
     if (tl_protocol_has(s->cut->lane->protocol, TL_TRAIT_SOFTWARE | TL_TRAIT_NOTES))
         return tl_fail_set(fail, TL_USAGE, "stream %.31s has no instructions", s->cut->lane->name);
     return TL_OK;
@@ -175,6 +195,7 @@ int tl_lake_simpoints(struct tl_lake *lake, const struct tl_simpoints_request *r
                       struct tl_simpoints_found *out, struct tl_fail *fail)
 {
     struct search s = {.request = request};
+    uint64_t effort = EFFORT_MAX;
     struct tl_simpoints points;
     struct tl_cut cut;
     *out = (struct tl_simpoints_found){0};
@@ -188,8 +209,11 @@ int tl_lake_simpoints(struct tl_lake *lake, const struct tl_simpoints_request *r
         r = check(&s, fail);
     if (r >= 0)
         r = request->vector ? add_in_order(&s, &points, fail) : add_all(&s, lake, &points, fail);
-    if (r >= 0)
-        r = tl_simpoints_choose(&points, request->most, &out->p, &out->n);
+    if (r >= 0) {
+        r = tl_simpoints_choose(&points, request->most, &effort, &out->p, &out->n);
+        if (r == TL_LIMIT)
+            r = refuse_effort(&s, fail);
+    }
     out->from = s.from;
     out->to = s.to;
     out->intervals = points.n;

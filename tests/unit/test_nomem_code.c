@@ -254,7 +254,7 @@ static int choose_regions(void *context, struct tl_buf *out)
     if (rc == TL_OK)
         rc = tl_simpoints_join(&points, &more);
     if (rc == TL_OK)
-        rc = tl_simpoints_choose(&points, 4, &chosen, &n);
+        rc = tl_simpoints_choose(&points, 4, NULL, &chosen, &n);
     for (size_t i = 0; rc == TL_OK && i < n; i++)
         rc = tl_buf_printf(out, "%llu %f\n", (unsigned long long)chosen[i].first, chosen[i].weight);
     free(chosen);

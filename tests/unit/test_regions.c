@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Representative regions of generated executions with known phases. */
+#include "base/hash.h"
 #include "regions/cluster.h"
 #include "regions/simpoints.h"
 #include "unit/random.h"
@@ -122,7 +123,7 @@ static void phases(void **state)
     assert_int_equal(points.n, sizeof order);
     struct tl_simpoint *chosen;
     size_t n;
-    assert_int_equal(tl_simpoints_choose(&points, 10, &chosen, &n), TL_OK);
+    assert_int_equal(tl_simpoints_choose(&points, 10, NULL, &chosen, &n), TL_OK);
     assert_int_equal(n, 3);
     static const double share[] = {8 / 20., 7 / 20., 5 / 20.};
     bool met[3] = {false};
@@ -136,13 +137,13 @@ static void phases(void **state)
     }
     struct tl_simpoint *again;
     size_t n_again;
-    assert_int_equal(tl_simpoints_choose(&points, 10, &again, &n_again), TL_OK);
+    assert_int_equal(tl_simpoints_choose(&points, 10, NULL, &again, &n_again), TL_OK);
     assert_int_equal(n_again, n);
     assert_memory_equal(again, chosen, n * sizeof *chosen);
     free(again);
     free(chosen);
     /* At most as many as requested. */
-    assert_int_equal(tl_simpoints_choose(&points, 2, &chosen, &n), TL_OK);
+    assert_int_equal(tl_simpoints_choose(&points, 2, NULL, &chosen, &n), TL_OK);
     assert_int_equal(n, 2);
     free(chosen);
     tl_simpoints_fini(&points);
@@ -157,7 +158,7 @@ static void memory_phases(void **state)
     struct tl_simpoint *chosen;
     size_t n;
     tl_simpoints_init(&points);
-    assert_int_equal(tl_simpoints_choose(&points, 10, &chosen, &n), TL_OK);
+    assert_int_equal(tl_simpoints_choose(&points, 10, NULL, &chosen, &n), TL_OK);
     assert_int_equal(n, 0);
     assert_int_equal(tl_vectors_new(&v, 100, tl_simpoints_add, &points), TL_OK);
     for (unsigned i = 0; i < 2000; i++) {
@@ -166,7 +167,7 @@ static void memory_phases(void **state)
     }
     assert_int_equal(tl_vectors_finish(v), TL_OK);
     tl_vectors_free(v);
-    assert_int_equal(tl_simpoints_choose(&points, 10, &chosen, &n), TL_OK);
+    assert_int_equal(tl_simpoints_choose(&points, 10, NULL, &chosen, &n), TL_OK);
     assert_int_equal(n, 2);
     assert_true(chosen[0].first < 1200 && chosen[1].first >= 1200);
     assert_true(fabs(chosen[0].weight - 0.6) < 1e-9 && fabs(chosen[1].weight - 0.4) < 1e-9);
@@ -179,7 +180,7 @@ static void few_points(void **state)
 {
     (void)state;
     static const double at[] = {1, 1, 1, 5, 5}, weights[] = {1, 1, 1, 1, 1};
-    const struct tl_points points = {at, weights, 5, 1};
+    const struct tl_points points = {at, weights, 5, 1, NULL};
     struct tl_clusters clusters;
     assert_int_equal(tl_cluster(&points, 4, &clusters), TL_OK);
     assert_int_equal(clusters.k, 2);
@@ -190,9 +191,36 @@ static void few_points(void **state)
     assert_int_equal(tl_cluster_best(&points, 30, &clusters), TL_OK);
     assert_int_equal(clusters.k, 2);
     tl_clusters_fini(&clusters);
-    const struct tl_points none = {at, weights, 0, 1};
+    const struct tl_points none = {at, weights, 0, 1, NULL};
     assert_int_equal(tl_cluster_best(&none, 30, &clusters), TL_OK);
     assert_int_equal(clusters.k, 0);
+    tl_clusters_fini(&clusters);
+}
+
+/* It ends once the effort is used up, and takes at least what it says. */
+static void little_effort(void **state)
+{
+    (void)state;
+    double at[200], weights[200];
+    uint64_t random = 1;
+    for (size_t i = 0; i < 200; i++) {
+        at[i] = (double)tl_random64(&random);
+        weights[i] = 1;
+    }
+    uint64_t effort = UINT64_MAX;
+    const struct tl_points points = {at, weights, 100, 2, &effort};
+    struct tl_clusters clusters;
+    assert_int_equal(tl_cluster_best(&points, 10, &clusters), TL_OK);
+    tl_clusters_fini(&clusters);
+    const uint64_t taken = UINT64_MAX - effort, least = tl_cluster_best_least(100, 2, 10);
+    assert_int_equal(least, 100 * 2 * 5 * 55);
+    assert_true(taken > least && taken < 100 * least);
+    effort = taken;
+    assert_int_equal(tl_cluster_best(&points, 10, &clusters), TL_OK);
+    tl_clusters_fini(&clusters);
+    assert_int_equal(effort, 0);
+    effort = taken - 1;
+    assert_int_equal(tl_cluster_best(&points, 10, &clusters), TL_LIMIT);
     tl_clusters_fini(&clusters);
 }
 
@@ -200,8 +228,9 @@ int main(void)
 {
     begin_random();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(block_vectors), cmocka_unit_test(memory_vectors), cmocka_unit_test(phases),
-        cmocka_unit_test(memory_phases), cmocka_unit_test(few_points),
+        cmocka_unit_test(block_vectors), cmocka_unit_test(memory_vectors),
+        cmocka_unit_test(phases),        cmocka_unit_test(memory_phases),
+        cmocka_unit_test(few_points),    cmocka_unit_test(little_effort),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
