@@ -123,26 +123,20 @@ int tl_call_index_encode(const struct tl_call_index *x, struct tl_buf *out)
     return r;
 }
 
-static void skip_words(struct tl_varint_reader *in, uint64_t n)
-{
-    for (; n > 0 && !in->bad; n--)
-        (void)tl_varint_get(in);
-}
-
 /* Pairs of words, after their number: of a sketch, or of the longest calls. */
 static void skip_pairs(struct tl_varint_reader *in)
 {
     const uint64_t n = tl_varint_get(in);
     in->bad |= n > UINT64_MAX / 2;
-    skip_words(in, 2 * n);
+    tl_varint_skip(in, 2 * n);
 }
 
 static void skip_sums(struct tl_varint_reader *in)
 {
-    skip_words(in, 2);
+    tl_varint_skip(in, 2);
     if (tl_varint_get(in) == 0)
         return;
-    skip_words(in, 4);
+    tl_varint_skip(in, 4);
     skip_pairs(in);
     skip_pairs(in);
 }

@@ -88,6 +88,18 @@ static inline int64_t tl_varint_get_signed(struct tl_varint_reader *r)
     return tl_unzigzag(tl_varint_get(r));
 }
 
+/* Pass over `n` numbers, whose lengths are not checked: each has one byte below 0x80, its last. */
+static inline void tl_varint_skip(struct tl_varint_reader *r, uint64_t n)
+{
+    while (n >= 8 && r->end - r->p >= 8) {
+        const uint64_t ends = ~tl_le64(r->p) >> 7 & 0x0101010101010101;
+        n -= ends * 0x0101010101010101 >> 56;
+        r->p += 8;
+    }
+    for (; n > 0 && !r->bad; n--)
+        (void)tl_varint_get(r);
+}
+
 /* Take `n` bytes; NULL and `bad` if there are fewer. */
 static inline const uint8_t *tl_varint_bytes(struct tl_varint_reader *r, uint64_t n)
 {

@@ -33,6 +33,30 @@ static void classes_are_narrow_and_in_order(void **state)
     assert_true(value == UINT64_MAX);
 }
 
+/* Passing over numbers ends where reading them does, also at the end of the bytes. */
+static void numbers_are_passed_over(void **state)
+{
+    struct made random = {.random = 5};
+    struct tl_buf bytes = {0};
+    enum { NUMBERS = 400 };
+    (void)state;
+    for (unsigned i = 0; i < NUMBERS; i++)
+        assert_int_equal(tl_varint_add(&bytes, UINT64_MAX >> made_below(&random, 64)), TL_OK);
+    for (unsigned first = 0; first < 20; first++)
+        for (unsigned n = 0; n <= NUMBERS - first + 1; n++) {
+            struct tl_varint_reader read = {bytes.p, bytes.p + bytes.n, false}, skipped;
+            for (unsigned i = 0; i < first; i++)
+                (void)tl_varint_get(&read);
+            skipped = read;
+            for (unsigned i = 0; i < n; i++)
+                (void)tl_varint_get(&read);
+            tl_varint_skip(&skipped, n);
+            assert_ptr_equal(skipped.p, read.p);
+            assert_int_equal(skipped.bad, read.bad);
+        }
+    tl_buf_fini(&bytes);
+}
+
 /* Merged in any order, and as bytes, they are the same; quantiles are as exact as promised. */
 static void parts_add_up_to_the_whole(void **state)
 {
@@ -362,6 +386,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(classes_are_narrow_and_in_order),
+        cmocka_unit_test(numbers_are_passed_over),
         cmocka_unit_test(parts_add_up_to_the_whole),
         cmocka_unit_test(times_are_those_of_all_items),
         cmocka_unit_test(times_of_random_items),
