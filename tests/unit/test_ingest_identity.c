@@ -123,8 +123,9 @@ static int open_named(const char *rig, struct tl_ingest **out, uint64_t *at, str
 
 static void check_identity(const struct tl_identity *stored, uint64_t n, bool complete)
 {
-    char content[16];
-    snprintf(content, sizeof content, "crc32c:%08x", tl_crc32c(0, bytes, n));
+    char content[16] = ""; /* nothing is durable yet: no sum */
+    if (n > 0)
+        snprintf(content, sizeof content, "crc32c:%08x", tl_crc32c(0, bytes, n));
     assert_int_equal(stored->durable, n);
     assert_int_equal(stored->complete, complete);
     if (strncmp(stored->content, "sha256:", 7) != 0)
