@@ -26,7 +26,7 @@ struct tl_lake_options {
     const char *store;         /* URL of another store: rados/rados.h; NULL: none */
     uint64_t shard_insns;      /* instructions per shard, 0: 2^20 */
     uint64_t min_free_bytes;   /* reject ingest if less disk space than this is free, 0: 256 MiB */
-    unsigned decode_threads;   /* 0: one per processor */
+    unsigned decode_threads;   /* that compute at a time (lake/jobs.c), 0: one per processor */
     uint64_t decode_memory;    /* bytes that all decoding may use, half of it for one trace; 0: half
                                   of the memory that the process may use */
     uint64_t sql_memory;       /* bytes for large questions (lake_sql.h); 0: an eighth of that */

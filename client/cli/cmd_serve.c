@@ -98,7 +98,8 @@ static void make_table(struct config *c, struct tl_option table[static MAX_KEYS]
          "faster: instructions can be read at once, tiles and statistics follow; or behind it once "
          "the index lags"},
         {"threads", 0, TL_ARG_U64, &c->threads, "N",
-         "decoding threads (default: one per processor)"},
+         "decode jobs that compute at a time (default: one per processor; of live captures thrice "
+         "as many)"},
         {"decode-memory", 0, TL_ARG_SIZE, &o->decode_memory, "SIZE",
          "memory for all decoding, half of it for one trace (default: half of the machine's, or of "
          "the cgroup's)"},

@@ -26,6 +26,7 @@ struct tl_job {
     enum tl_job_state state;
     bool live;             /* it was being pushed when its job was queued last, or had a turn */
     bool has_slot;         /* its job may compute */
+    bool slot_is_live;     /* and it is one of the slots for live captures */
     int64_t not_before_ns; /* monotonic: earliest start of the job */
     int64_t begun_ns;      /* begin of the job's turn: monotonic */
     int64_t used_ns;       /* how long it has had turns, on the scale of `served_ns` */
@@ -34,14 +35,13 @@ struct tl_job {
 struct tl_job_queue {
     pthread_cond_t work; /* a job was queued, or the lake is closing */
     struct tl_trace *first, **last;
-    /* Jobs that may compute, and that do; threads, and those without a job; suspended jobs, longest
-     * first. */
-    unsigned slots, busy, n_threads, n_idle;
-    struct tl_turn *turns, **last_turn;
-    int64_t served_ns[2]; /* how long the suspended job that was resumed last had had turns: of
-                             traces that are not being pushed, of those that are */
-    uint64_t given[2];    /* slots given so far, to the same */
-    bool resumed;         /* the last slot was given to a suspended one */
+    unsigned n_threads, n_idle;         /* threads, and those without a job */
+    struct tl_turn *turns, **last_turn; /* suspended jobs, longest first */
+    /* Of traces that are not being pushed, of those that are: */
+    unsigned slots[2], busy[2]; /* jobs that may compute, and that do */
+    int64_t served_ns[2];       /* how long the suspended job that was resumed last had had turns */
+    uint64_t given[2];          /* slots given so far */
+    bool resumed[2];            /* the last slot was given to a suspended one */
 };
 
 void tl_job_queue_init(struct tl_job_queue *queue);

@@ -6,7 +6,10 @@
  * compute; and some that are idle, since a job that leaves its slot needs another thread there.
  *
  * A capture that is being pushed goes before others: somebody watches it, while one that is
- * complete waits in line. Every fourth slot is for the others, so that they go on, too.
+ * complete waits in line. Live ones have more slots than there are processors: where other programs
+ * compute, too, the system lets each thread wait for some of its slices, and what twenty rigs send
+ * must not stand in line behind two such threads. The others have what slots per processor the live
+ * ones leave, at least one, so that they go on, too.
  *
  * A slot is for computing: a job that stores what it has decoded leaves its slot to others until
  * the medium is done.
@@ -30,14 +33,14 @@
 #define PATIENCE_NS INT64_C(100000000) /* a suspended job waits so long for newer ones */
 #define LOOK_NS     INT64_C(200000000) /* between two looks whether it is wanted */
 #define AHEAD_NS    INT64_C(50000000)  /* what a live one may have before others have their turn */
-#define REST        4u                 /* one of so many slots is for those that are not live */
+#define LIVE_SLOTS  3u                 /* for live captures, per slot for others */
 #define MAX_THREADS 1024u
 
 /* A suspended job, on its thread's stack. */
 struct tl_turn {
     struct tl_turn *next;
     pthread_cond_t cond;
-    const struct tl_trace *trace;
+    struct tl_trace *trace;
     int64_t since_ns;
     bool granted; /* it has a slot, and has left the list */
 };
@@ -61,6 +64,36 @@ void tl_job_queue_fini(struct tl_job_queue *queue)
     queue->first = NULL;
     pthread_cond_destroy(&queue->work);
 }
+
+/* ---- threads -------------------------------------------------------------------------------- */
+
+static void *run_jobs(void *context);
+
+/* Add a thread, which counts as one without a job from here on. Returns an errno. */
+static int add_thread_locked(struct tl_lake *lake)
+{
+    pthread_t thread;
+    if (lake->queue.n_threads >= MAX_THREADS)
+        return EAGAIN;
+    const int e = pthread_create(&thread, NULL, run_jobs, lake);
+    if (e != 0)
+        return e;
+    pthread_detach(thread);
+    lake->queue.n_threads++;
+    lake->queue.n_idle++;
+    return 0;
+}
+
+/* There may be a new job to run: have a thread look. Returns whether there is one. */
+static bool call_thread_locked(struct tl_lake *lake)
+{
+    if (lake->queue.n_idle == 0 && add_thread_locked(lake) != 0)
+        return false;
+    pthread_cond_signal(&lake->queue.work);
+    return true;
+}
+
+/* ---- new jobs ------------------------------------------------------------------------------- */
 
 /* Is somebody tracing at this moment, here or, if it is followed, at another server? What is only
  * to be indexed behind the outline of it is not urgent. */
@@ -89,7 +122,6 @@ static bool note_live_locked(struct tl_lake *lake, struct tl_trace *trace)
 /* The queue has the live ones first. */
 static void enqueue_locked(struct tl_lake *lake, struct tl_trace *trace)
 {
-    (void)note_live_locked(lake, trace);
     if (trace->job.state >= TL_JOB_RUNS) {
         trace->job.state = TL_JOB_RUNS_AGAIN; /* its thread looks when it is done */
         return;
@@ -102,7 +134,6 @@ static void enqueue_locked(struct tl_lake *lake, struct tl_trace *trace)
     *p = tl_trace_get(trace);
     if (!trace->job.next)
         lake->queue.last = &trace->job.next;
-    pthread_cond_signal(&lake->queue.work);
 }
 
 /* Remove the trace's job from the queue. The caller holds the lake's lock and a reference. */
@@ -120,32 +151,30 @@ static void remove_locked(struct tl_lake *lake, struct tl_trace *trace)
     tl_trace_put(trace);
 }
 
-void tl_lake_queue(struct tl_lake *lake, struct tl_trace *trace, int64_t delay_ns)
+/* How many jobs of live captures, or of others, may compute at the moment. */
+static unsigned most_locked(const struct tl_lake *lake, bool live)
 {
-    pthread_mutex_lock(&lake->lock);
-    const int64_t when = delay_ns > 0 ? tl_monotonic_ns() + delay_ns : 0;
-    if (trace->job.state == TL_JOB_NONE || trace->job.state == TL_JOB_RUNS) {
-        trace->job.not_before_ns = when;
-        enqueue_locked(lake, trace);
-    } else if (note_live_locked(lake, trace) && trace->job.state == TL_JOB_QUEUED) {
-        remove_locked(lake, trace); /* it has another place */
-        enqueue_locked(lake, trace);
-    }
-    if (when < trace->job.not_before_ns) {
-        trace->job.not_before_ns = when;
-        pthread_cond_signal(&lake->queue.work);
-    }
-    pthread_mutex_unlock(&lake->lock);
+    const struct tl_job_queue *const queue = &lake->queue;
+    if (live)
+        return queue->slots[true];
+    return queue->busy[true] + 1 < queue->slots[false] ? queue->slots[false] - queue->busy[true]
+                                                       : 1;
 }
 
-/* The place in the queue of the first job that is due; otherwise NULL, and `*wait` is the time
- * until one is (< 0: none). */
-static struct tl_trace **find_due_locked(struct tl_lake *lake, int64_t *wait)
+static bool is_free_locked(const struct tl_lake *lake, bool live)
+{
+    return lake->queue.busy[live] < most_locked(lake, live);
+}
+
+/* The place in the queue of the first job of a live capture, or of another, that is due; otherwise
+ * NULL, and `*wait` is less or equal the time until one is (< 0: none). */
+static struct tl_trace **find_due_locked(struct tl_lake *lake, bool live, int64_t *wait)
 {
     const int64_t now = tl_monotonic_ns();
-    *wait = -1;
     for (struct tl_trace **p = &lake->queue.first; *p; p = &(*p)->job.next) {
         const int64_t left = (*p)->job.not_before_ns - now;
+        if ((*p)->job.live != live)
+            continue;
         if (left <= 0)
             return p;
         *wait = *wait < 0 || left < *wait ? left : *wait;
@@ -153,12 +182,24 @@ static struct tl_trace **find_due_locked(struct tl_lake *lake, int64_t *wait)
     return NULL;
 }
 
+static void take_slot_locked(struct tl_lake *lake, struct tl_trace *trace)
+{
+    trace->job.has_slot = true;
+    trace->job.slot_is_live = trace->job.live;
+    trace->job.begun_ns = tl_monotonic_ns();
+    lake->queue.busy[trace->job.live]++;
+    lake->queue.given[trace->job.live]++;
+    tl_crew_enter(lake->crew);
+}
+
 /* Take a due job off the queue, if there is a slot for it; else as above. */
 static struct tl_trace *take_job_locked(struct tl_lake *lake, int64_t *wait)
 {
+    struct tl_trace **p = NULL;
     *wait = -1;
-    struct tl_trace **const p =
-        lake->queue.busy < lake->queue.slots ? find_due_locked(lake, wait) : NULL;
+    for (int live = true; !p && live >= false; live--)
+        if (is_free_locked(lake, live))
+            p = find_due_locked(lake, live, wait);
     if (!p)
         return NULL;
     struct tl_trace *const trace = *p;
@@ -166,12 +207,11 @@ static struct tl_trace *take_job_locked(struct tl_lake *lake, int64_t *wait)
     if (!*p)
         lake->queue.last = p;
     trace->job.state = TL_JOB_RUNS;
-    trace->job.has_slot = true;
-    trace->job.begun_ns = tl_monotonic_ns();
-    lake->queue.busy++;
-    tl_crew_enter(lake->crew);
-    lake->queue.given[trace->job.live]++;
-    lake->queue.resumed = false;
+    take_slot_locked(lake, trace);
+    lake->queue.resumed[trace->job.live] = false;
+    lake->queue.n_idle--;
+    if (lake->queue.first)
+        (void)call_thread_locked(lake);
     return trace;
 }
 
@@ -199,59 +239,49 @@ static struct tl_turn *least_served_locked(const struct tl_lake *lake, bool live
     return least;
 }
 
-/* Is the next slot one for the live ones, if there are any? */
-static bool is_for_live_locked(const struct tl_lake *lake)
+/* How long the suspended job of these that has waited longest has waited. */
+static int64_t longest_wait_locked(const struct tl_lake *lake, bool live)
 {
-    return (lake->queue.given[false] + lake->queue.given[true]) % REST != 0;
+    for (const struct tl_turn *t = lake->queue.turns; t; t = t->next)
+        if (t->trace->job.live == live)
+            return tl_monotonic_ns() - t->since_ns;
+    return 0;
 }
 
-static struct tl_turn *next_turn_locked(const struct tl_lake *lake)
+/* Is a new job of these due that goes before suspended ones? */
+static bool is_new_first_locked(struct tl_lake *lake, bool live)
 {
-    const bool live = is_for_live_locked(lake);
-    struct tl_turn *const turn = least_served_locked(lake, live);
-    return turn ? turn : least_served_locked(lake, !live);
+    int64_t wait = -1;
+    return (lake->queue.resumed[live] || longest_wait_locked(lake, live) < PATIENCE_NS) &&
+           find_due_locked(lake, live, &wait);
 }
 
-/* Does the first of the new jobs, if any is due and somebody is there to run it, go before this
- * suspended one? */
-static bool is_new_first_locked(const struct tl_lake *lake, struct tl_trace *const *due,
-                                const struct tl_turn *turn)
-{
-    if (!due || lake->queue.n_idle == 0)
-        return false;
-    if ((*due)->job.live != turn->trace->job.live)
-        return (*due)->job.live == is_for_live_locked(lake);
-    return lake->queue.resumed || tl_monotonic_ns() - lake->queue.turns->since_ns < PATIENCE_NS;
-}
-
-/* A slot may be free: give it to somebody. */
+/* Slots may be free: give them to somebody. */
 static void pass_on_locked(struct tl_lake *lake)
 {
-    int64_t wait;
+    const bool called = lake->queue.first && call_thread_locked(lake);
     struct tl_turn *turn;
-    while (lake->queue.busy < lake->queue.slots && (turn = next_turn_locked(lake))) {
-        if (is_new_first_locked(lake, find_due_locked(lake, &wait), turn))
-            break;
-        remove_turn_locked(lake, turn);
-        turn->granted = lake->queue.resumed = true;
-        lake->queue.served_ns[turn->trace->job.live] = turn->trace->job.used_ns;
-        lake->queue.given[turn->trace->job.live]++;
-        lake->queue.busy++;
-        pthread_cond_signal(&turn->cond);
+    for (int live = true; live >= false; live--) {
+        while (is_free_locked(lake, live) && (turn = least_served_locked(lake, live)) &&
+               !(called && is_new_first_locked(lake, live))) {
+            remove_turn_locked(lake, turn);
+            turn->granted = lake->queue.resumed[live] = true;
+            lake->queue.served_ns[live] = turn->trace->job.used_ns;
+            take_slot_locked(lake, turn->trace);
+            pthread_cond_signal(&turn->cond);
+        }
     }
-    if (lake->queue.busy < lake->queue.slots)
-        pthread_cond_signal(&lake->queue.work);
 }
 
-static int add_thread_locked(struct tl_lake *lake);
-
-/* Does anybody wait for a slot? If these are only new jobs, there must be a thread for them. */
-static bool is_wanted_locked(struct tl_lake *lake)
+/* Must the job leave its slot: is that for other captures, are there too many, or does anybody wait
+ * for it whom a thread can serve? */
+static bool is_slot_wanted_locked(struct tl_lake *lake, const struct tl_job *job)
 {
-    int64_t wait;
-    const bool due = find_due_locked(lake, &wait) != NULL;
-    const bool served = due && (lake->queue.n_idle > 0 || add_thread_locked(lake) == 0);
-    return lake->queue.turns || served;
+    const bool live = job->slot_is_live;
+    int64_t wait = -1;
+    return job->live != live || lake->queue.busy[live] > most_locked(lake, live) ||
+           least_served_locked(lake, live) ||
+           (find_due_locked(lake, live, &wait) && call_thread_locked(lake));
 }
 
 /* Count the turn that ends now. One that comes later does not get what others have had before. */
@@ -268,7 +298,7 @@ static void count_turn_locked(struct tl_lake *lake, struct tl_trace *trace)
 static void leave_locked(struct tl_lake *lake, struct tl_trace *trace)
 {
     trace->job.has_slot = false;
-    lake->queue.busy--;
+    lake->queue.busy[trace->job.slot_is_live]--;
     tl_crew_exit(lake->crew);
 }
 
@@ -281,14 +311,11 @@ static void wait_for_turn_locked(struct tl_lake *lake, const struct tl_turns_of 
     pass_on_locked(lake);
     while (!turn.granted && !turns->unwanted(turns->context))
         (void)tl_cond_wait_until(&turn.cond, &lake->lock, tl_monotonic_ns() + LOOK_NS);
-    if (!turn.granted) { /* it only unwinds, for which it needs no slot of its own */
+    if (!turn.granted) { /* it only unwinds, for which it needs no free slot */
         remove_turn_locked(lake, &turn);
-        lake->queue.busy++;
+        take_slot_locked(lake, turns->trace);
     }
-    tl_crew_enter(lake->crew);
     pthread_cond_destroy(&turn.cond);
-    turns->trace->job.has_slot = true;
-    turns->trace->job.begun_ns = tl_monotonic_ns();
 }
 
 int tl_jobs_give_way(struct tl_lake *lake, const struct tl_turns_of *turns)
@@ -302,7 +329,7 @@ int tl_jobs_give_way(struct tl_lake *lake, const struct tl_turns_of *turns)
     pthread_mutex_lock(&lake->lock);
     count_turn_locked(lake, trace);
     trace->job.begun_ns = tl_monotonic_ns();
-    if (is_wanted_locked(lake)) {
+    if (is_slot_wanted_locked(lake, &trace->job)) {
         leave_locked(lake, trace);
         wait_for_turn_locked(lake, turns);
     }
@@ -316,9 +343,6 @@ void tl_jobs_leave(struct tl_lake *lake, struct tl_trace *trace)
     pthread_mutex_lock(&lake->lock);
     count_turn_locked(lake, trace);
     leave_locked(lake, trace);
-    /* For jobs that come now; without it they wait for this one. */
-    if (lake->queue.busy + lake->queue.n_idle < lake->queue.slots)
-        (void)add_thread_locked(lake);
     pass_on_locked(lake);
     pthread_mutex_unlock(&lake->lock);
 }
@@ -330,16 +354,38 @@ void tl_jobs_return(struct tl_lake *lake, const struct tl_turns_of *turns)
     pthread_mutex_unlock(&lake->lock);
 }
 
-/* ---- threads -------------------------------------------------------------------------------- */
+void tl_lake_queue(struct tl_lake *lake, struct tl_trace *trace, int64_t delay_ns)
+{
+    pthread_mutex_lock(&lake->lock);
+    const int64_t when = delay_ns > 0 ? tl_monotonic_ns() + delay_ns : 0;
+    bool changed = note_live_locked(lake, trace); /* it has slots of another kind */
+    if (trace->job.state == TL_JOB_QUEUED) {
+        if (changed) {
+            remove_locked(lake, trace); /* it has another place */
+            enqueue_locked(lake, trace);
+        }
+    } else if (trace->job.state != TL_JOB_RUNS_AGAIN) {
+        trace->job.not_before_ns = when;
+        enqueue_locked(lake, trace);
+        changed |= trace->job.state == TL_JOB_QUEUED;
+    }
+    if (when < trace->job.not_before_ns) {
+        trace->job.not_before_ns = when;
+        changed = true;
+    }
+    if (changed)
+        pass_on_locked(lake);
+    pthread_mutex_unlock(&lake->lock);
+}
+
+/* ---- running -------------------------------------------------------------------------------- */
 
 static void wait_locked(struct tl_lake *lake, int64_t ns)
 {
-    lake->queue.n_idle++;
     if (ns < 0)
         pthread_cond_wait(&lake->queue.work, &lake->lock);
     else
         (void)tl_cond_wait_until(&lake->queue.work, &lake->lock, tl_monotonic_ns() + ns);
-    lake->queue.n_idle--;
 }
 
 static void run_locked(struct tl_lake *lake, struct tl_trace *trace)
@@ -356,11 +402,13 @@ static void run_locked(struct tl_lake *lake, struct tl_trace *trace)
     if (again || delay >= 0) {
         if (!again)
             trace->job.not_before_ns = delay > 0 ? tl_monotonic_ns() + delay : 0;
+        (void)note_live_locked(lake, trace);
         enqueue_locked(lake, trace);
     }
     /* Before a deleting thread continues: this is not the last reference, which that thread
      * frees. */
     tl_trace_put(trace);
+    lake->queue.n_idle++;
     pthread_cond_broadcast(&lake->idle);
     pass_on_locked(lake);
 }
@@ -374,38 +422,26 @@ static void *run_jobs(void *context)
         struct tl_trace *const trace = take_job_locked(lake, &wait);
         if (trace)
             run_locked(lake, trace);
-        else if (lake->queue.n_idle < 2 * lake->queue.slots)
+        else if (lake->queue.n_idle <= 2 * lake->queue.slots[true])
             wait_locked(lake, wait);
         else
             break; /* one of those that took the place of suspended ones */
     }
+    lake->queue.n_idle--;
     lake->queue.n_threads--;
     pthread_cond_broadcast(&lake->idle);
     pthread_mutex_unlock(&lake->lock);
     return NULL;
 }
 
-/* Returns an errno. */
-static int add_thread_locked(struct tl_lake *lake)
-{
-    pthread_t thread;
-    if (lake->queue.n_threads >= MAX_THREADS)
-        return EAGAIN;
-    const int e = pthread_create(&thread, NULL, run_jobs, lake);
-    if (e != 0)
-        return e;
-    pthread_detach(thread);
-    lake->queue.n_threads++;
-    return 0;
-}
-
 int tl_jobs_start(struct tl_lake *lake, struct tl_fail *fail)
 {
     int e = 0;
     pthread_mutex_lock(&lake->lock);
-    lake->queue.slots =
+    lake->queue.slots[false] =
         lake->options.decode_threads ? lake->options.decode_threads : tl_processors();
-    while (e == 0 && lake->queue.n_threads < lake->queue.slots)
+    lake->queue.slots[true] = LIVE_SLOTS * lake->queue.slots[false];
+    while (e == 0 && lake->queue.n_threads < lake->queue.slots[true])
         e = add_thread_locked(lake);
     pthread_mutex_unlock(&lake->lock);
     errno = e;
