@@ -140,7 +140,7 @@ static int pass_behind(struct tl_cursor *c, struct calls *s)
     if (within && s->flow.position >= s->go_on)
         return leave_out(c, s, within);
     if (!within)
-        s->flow.walk.range.to = s->flow.position; /* its walk ends */
+        tl_flow_rows_stop(&s->flow);
     return 1;
 }
 

@@ -40,6 +40,12 @@ TL_MUST_USE int tl_flow_rows_next(struct tl_cursor *c, struct tl_flow_rows *f, b
  * that follows the walk is that of this place. */
 TL_MUST_USE int tl_flow_rows_go_on_at(struct tl_cursor *c, struct tl_flow_rows *f,
                                       uint64_t position);
+/* Read no further chunk of the present stream. */
+static inline void tl_flow_rows_stop(struct tl_flow_rows *f)
+{
+    f->walk.range.to = f->position;
+    f->walk.range.tail = false;
+}
 void tl_flow_rows_close(struct tl_flow_rows *f);
 
 /* The stream's name. */

@@ -104,6 +104,11 @@ def sql_calls(lab):
     check(joined and all(r['position'] == r['p'] for r in joined), 'a join')
 
 
+def shards_looked_at(lab):
+    with urllib.request.urlopen(lab.url + '/metrics', timeout=240) as reply:
+        return sum(int(n) for n in re.findall(r'^tracelake_index_cache_\w+_total (\d+)', reply.read().decode(), re.M))
+
+
 @test
 def sql_times(lab):
     """Times are interpolated between all timestamps, however many shards there are."""
@@ -114,6 +119,10 @@ def sql_times(lab):
             '--image', lab.path('demo.elf'), lab.path('raw'))
     row = wait_sealed(lab, 'small')
     check(all(s['shards'] > 30 for s in row['streams']), row)
+    before = shards_looked_at(lab)
+    check(ask(lab, 'SELECT position FROM call WHERE position < 20', trace='small'), 'calls at the begin')
+    looked = shards_looked_at(lab) - before
+    check(looked < 10, 'calls of the first shard are found in', looked)
     for text in ('SELECT stream, position, time, duration, last_position FROM call',
                  'SELECT stream, position, time FROM insn WHERE position % 7 = 0',
                  'SELECT stream, position, earliest, latest FROM timeline WHERE what = \'begin\''):
