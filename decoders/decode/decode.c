@@ -9,6 +9,9 @@
 #include "decode/kept.h"
 #include "decode/registry.h"
 
+#include <stdio.h>
+#include <time.h>
+
 int tl_decode_new(struct tl_decode **out, const struct tl_setup *setup,
                   const struct tl_image *image, const struct tl_decode_sink *sink,
                   struct tl_fail *fail)
@@ -99,7 +102,36 @@ int tl_decode_skip(struct tl_decode *decode, uint64_t n)
 {
     if (!decode->ops->lost)
         return TL_UNSUPPORTED;
-    return n ? decode->ops->lost(decode, n) : TL_OK;
+    const struct tl_decode_hole hole = {n, TL_LOSS_STORED, NULL};
+    return n ? decode->ops->lost(decode, &hole) : TL_OK;
+}
+
+/* "connection-lost 2026-11-30T13:05:01.123Z 1.204 s": when the last byte before it had arrived, and
+ * how long after that the next one. Returns NULL if that is unknown. */
+static const char *tell_when(char out[static 80], uint64_t last, uint64_t back)
+{
+    const time_t seconds = (time_t)(last / 1000000000);
+    const uint64_t ms = back / 1000000 - last / 1000000;
+    struct tm utc;
+    char when[32];
+    if (last == 0 || back < last || !gmtime_r(&seconds, &utc) ||
+        strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%S", &utc) == 0)
+        return NULL;
+    snprintf(out, 80, TL_NOTE_CONNECTION_LOST "%s.%03uZ %llu.%03u s", when,
+             (unsigned)(last / 1000000 % 1000), (unsigned long long)(ms / 1000),
+             (unsigned)(ms % 1000));
+    return out;
+}
+
+int tl_decode_reconnect(struct tl_decode *decode, uint64_t back)
+{
+    char note[80];
+    if (!decode->ops->lost)
+        return TL_UNSUPPORTED;
+    const char *const when = tell_when(note, decode->arrival, back);
+    const struct tl_decode_hole hole = {0, TL_LOSS_CONNECTION,
+                                        when ? when : TL_NOTE_CONNECTION_LOST "-"};
+    return decode->ops->lost(decode, &hole);
 }
 
 int tl_decode_save(struct tl_decode *decode, struct tl_buf *out)

@@ -120,6 +120,15 @@ TL_MUST_USE int tl_decode_push(struct tl_decode *decode, const uint8_t *p, size_
 TL_MUST_USE int tl_decode_skip(struct tl_decode *decode, uint64_t n);
 
 /*
+ * The connection that the bytes came by was lost behind those pushed so far, and those pushed next
+ * came by another one: an unknown number is missing between them, none of the capture's offsets.
+ * Streams restart after the gap. `back`: when the first byte behind it had arrived, as for
+ * tl_decode_set_arrival(), in ns since 1970; 0: unknown. Returns TL_UNSUPPORTED as
+ * tl_decode_skip().
+ */
+TL_MUST_USE int tl_decode_reconnect(struct tl_decode *decode, uint64_t back);
+
+/*
  * Reread bytes that were pushed: exactly `n` bytes from capture offset `offset` into `out`. With
  * this, saved states need not contain those bytes; a state of a format that relies on it records
  * which bytes it left out. Set it before the first push or tl_decode_load(). Returns TL_OK, or an

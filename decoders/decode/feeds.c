@@ -104,13 +104,16 @@ int tl_feeds_restart(struct tl_feeds *l, uint64_t offset, bool missing)
     return rc;
 }
 
-int tl_feeds_report_gap(struct tl_feeds *l, uint64_t offset)
+int tl_feeds_report_gap(struct tl_feeds *l, uint64_t offset, const char *note)
 {
-    const struct tl_item gap = {.kind = TL_ITEM_GAP, .sub = TL_GAP_TRANSPORT, .offset = offset};
+    const struct tl_item items[] = {
+        {.kind = TL_ITEM_NOTE, .text = note, .offset = offset},
+        {.kind = TL_ITEM_GAP, .sub = TL_GAP_TRANSPORT, .offset = offset},
+    };
     int rc = TL_OK;
     for (uint32_t i = 0; rc == TL_OK && i < l->n; i++)
         if (l->v[i]->decoder)
-            rc = tl_stream_out_items(&l->v[i]->out, &gap, 1);
+            rc = tl_stream_out_items(&l->v[i]->out, items + !note, 2 - !note);
     return rc;
 }
 

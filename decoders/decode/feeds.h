@@ -69,8 +69,8 @@ TL_MUST_USE int tl_feeds_flush(struct tl_feeds *feeds);
  * differences go on. `missing`: there are bytes in front of these that are lost; else another
  * capture begins. */
 TL_MUST_USE int tl_feeds_restart(struct tl_feeds *feeds, uint64_t offset, bool missing);
-/* Report in all streams that bytes of the capture are missing. */
-TL_MUST_USE int tl_feeds_report_gap(struct tl_feeds *feeds, uint64_t offset);
+/* Report in all streams that bytes are missing, after a note (NULL: none). */
+TL_MUST_USE int tl_feeds_report_gap(struct tl_feeds *feeds, uint64_t offset, const char *note);
 /* At the end of the capture: end all streams, and report the bytes of the other sources. */
 TL_MUST_USE int tl_feeds_finish(struct tl_feeds *feeds);
 void tl_feeds_fini(struct tl_feeds *feeds);

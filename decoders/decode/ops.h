@@ -12,6 +12,13 @@
 
 #include <string.h>
 
+/* A place at which bytes are missing. Borrowed for the call. */
+struct tl_decode_hole {
+    uint64_t n;         /* the capture's own bytes that are missing; 0: they never reached it */
+    const char *reason; /* of the loss */
+    const char *note;   /* for each stream, before its gap; NULL: none */
+};
+
 /*
  * A container decoder: demultiplexes a capture and drives stream decoders. Implementations embed
  * struct tl_decode as their first member and set `ops`; contracts as in decode/decode.h.
@@ -28,8 +35,8 @@ struct tl_decode_ops {
     void (*destroy)(struct tl_decode *decode); /* accepts NULL */
     /* See tl_decode_save(); NULL: state cannot be saved. */
     void (*state)(struct tl_decode *decode, struct tl_state *state);
-    /* See tl_decode_skip(), `n` > 0; NULL: cannot resume in the middle. */
-    int (*lost)(struct tl_decode *decode, uint64_t n);
+    /* See tl_decode_skip() and tl_decode_reconnect(); NULL: cannot resume in the middle. */
+    int (*lost)(struct tl_decode *decode, const struct tl_decode_hole *hole);
     size_t (*bytes)(struct tl_decode *decode); /* See tl_decode_bytes(). */
 };
 
@@ -68,6 +75,8 @@ TL_MUST_USE int tl_decode_reread(const struct tl_decode *decode, uint64_t offset
 /* Faults that depend on the program: another one ran, or bytes are damaged. */
 #define TL_LOSS_MISFIT                                                                             \
     "trace and program do not fit (another image, or encoder options that --config lacks)"
+/* A fault between rig and server: how many bytes it cost is unknown. */
+#define TL_LOSS_CONNECTION "connection lost"
 /* A fault of the store. */
 #define TL_LOSS_STORED "raw bytes are damaged or missing"
 

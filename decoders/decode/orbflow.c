@@ -88,7 +88,7 @@ static int drop_frame(struct orbflow *o)
     int rc = report_loss(o, o->begun ? BAD_FRAME : TL_LOSS_NOT_SYNC, o->start, o->n);
     if (rc >= 0)
         rc = tl_feeds_restart(&o->feeds, o->start + o->n, true);
-    return rc < 0 ? rc : tl_feeds_report_gap(&o->feeds, o->start);
+    return rc < 0 ? rc : tl_feeds_report_gap(&o->feeds, o->start, NULL);
 }
 
 static int end_frame(struct orbflow *o)
@@ -158,16 +158,16 @@ static int finish(struct tl_decode *decode)
     return rc < 0 ? rc : tl_feeds_finish(&o->feeds);
 }
 
-static int lost(struct tl_decode *decode, uint64_t n)
+static int lost(struct tl_decode *decode, const struct tl_decode_hole *hole)
 {
     struct orbflow *const o = (struct orbflow *)decode;
     const uint64_t offset = o->start + o->n;
-    int rc = tl_feeds_restart(&o->feeds, offset + n, true);
+    int rc = tl_feeds_restart(&o->feeds, offset + hole->n, true);
     if (rc >= 0)
-        rc = report_loss(o, TL_LOSS_STORED, offset, n);
+        rc = report_loss(o, hole->reason, offset, hole->n);
     if (rc >= 0)
-        rc = tl_feeds_report_gap(&o->feeds, offset);
-    o->start = offset + n;
+        rc = tl_feeds_report_gap(&o->feeds, offset, hole->note);
+    o->start = offset + hole->n;
     o->n = 0;
     o->begun = false;
     return rc;

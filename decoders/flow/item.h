@@ -247,6 +247,10 @@ const char *tl_gap_name(enum tl_gap gap);
 /* The NOTE before the first timestamp of a new time segment: "time-restart LAST FIRST". */
 #define TL_NOTE_TIME_RESTART "time-restart "
 
+/* The NOTE before the gap of a lost connection: "connection-lost WHEN DURATION s", or
+ * "connection-lost -". */
+#define TL_NOTE_CONNECTION_LOST "connection-lost "
+
 /* Does a new time segment begin with this item? */
 bool tl_item_restarts_time(const struct tl_item *item);
 

@@ -268,25 +268,27 @@ static uint64_t frame_size(enum tl_tpiu_sync sync)
     return sync == TL_TPIU_ALIGNED ? 16 : sync == TL_TPIU_DSTREAM ? 512 : 1;
 }
 
-static int lost(struct tl_decode *decode, uint64_t n)
+static int lost(struct tl_decode *decode, const struct tl_decode_hole *hole)
 {
     struct coresight *const cs = (struct coresight *)decode;
     int rc = cs->framed ? tl_align_finish(&cs->align) : TL_OK;
     const uint64_t offset = cs->framed ? cs->tpiu.start + cs->tpiu.raw : cs->position;
+    const uint64_t end = offset + hole->n;
     if (rc == TL_OK)
-        rc = tl_feeds_restart(&cs->feeds, offset + n, true);
+        rc = tl_feeds_restart(&cs->feeds, end, true);
     if (rc == TL_OK)
-        rc = on_frame_loss(cs, TL_LOSS_STORED, offset, n);
+        rc = on_frame_loss(cs, hole->reason, offset, hole->n);
     if (rc == TL_OK)
-        rc = tl_feeds_report_gap(&cs->feeds, offset);
-    cs->position = offset + n;
+        rc = tl_feeds_report_gap(&cs->feeds, offset, hole->note);
+    cs->position = end;
     if (rc < 0 || !cs->framed)
         return rc;
     const struct tl_tpiu_sink frames = cs->tpiu.demux.sink;
     const enum tl_tpiu_sync sync = cs->tpiu.sync;
     const uint64_t size = frame_size(sync);
-    cs->unaligned = (uint16_t)((size - (offset + n) % size) % size);
-    tl_tpiu_init(&cs->tpiu, sync, offset + n + cs->unaligned, &frames);
+    /* Another connection begins with a frame, as a capture does. */
+    cs->unaligned = hole->n > 0 ? (uint16_t)((size - end % size) % size) : 0;
+    tl_tpiu_init(&cs->tpiu, sync, end + cs->unaligned, &frames);
     const struct tl_align_watch watch = cs->align.watch;
     tl_align_init(&cs->align, &cs->tpiu, &watch);
     return TL_OK;

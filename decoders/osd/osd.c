@@ -452,14 +452,14 @@ static int finish(struct tl_decode *decode)
 }
 
 /* Unconfirmed bytes before the gap are lost along with the incomplete packet at their end. */
-static int lost(struct tl_decode *decode, uint64_t n)
+static int lost(struct tl_decode *decode, const struct tl_decode_hole *hole)
 {
     struct osd *const osd = (struct osd *)decode;
-    osd->pushed += n;
+    osd->pushed += hole->n;
     int rc = tl_di_finish(&osd->di);
     if (rc == TL_OK)
-        rc = on_loss(osd, TL_LOSS_STORED, osd->pushed - n, n);
-    tl_di_skip(&osd->di, n);
+        rc = on_loss(osd, hole->reason, osd->pushed - hole->n, hole->n);
+    tl_di_skip(&osd->di, hole->n);
     return rc < 0 ? rc : deliver_all(osd);
 }
 

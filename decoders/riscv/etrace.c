@@ -162,14 +162,14 @@ static int push(struct tl_decode *decode, const uint8_t *p, size_t n)
     return rc < 0 ? rc : flush(decode);
 }
 
-static int lost(struct tl_decode *decode, uint64_t n)
+static int lost(struct tl_decode *decode, const struct tl_decode_hole *hole)
 {
     struct etrace *const e = (struct etrace *)decode;
     const uint64_t offset = e->pushed;
-    e->pushed += n;
+    e->pushed += hole->n;
     int rc = tl_etrace_deframe_finish(&e->deframe, e->pushed, TL_LOSS_NO_END);
     if (rc >= 0)
-        rc = on_loss(e, TL_LOSS_STORED, offset, n);
+        rc = on_loss(e, hole->reason, offset, hole->n);
     return rc < 0 ? rc : flush(decode);
 }
 

@@ -195,7 +195,7 @@ static int push(struct tl_decode *decode, const uint8_t *p, size_t n)
 static int report_loss(const struct nexus *x, const char *reason, uint64_t offset, uint64_t bytes)
 {
     const struct tl_decode_loss loss = {NULL, reason, offset, bytes, tl_loss_is_fault(reason)};
-    return bytes && x->feeds.sink.loss ? x->feeds.sink.loss(x->feeds.sink.context, &loss) : TL_OK;
+    return x->feeds.sink.loss ? x->feeds.sink.loss(x->feeds.sink.context, &loss) : TL_OK;
 }
 
 /* A message that ends before its source is known, for this reason, unless it is memory that was not
@@ -208,20 +208,20 @@ static int drop_head(struct nexus *x, const char *reason)
     const uint8_t n = zeros ? 0 : x->n_head;
     x->n_head = 0;
     x->inside = false;
-    return report_loss(x, reason, x->position - n, n);
+    return n ? report_loss(x, reason, x->position - n, n) : TL_OK;
 }
 
-static int lost(struct tl_decode *decode, uint64_t n)
+static int lost(struct tl_decode *decode, const struct tl_decode_hole *hole)
 {
     struct nexus *const x = (struct nexus *)decode;
     const uint64_t offset = x->position;
     int rc = drop_head(x, TL_LOSS_NO_END);
-    x->position += n;
+    x->position += hole->n;
     if (rc == TL_OK)
-        rc = report_loss(x, TL_LOSS_STORED, offset, n);
+        rc = report_loss(x, hole->reason, offset, hole->n);
     if (rc == TL_OK)
         rc = tl_feeds_restart(&x->feeds, x->position, true);
-    return rc < 0 ? rc : tl_feeds_report_gap(&x->feeds, offset);
+    return rc < 0 ? rc : tl_feeds_report_gap(&x->feeds, offset, hole->note);
 }
 
 static int finish(struct tl_decode *decode)
@@ -231,7 +231,7 @@ static int finish(struct tl_decode *decode)
     if (rc == TL_OK)
         rc = tl_feeds_finish(&x->feeds);
     const char *const reason = x->feeds.n_streams > 0 ? TL_LOSS_NOT_SYNC : NO_SYNC;
-    return rc < 0 ? rc : report_loss(x, reason, x->early_at, x->early);
+    return rc < 0 || x->early == 0 ? rc : report_loss(x, reason, x->early_at, x->early);
 }
 
 static void state(struct tl_decode *decode, struct tl_state *s)

@@ -38,6 +38,7 @@ struct heard {
     struct steps_given given;
     struct told *told;
     size_t n, cap;
+    size_t joint; /* the connection was lost before this byte; 0: it was not */
 };
 
 static void tell(struct heard *h, uint64_t pc, uint64_t offset)
@@ -94,7 +95,12 @@ static void decode(const struct hurt *h, const struct tl_image *image, bool pack
         fail_msg("%s: %s", h->format, fail.text);
     if (paths)
         tl_decode_allow_paths(d);
-    int rc = tl_decode_push(d, h->trace.p, h->trace.n);
+    const size_t joint = heard->joint;
+    int rc = tl_decode_push(d, h->trace.p, joint);
+    if (rc == TL_OK && joint > 0)
+        rc = tl_decode_reconnect(d, 0);
+    if (rc == TL_OK)
+        rc = tl_decode_push(d, h->trace.p + joint, h->trace.n - joint);
     if (rc == TL_OK)
         rc = tl_decode_finish(d);
     assert_int_equal(rc, heard->n > MUCH ? TL_CANCELLED : TL_OK);
@@ -108,15 +114,21 @@ static bool lists_addresses(const struct hurt *h)
            strcmp(h->format, "tpiu") == 0 || strcmp(h->format, "pt") == 0;
 }
 
-static void listen(const struct hurt *h, const struct tl_image *image, bool paths,
-                   struct heard *heard)
+static void listen_joined(const struct hurt *h, const struct tl_image *image, bool paths,
+                          size_t joint, struct heard *heard)
 {
-    *heard = (struct heard){0};
+    *heard = (struct heard){.joint = joint};
     if (lists_addresses(h)) {
         decode(h, NULL, true, false, heard);
         heard->steps.given = &heard->given;
     }
     decode(h, image, false, paths, heard);
+}
+
+static void listen(const struct hurt *h, const struct tl_image *image, bool paths,
+                   struct heard *heard)
+{
+    listen_joined(h, image, paths, 0, heard);
 }
 
 static void heard_fini(struct heard *h)
@@ -297,6 +309,25 @@ static void cut_ends(struct hurt *h, struct tl_sim_rng *rng, struct round *r)
     tl_image_free(image);
 }
 
+/* The connection was lost: bytes are missing, and it is known where. */
+static void lose_connection(struct hurt *h, struct tl_sim_rng *rng, struct round *r)
+{
+    struct heard heard;
+    if (h->trace.n < SHORT || strcmp(h->format, "mtb") == 0)
+        return;
+    struct tl_image *const image = hurt_image(h, 0, rng);
+    const size_t at = 1 + tl_sim_below(rng, (uint32_t)h->trace.n - 100), left = h->trace.n - at,
+                 n = tl_sim_below(rng, (uint32_t)left / 2);
+    const struct hole hole = {at < NEAR ? 0 : at - NEAR, at + NEAR};
+    memmove(h->trace.p + at, h->trace.p + at + n, left - n);
+    h->trace.n -= n;
+    listen_joined(h, image, tl_sim_below(rng, 2), at, &heard);
+    require_possible(h, &heard, r, "connection lost");
+    require_true(h, &heard, &hole, r, "connection lost");
+    heard_fini(&heard);
+    tl_image_free(image);
+}
+
 /* ---- bytes that are missing
  * ------------------------------------------------------------------- */
 
@@ -441,6 +472,13 @@ static void one(hurt_make *make, struct round *r, const char **format)
     miss_nothing(&h, &rng, r);
     miss_code(&h, &rng, r);
     ways[tl_sim_below(&rng, sizeof ways / sizeof *ways)](&h, &rng, r);
+    hurt_fini(&h);
+    if (r->seed % 4 != 0)
+        return;
+    rng = (struct tl_sim_rng){r->seed};
+    h = (struct hurt){0};
+    make(&h, &rng);
+    lose_connection(&h, &rng, r);
     hurt_fini(&h);
 }
 
