@@ -106,6 +106,13 @@ TL_MUST_USE int tl_ingest_append(struct tl_ingest *ingest, uint64_t offset, stru
 /* The same, but takes the block instead of copying, whatever it returns. */
 TL_MUST_USE int tl_ingest_give(struct tl_ingest *ingest, uint64_t offset,
                                const struct tl_given *given, struct tl_fail *fail);
+/*
+ * The rig's connection was lost, and what is appended next came by another one: an unknown number
+ * of bytes is missing before it. The place is stored with that byte. Waits until everything before
+ * it is durable; call it again if the push is opened again before that byte is durable. As for
+ * tl_ingest_append().
+ */
+TL_MUST_USE int tl_ingest_rejoin(struct tl_ingest *ingest, struct tl_fail *fail);
 /* Complete the capture: waits until everything is durable; `*durable` is the total. An empty
  * capture is deleted when it is closed. */
 TL_MUST_USE int tl_ingest_finish(struct tl_ingest *ingest, uint64_t *durable, struct tl_fail *fail);

@@ -324,6 +324,26 @@ static int pass_damage(struct tl_decode_job *job, uint64_t end, struct tl_fail *
     return TL_OK;
 }
 
+/* The rig's connection was lost before the bytes that were just read: there is a gap. TL_BAD: as
+ * for pass_damage(). */
+static int rejoin(struct tl_decode_job *job, struct tl_fail *fail)
+{
+    struct tl_gen *const gen = job->gen;
+    const uint64_t offset = atomic_load(&gen->decoded);
+    job->failure = (struct tl_fail){0};
+    const int r = tl_decode_reconnect(job->decode, job->arrival_ns);
+    if (r == TL_UNSUPPORTED)
+        return tl_fail_at(fail, TL_BAD, offset,
+                          "the rig's connection was lost before raw byte 0x%llx, and this format "
+                          "cannot be taken up again behind that",
+                          (unsigned long long)offset);
+    if (r < 0)
+        return broke(job, r, fail);
+    tl_gen_say(gen, "raw byte 0x%llx: the rig's connection was lost: there is a gap",
+               (unsigned long long)offset);
+    return TL_OK;
+}
+
 /* Decode a bounded amount of the raw bytes up to `end`. */
 static int decode_some(struct tl_decode_job *job, uint64_t end, bool last, struct tl_fail *fail)
 {
@@ -350,18 +370,23 @@ static int decode_some(struct tl_decode_job *job, uint64_t end, bool last, struc
            atomic_load(&gen->decoded) - begin < most) {
         tl_buf_reset(&bytes);
         r = tl_spool_read(job->reader, atomic_load(&gen->decoded), end, &bytes, fail);
-        if (r >= 0) {
-            job->arrival_ns = tl_spool_reader_arrival(job->reader);
-            tl_decode_set_arrival(job->decode, job->arrival_ns);
-            r = push(job, &bytes, fail);
-            if (r >= 0 && wants_times(job))
-                r = flush(job, fail);
-        } else if (r == TL_BAD) {
+        const bool damaged = r == TL_BAD;
+        if (damaged)
             r = pass_damage(job, end, fail);
-            /* Nothing can follow: keep what there is. */
-            if (r == TL_BAD && (tl_store_shards_wait(job, NULL) < 0 || finish(job, NULL) != TL_EOF))
-                r = TL_IO;
-        }
+        else if (r >= 0)
+            job->arrival_ns = tl_spool_reader_arrival(job->reader);
+        if (r >= 0 && !damaged && tl_spool_reader_rejoined(job->reader))
+            r = rejoin(job, fail);
+        /* Nothing can follow: keep what there is. */
+        if (r == TL_BAD && job->broken >= 0 &&
+            (tl_store_shards_wait(job, NULL) < 0 || finish(job, NULL) != TL_EOF))
+            r = TL_IO;
+        if (r < 0 || damaged)
+            continue;
+        tl_decode_set_arrival(job->decode, job->arrival_ns);
+        r = push(job, &bytes, fail);
+        if (r >= 0 && wants_times(job))
+            r = flush(job, fail);
     }
     tl_buf_fini(&bytes);
     if (r >= 0)

@@ -505,6 +505,15 @@ int tl_ingest_give(struct tl_ingest *ingest, uint64_t offset, const struct tl_gi
     return r;
 }
 
+int tl_ingest_rejoin(struct tl_ingest *ingest, struct tl_fail *fail)
+{
+    pthread_mutex_lock(&ingest->lock);
+    int r = ingest->capture ? tl_capture_rejoin(ingest->capture, fail) : fenced(ingest, fail);
+    r = appended_locked(ingest, r, fail);
+    pthread_mutex_unlock(&ingest->lock);
+    return r;
+}
+
 int tl_trace_complete(struct tl_trace *trace, uint64_t bytes, struct tl_fail *fail)
 {
     pthread_mutex_lock(&trace->lock);

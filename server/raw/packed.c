@@ -8,6 +8,7 @@
 #include "base/cancel.h"
 #include "base/crc32c.h"
 #include "base/search.h"
+#include "raw/segment.h"
 #include "shard/varint.h"
 
 #include <inttypes.h>
@@ -174,6 +175,7 @@ int tl_packed_writer_add(struct tl_packed_writer *w, struct tl_bytes bytes, uint
             r = tl_buf_add(&w->data, bytes.p, n);
         bytes.p += n;
         bytes.n -= n;
+        arrival &= ~TL_ARRIVAL_REJOINED; /* of the first byte, not of the next frame's */
         if (r >= 0 && w->data.n == TL_PACKED_FRAME)
             r = end_frame(w);
     }

@@ -36,7 +36,8 @@ struct tl_packed_writer;
 
 TL_MUST_USE int tl_packed_writer_new(struct tl_packed_writer **out, uint64_t first);
 void tl_packed_writer_free(struct tl_packed_writer *writer); /* accepts NULL */
-/* Append bytes, all of which had arrived at `arrival`. */
+/* Append bytes, all of which had arrived at `arrival`; TL_ARRIVAL_REJOINED in it is of their first
+ * one. */
 TL_MUST_USE int tl_packed_writer_add(struct tl_packed_writer *writer, struct tl_bytes bytes,
                                      uint64_t arrival);
 /* Complete the object; `*out` is borrowed from the writer. */
@@ -78,7 +79,7 @@ size_t tl_packed_find(const struct tl_packed *packed, uint64_t offset);
 /* Bytes of a frame that arrived together. */
 struct tl_packed_run {
     uint64_t n;
-    uint64_t arrival; /* ns since 1970 */
+    uint64_t arrival; /* ns since 1970; and TL_ARRIVAL_REJOINED, of the first byte */
 };
 /* Read frame i: its bytes into `data`, its `*n_runs` runs into `arrivals`, to which `*runs` points;
  * both buffers are cleared first. Reading frames in order needs far fewer read calls than frames.

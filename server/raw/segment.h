@@ -8,6 +8,8 @@
 #define TL_SEGMENT_HEAD 16
 #define TL_BLOCK_HEAD   40         /* at most */
 #define TL_SPOOL_BLOCK  (1u << 20) /* maximum data of one block */
+/* In a stored arrival: the rig's connection was lost before these bytes (spool.h). */
+#define TL_ARRIVAL_REJOINED (UINT64_C(1) << 63)
 
 struct tl_segment {
     uint64_t first; /* its offset in the capture */
@@ -36,7 +38,8 @@ TL_MUST_USE int tl_segment_head_read(struct tl_log *log, uint64_t first, bool *i
 
 struct tl_spool_block {
     uint64_t offset;  /* in the capture */
-    uint64_t arrival; /* when all of it had arrived, ns since 1970; 0: not known */
+    uint64_t arrival; /* when all of it had arrived, ns since 1970; 0: not known; and
+                         TL_ARRIVAL_REJOINED */
     uint64_t durable; /* durable offset of the capture when it was written */
     uint32_t n;       /* data bytes */
     uint32_t head;    /* size of its head */
@@ -76,7 +79,7 @@ struct tl_segment_piece {
     uint64_t offset, n; /* in the capture; n may be 0 for damage at the segment's end */
     uint64_t at, bytes; /* in the log, with its head */
     uint64_t durable;   /* of an intact block */
-    uint64_t arrival;   /* arrival time of an intact block */
+    uint64_t arrival;   /* of an intact block, as in struct tl_spool_block */
     uint32_t before;    /* as in struct tl_spool_block */
     bool summed;
 };

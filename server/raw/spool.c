@@ -46,7 +46,8 @@ struct tl_capture {
     uint32_t sum;           /* up to `durable` */
     enum sync sync;
     struct tl_capture *next_sync; /* in spool->syncing */
-    /* Private to the writer: */
+    /* Private to the writer, the first one while nothing is pending to the appender: */
+    uint64_t rejoined; /* the connection was lost before this byte; 0: never */
     struct tl_waiting writing;
     uint64_t arrival; /* when all of `writing` had arrived: ns since 1970 */
     uint64_t written; /* after the last written byte */
@@ -162,14 +163,16 @@ static int write_block(struct tl_capture *c, struct tl_waiting_walk *walk, struc
     uint32_t crc;
     size_t n_parts;
     const size_t n = tl_waiting_next(walk, TL_SPOOL_BLOCK, parts + 1, &n_parts, &crc);
-    parts[0].n = tl_block_head(head,
-                               &(struct tl_spool_block){.offset = c->written,
-                                                        .arrival = c->arrival,
-                                                        .durable = c->durable,
-                                                        .n = (uint32_t)n,
-                                                        .before = c->written_sum,
-                                                        .summed = c->summed},
-                               crc);
+    const bool is_rejoined = c->written > 0 && c->written == c->rejoined;
+    parts[0].n = tl_block_head(
+        head,
+        &(struct tl_spool_block){.offset = c->written,
+                                 .arrival = c->arrival | (is_rejoined ? TL_ARRIVAL_REJOINED : 0),
+                                 .durable = c->durable,
+                                 .n = (uint32_t)n,
+                                 .before = c->written_sum,
+                                 .summed = c->summed},
+        crc);
     const int r = c->log->ops->log_write(c->log, c->log_bytes, parts, 1 + n_parts, fail);
     if (r >= 0) {
         c->log_bytes += parts[0].n + n;
@@ -730,6 +733,14 @@ int tl_capture_flush(struct tl_capture *c, struct tl_fail *fail)
         pthread_cond_wait(&spool->progress, &spool->lock);
     const int r = c->failure.code == TL_OK ? TL_OK : failed_locked(c, fail);
     pthread_mutex_unlock(&spool->lock);
+    return r;
+}
+
+int tl_capture_rejoin(struct tl_capture *c, struct tl_fail *fail)
+{
+    const int r = tl_capture_flush(c, fail);
+    if (r >= 0)
+        c->rejoined = tl_capture_end(c);
     return r;
 }
 

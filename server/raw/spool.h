@@ -10,7 +10,9 @@
  *     block    "TLB3" u32 n  u64 offset  u64 arrival  u64 durable  u32 sum  u32 crc32c of the 36
  *              bytes before and of the n data bytes; n data bytes, 1 to 1 MiB
  *
- * `arrival` is when all of the data had arrived, in ns since 1970. `durable` is the durable offset
+ * `arrival` is when all of the data had arrived, in ns since 1970; its highest bit says that the
+ * rig's connection was lost before the data, so that an unknown number of bytes is missing there
+ * that never reached us. `durable` is the durable offset
  * of the capture when the block was written: damage before it affects bytes that had been
  * acknowledged and is a gap; damage after every such offset is a torn tail, never acknowledged, and
  * is truncated. `sum` is the CRC32C of all bytes of the capture before the block: what is stored is
@@ -88,6 +90,10 @@ TL_MUST_USE int tl_capture_append(struct tl_capture *capture, uint64_t offset,
 /* The same, but takes the block instead of copying, whatever it returns. */
 TL_MUST_USE int tl_capture_give(struct tl_capture *capture, uint64_t offset,
                                 const struct tl_given *given, struct tl_fail *fail);
+/* The rig's connection was lost: mark the place before the byte that is appended next. Waits until
+ * everything appended is durable, and reports why it will not be. The mark is lost if the capture
+ * fails or is closed before that byte is durable. */
+TL_MUST_USE int tl_capture_rejoin(struct tl_capture *capture, struct tl_fail *fail);
 /* Wait until everything appended is durable, or report why it will not be. */
 TL_MUST_USE int tl_capture_flush(struct tl_capture *capture, struct tl_fail *fail);
 /* The same without waiting: TL_OK as long as nothing was rejected. */
@@ -124,6 +130,8 @@ TL_MUST_USE int tl_spool_read(struct tl_spool_reader *reader, uint64_t offset, u
 TL_MUST_USE int tl_spool_read_again(void *reader, uint64_t offset, uint8_t *out, size_t n);
 /* Arrival time of the bytes of the last successful tl_spool_read(), ns since 1970; 0: not known. */
 uint64_t tl_spool_reader_arrival(const struct tl_spool_reader *reader);
+/* Was the rig's connection lost before the first of these bytes? */
+bool tl_spool_reader_rejoined(const struct tl_spool_reader *reader);
 void tl_spool_reader_free(struct tl_spool_reader *reader); /* accepts NULL */
 /* Nothing is read for a while: keep the places of packed bytes, but neither bytes nor an open log.
  * A frame is checked against its place and its checksum, so reading may continue at any time later.

@@ -24,6 +24,7 @@ struct tl_spool_reader {
     uint64_t log_at;    /* position of the next block in the log */
     uint64_t offset;    /* capture offset of the next block */
     uint64_t arrival;   /* arrival of the data read last */
+    bool rejoined;      /* the connection was lost before them */
     /* For packed segments: */
     struct tl_packed *packed; /* the current one; NULL: none, or a log */
     struct tl_packed open[OPEN_PACKED];
@@ -224,6 +225,14 @@ static int seek_block(struct tl_spool_reader *reader, uint64_t offset, struct tl
     }
 }
 
+/* Data from `offset` on of what was stored with this arrival at `begin` have been read. */
+static void note_arrival(struct tl_spool_reader *reader, uint64_t arrival, uint64_t begin,
+                         uint64_t offset)
+{
+    reader->arrival = arrival & ~TL_ARRIVAL_REJOINED;
+    reader->rejoined = (arrival & TL_ARRIVAL_REJOINED) != 0 && begin == offset;
+}
+
 /*
  * From the open packed segment: the rest of the bytes that arrived together with the one at
  * `offset`.
@@ -245,7 +254,8 @@ static int read_packed(struct tl_spool_reader *reader, uint64_t offset, uint64_t
     size_t run = 0;
     while (run_end <= offset && run < reader->n_runs)
         run_end += reader->runs[run++].n;
-    reader->arrival = reader->runs[run - 1].arrival;
+    const struct tl_packed_run *const last = &reader->runs[run - 1];
+    note_arrival(reader, last->arrival, run_end - last->n, offset);
     const uint64_t to = run_end < end ? run_end : end;
     return tl_buf_add(out, reader->data.p + (offset - frame->offset), (size_t)(to - offset));
 }
@@ -270,7 +280,7 @@ static int read_block(struct tl_spool_reader *reader, struct tl_spool_block *blo
         return r;
     reader->log_at += block->head + block->n;
     reader->offset += block->n;
-    reader->arrival = block->arrival;
+    note_arrival(reader, block->arrival, block->offset, offset);
     const size_t skip = (size_t)(offset - block->offset);
     size_t n = block->n - skip;
     if (n > end - offset)
@@ -327,6 +337,11 @@ int tl_spool_read_again(void *reader, uint64_t offset, uint8_t *out, size_t n)
 uint64_t tl_spool_reader_arrival(const struct tl_spool_reader *reader)
 {
     return reader->arrival;
+}
+
+bool tl_spool_reader_rejoined(const struct tl_spool_reader *reader)
+{
+    return reader->rejoined;
 }
 
 /* ---- damage -------------------------------------------------------------------------------- */

@@ -215,6 +215,8 @@ int tl_rerun_step(struct tl_rerun *run, uint64_t end, size_t most, struct tl_fai
         r = tl_spool_read(run->reader, run->at, end, &run->bytes, fail);
         if (r == TL_BAD)
             return at_damage(run, end, fail);
+        if (r >= 0 && tl_spool_reader_rejoined(run->reader))
+            r = tl_decode_reconnect(run->decode, tl_spool_reader_arrival(run->reader));
         if (r >= 0)
             tl_decode_set_arrival(run->decode, tl_spool_reader_arrival(run->reader));
     }

@@ -529,6 +529,8 @@ int tl_ingest_append(struct tl_ingest *ingest, uint64_t offset, struct tl_bytes 
     if (offset > t->raw.n)
         rc = tl_fail_at(fail, TL_BAD, offset, "a hole: bytes from %zu on are missing", t->raw.n);
     const uint64_t skip = rc == TL_OK ? t->raw.n - offset : 0;
+    if (rc == TL_OK && skip < bytes.n && t->raw.n == atomic_load(&fake.lost_at))
+        atomic_store(&fake.rejoined, t->raw.n);
     if (rc == TL_OK && skip < bytes.n)
         rc = tl_buf_add(&t->raw, bytes.p + skip, bytes.n - skip);
     atomic_fetch_add(&fake.appended, bytes.n);
@@ -542,6 +544,12 @@ int tl_ingest_give(struct tl_ingest *ingest, uint64_t offset, const struct tl_gi
     const int rc = tl_ingest_append(ingest, offset, given->bytes, fail);
     free(given->block);
     return rc;
+}
+
+int tl_ingest_rejoin(struct tl_ingest *ingest, struct tl_fail *fail)
+{
+    atomic_store(&fake.lost_at, ingest->trace->raw.n);
+    return TL_OK;
 }
 
 int tl_ingest_finish(struct tl_ingest *ingest, uint64_t *durable, struct tl_fail *fail)

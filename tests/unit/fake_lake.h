@@ -23,6 +23,8 @@ struct fake_knobs {
     atomic_size_t stored_n;
     atomic_uint pieces; /* pieces delivered and not yet released */
     atomic_uint given;  /* pieces delivered so far */
+    /* Where a connection was lost last, and where last with bytes behind it. */
+    atomic_ullong lost_at, rejoined;
     atomic_bool mute;   /* ranges deliver only their first piece until this is cleared */
     atomic_bool chatty; /* find and verify report as much as allowed, verify 8 MiB */
 };

@@ -2,9 +2,10 @@
 /* The spool by itself: order, segments, recovery of torn tails, damage, group commit. */
 #include "base/crc32c.h"
 #include "base/journal.h"
+#include "lake_ingest.h"
+#include "raw/packed.h"
 #include "raw/segment.h"
 #include "raw/spool.h"
-#include "lake_ingest.h"
 #include "store/backend_memory.h"
 #include "unit/patience.h"
 #include "unit/seed.h"
@@ -178,6 +179,113 @@ static void bytes_come_back(void **state)
     assert_int_equal(tl_segments_list(&segments, backend, "c", NULL), TL_OK);
     assert_true(segments.n > 5);
     tl_segments_fini(&segments);
+    tl_spool_free(spool);
+    tl_backend_free(backend);
+}
+
+/* Where the reader says that the connection was lost. */
+static void require_joints(struct tl_backend *backend, uint64_t end, const uint64_t *joints,
+                           size_t n)
+{
+    struct tl_spool_reader *reader;
+    struct tl_buf buf = {0};
+    size_t found = 0;
+    assert_int_equal(tl_spool_reader_new(&reader, backend, "c"), TL_OK);
+    for (uint64_t at = 0; at < end; at += buf.n) {
+        tl_buf_reset(&buf);
+        assert_int_equal(tl_spool_read(reader, at, end, &buf, NULL), TL_OK);
+        assert_true(tl_spool_reader_arrival(reader) < INT64_MAX);
+        if (!tl_spool_reader_rejoined(reader))
+            continue;
+        assert_true(found < n);
+        assert_int_equal(at, joints[found++]);
+    }
+    assert_int_equal(found, n);
+    /* It is before the first byte, not elsewhere in what came with it. */
+    for (size_t i = 0; i < n; i++) {
+        tl_buf_reset(&buf);
+        assert_int_equal(tl_spool_read(reader, joints[i] + 1, end, &buf, NULL), TL_OK);
+        assert_false(tl_spool_reader_rejoined(reader));
+        tl_buf_reset(&buf);
+        assert_int_equal(tl_spool_read(reader, joints[i], end, &buf, NULL), TL_OK);
+        assert_true(tl_spool_reader_rejoined(reader));
+    }
+    tl_spool_reader_free(reader);
+    tl_buf_fini(&buf);
+}
+
+static void pack_segment(struct tl_backend *backend, uint64_t first, uint64_t to)
+{
+    struct tl_packed_writer *writer;
+    struct tl_segment_walk walk;
+    struct tl_segment_piece piece;
+    struct tl_bytes object;
+    struct tl_log *log;
+    uint64_t size;
+    char key[128];
+    tl_segment_key(key, "c", first);
+    assert_int_equal(backend->ops->log_open(backend, key, false, &log, &size, NULL), TL_OK);
+    assert_int_equal(tl_packed_writer_new(&writer, first), TL_OK);
+    tl_segment_walk_begin(&walk, log, first, to);
+    while (tl_segment_walk_next(&walk, true, &piece, NULL) >= 0)
+        assert_int_equal(tl_packed_writer_add(writer, (struct tl_bytes){walk.data.p, walk.data.n},
+                                              piece.arrival),
+                         TL_OK);
+    tl_segment_walk_end(&walk);
+    log->ops->log_close(log);
+    assert_int_equal(backend->ops->remove(backend, key, NULL), TL_OK);
+    assert_int_equal(tl_packed_writer_finish(writer, &object), TL_OK);
+    assert_int_equal(tl_backend_put(backend, tl_packed_key(key, "c", first), object, NULL), TL_OK);
+    tl_packed_writer_free(writer);
+}
+
+/* Pack all segments, as the lake does. */
+static void pack_all(struct tl_backend *backend, uint64_t end)
+{
+    struct tl_segments segments = {0};
+    assert_int_equal(tl_segments_list(&segments, backend, "c", NULL), TL_OK);
+    for (size_t i = 0; i < segments.n; i++)
+        pack_segment(backend, segments.v[i].first,
+                     i + 1 < segments.n ? segments.v[i + 1].first : end);
+    tl_segments_fini(&segments);
+}
+
+/* Lost connections are known at their places, in logs and packed, whatever blocks and frames there
+ * are. */
+static void joints_are_kept(void **state)
+{
+    enum { JOINTS = 12 };
+    uint64_t random = seed_of_day(), joints[JOINTS], end = 0;
+    struct tl_backend *backend;
+    struct tl_capture *c;
+    (void)state;
+    assert_int_equal(tl_backend_memory(&backend), TL_OK);
+    struct tl_spool *spool = new_spool(backend, 3 << 20);
+    assert_int_equal(tl_capture_open(spool, "c", NULL, NULL, &c, NULL), TL_OK);
+    assert_int_equal(tl_capture_rejoin(c, NULL), TL_OK); /* nothing is before it */
+    for (unsigned i = 0; i < JOINTS; i++) {
+        end += 1 + random_next(&random) % (i % 3 ? 300000 : 5000);
+        if (i % 2)
+            append(c, end, &random);
+        else
+            assert_int_equal(give(c, tl_capture_end(c), (size_t)(end - tl_capture_end(c))), TL_OK);
+        if (i % 4 == 3) { /* a server that ends in between says it again */
+            assert_int_equal(tl_capture_rejoin(c, NULL), TL_OK);
+            tl_capture_close(c);
+            assert_int_equal(tl_capture_open(spool, "c", NULL, NULL, &c, NULL), TL_OK);
+        }
+        joints[i] = end;
+        assert_int_equal(tl_capture_rejoin(c, NULL), TL_OK);
+        assert_int_equal(tl_capture_rejoin(c, NULL), TL_OK);
+    }
+    append(c, end + 200000, &random);
+    tl_capture_close(c);
+    end += 200000;
+    check_bytes(backend, 0, end);
+    require_joints(backend, end, joints, JOINTS);
+    pack_all(backend, end);
+    check_bytes(backend, 0, end);
+    require_joints(backend, end, joints, JOINTS);
     tl_spool_free(spool);
     tl_backend_free(backend);
 }
@@ -539,9 +647,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(trouble_is_reported),   cmocka_unit_test(bytes_come_back),
-        cmocka_unit_test(given_bytes_come_back), cmocka_unit_test(torn_tails_are_cut),
-        cmocka_unit_test(damage_is_found),       cmocka_unit_test(commits_are_shared),
-        cmocka_unit_test(written_after_a_sync),
+        cmocka_unit_test(given_bytes_come_back), cmocka_unit_test(joints_are_kept),
+        cmocka_unit_test(torn_tails_are_cut),    cmocka_unit_test(damage_is_found),
+        cmocka_unit_test(commits_are_shared),    cmocka_unit_test(written_after_a_sync),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
