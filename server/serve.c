@@ -247,44 +247,52 @@ static int wait_for_end(struct server *s)
 
 /* ---- raw bytes -------------------------------------------------------------------------- */
 
-static int add_raw(struct server *s, const char *text, struct tl_fail *fail)
+static int add_raw(struct server *s, struct tl_raw_spec *spec, struct tl_fail *fail)
 {
-    struct tl_raw_spec spec;
     char url[96];
     char what[80];
-    int rc = tl_raw_parse(&spec, s->lake, text, fail);
+    if (spec->dials)
+        return tl_raw_dial(s->raw, spec, fail);
+    int rc = tl_serve_local(s->options, "--raw", spec->address, fail);
     if (rc == TL_OK)
-        rc = tl_serve_local(s->options, "--raw", spec.address, fail);
-    if (rc == TL_OK)
-        rc = tl_raw_listen(s->raw, &spec, url, fail);
+        rc = tl_raw_listen(s->raw, spec, url, fail);
     if (rc >= 0) {
-        snprintf(what, sizeof what, "raw bytes of rig %.60s", spec.rig);
+        snprintf(what, sizeof what, "raw bytes of rig %.60s", spec->rig);
         announce(s, "listening", "url", url, what);
     }
-    tl_raw_spec_fini(&spec);
     return rc;
 }
 
-static int add_source(struct server *s, const char *text, struct tl_fail *fail)
+/* `specs` has room for all of them. */
+static int parse_raw(const struct server *s, struct tl_raw_spec *specs, size_t *n,
+                     struct tl_fail *fail)
 {
-    struct tl_raw_spec spec;
-    int rc = tl_raw_parse_source(&spec, s->lake, text, fail);
-    if (rc == TL_OK)
-        rc = tl_raw_dial(s->raw, &spec, fail);
-    tl_raw_spec_fini(&spec);
+    const struct tl_serve_options *const o = s->options;
+    int rc = TL_OK;
+    for (size_t i = 0; i < o->raw.n && rc >= 0; i++)
+        rc = tl_raw_parse(&specs[(*n)++], s->lake, o->raw.at[i], fail);
+    for (size_t i = 0; i < o->source.n && rc >= 0; i++)
+        rc = tl_raw_parse_source(&specs[(*n)++], s->lake, o->source.at[i], fail);
     return rc;
 }
 
 static int open_raw(struct server *s, struct tl_fail *fail)
 {
-    const struct tl_serve_options *const o = s->options;
-    if (!o->raw.n && !o->source.n)
-        return TL_OK;
-    int rc = tl_raw_new(&s->raw, s->lake, log_line);
-    for (size_t i = 0; i < o->raw.n && rc >= 0; i++)
-        rc = add_raw(s, o->raw.at[i], fail);
-    for (size_t i = 0; i < o->source.n && rc >= 0; i++)
-        rc = add_source(s, o->source.at[i], fail);
+    const size_t all = s->options->raw.n + s->options->source.n;
+    struct tl_raw_spec *const specs = calloc(all + 1, sizeof *specs);
+    size_t n = 0;
+    if (!specs)
+        return tl_fail_set(fail, TL_NOMEM, "no memory");
+    int rc = parse_raw(s, specs, &n, fail);
+    if (rc >= 0)
+        rc = tl_raw_assign_orphans(s->lake, specs, n, log_line);
+    if (rc >= 0 && n > 0)
+        rc = tl_raw_new(&s->raw, s->lake, log_line);
+    for (size_t i = 0; i < n && rc >= 0; i++)
+        rc = add_raw(s, &specs[i], fail);
+    for (size_t i = 0; i < n; i++)
+        tl_raw_spec_fini(&specs[i]);
+    free(specs);
     return rc < 0 ? rc : TL_OK;
 }
 
@@ -392,10 +400,8 @@ int tl_serve(const struct tl_serve_options *options, const struct tl_serve_sourc
     }
     if (rc == TL_OK) {
         announce_listeners(&s); /* these lines first: scripts read the URL from them */
-        rc = tl_raw_end_orphans(s.lake, log_line);
-    }
-    if (rc == TL_OK)
         rc = open_raw(&s, fail);
+    }
     if (rc == TL_OK)
         rc = start_osd(&s, fail);
     if (rc == TL_OK)

@@ -64,11 +64,15 @@ static void make_table(struct config *c, struct tl_option table[static MAX_KEYS]
          "listen beyond this machine without TLS or tokens, accept any host name"},
         {.help = "trace that is not pushed:"},
         {"raw", 0, TL_ARG_LIST, &c->raw,
-         "ADDR:PORT,format=FMT,rig=NAME[,config=F][,shards=stored|virtual][,index=now|behind|auto]",
-         "receive raw trace bytes over TCP; may be repeated"},
+         "ADDR:PORT,format=FMT,rig=NAME[,config=F][,shards=stored|virtual][,index=now|behind|auto]"
+         "[,rejoin=AGE]",
+         "receive raw trace bytes over TCP; a rig that connects again within AGE continues its "
+         "trace "
+         "(default: never); may be repeated"},
         {"source", 0, TL_ARG_LIST, &c->source,
-         "tcp://HOST:PORT,format=FMT,rig=NAME[,config=F][,shards=…][,index=…]",
-         "fetch raw trace bytes over TCP; osd://HOST[:PORT],rig=NAME[,subnet=N] joins a host "
+         "tcp://HOST:PORT,format=FMT,rig=NAME[,config=F][,shards=…][,index=…][,rejoin=AGE|no]",
+         "fetch raw trace bytes over TCP; a connection that is lost for less than AGE (default: "
+         "10s) continues its trace, with a gap; osd://HOST[:PORT],rig=NAME[,subnet=N] joins a host "
          "controller of Open SoC Debug as a host module; may be repeated"},
         {"osd-host-controller", 0, TL_ARG_TEXT, &o->osd_controller,
          "ADDR[:PORT][,rig=NAME][,config=F][,start=KINDS][,reset=yes]",

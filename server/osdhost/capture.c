@@ -38,13 +38,16 @@ static void drop_durable(struct tl_osd_capture *c)
     const uint64_t sent = c->base + c->sent;
     if (c->ingest && durable > c->base)
         drop(c, durable < sent ? durable : sent);
+    if (c->ingest && durable > c->rejoined)
+        c->rejoined = UINT64_MAX;
 }
 
 void tl_osd_capture_init(struct tl_osd_capture *c, struct tl_lake *lake, const char *rig,
                          const char *setup, void *context,
                          void (*log)(void *context, const char *line))
 {
-    *c = (struct tl_osd_capture){.lake = lake, .setup = setup, .context = context, .log = log};
+    *c = (struct tl_osd_capture){
+        .lake = lake, .setup = setup, .context = context, .log = log, .rejoined = UINT64_MAX};
     snprintf(c->rig, sizeof c->rig, "%s", rig);
 }
 
@@ -122,6 +125,9 @@ static int open_trace(struct tl_osd_capture *c, struct tl_fail *fail)
     if (rc < 0)
         return rc;
     c->sent = 0;
+    if (c->adopts)
+        c->base = c->rejoined = at;
+    c->adopts = false;
     if (at > c->base)
         drop(c, at);
     if (at < c->base) /* durable data is lost only by a damaged disk; the rest is still trace */
@@ -135,6 +141,7 @@ static void forget_trace(struct tl_osd_capture *c)
 {
     c->ingest = NULL;
     c->trace[0] = 0;
+    c->rejoined = UINT64_MAX;
     drop(c, c->base + c->sent);
     c->base = 0;
 }
@@ -164,16 +171,52 @@ static void wait_for_disk(struct tl_osd_capture *c, const char *why, int64_t now
     c->waits = true;
 }
 
+static bool may_pass(int rc)
+{
+    return rc == TL_NOSPACE || rc == TL_IO || rc == TL_AGAIN;
+}
+
+/* An adopted trace that cannot be continued is completed, and another one begun. */
+static int open_any(struct tl_osd_capture *c, struct tl_fail *fail)
+{
+    const int rc = open_trace(c, fail);
+    if (rc >= 0 || !c->adopts || may_pass(rc))
+        return rc;
+    (void)!tl_lake_seal(c->lake, c->trace, NULL);
+    c->adopts = false;
+    c->trace[0] = 0;
+    return open_trace(c, fail);
+}
+
+/* Append held bytes up to this offset. */
+static int append(struct tl_osd_capture *c, uint64_t to, struct tl_fail *fail)
+{
+    const uint64_t at = c->base + c->sent;
+    const size_t n = to > at ? (size_t)(to - at) : 0;
+    const int rc = tl_ingest_append(c->ingest, at, (struct tl_bytes){c->held.p + c->sent, n}, fail);
+    if (rc >= 0)
+        c->sent += n;
+    return rc;
+}
+
+static int append_all(struct tl_osd_capture *c, struct tl_fail *fail)
+{
+    int rc = TL_OK;
+    if (c->base + c->sent <= c->rejoined && c->rejoined < c->base + c->held.n) {
+        rc = append(c, c->rejoined, fail);
+        if (rc >= 0)
+            rc = tl_ingest_rejoin(c->ingest, fail);
+    }
+    return rc < 0 ? rc : append(c, c->base + c->held.n, fail);
+}
+
 static void hand_over(struct tl_osd_capture *c, int64_t now)
 {
     struct tl_fail fail = {.offset = TL_NO_OFFSET};
-    int rc = c->ingest ? TL_OK : open_trace(c, &fail);
+    int rc = c->ingest ? TL_OK : open_any(c, &fail);
     if (rc >= 0)
-        rc = tl_ingest_append(c->ingest, c->base + c->sent,
-                              (struct tl_bytes){c->held.p + c->sent, tl_osd_capture_pending(c)},
-                              &fail);
+        rc = append_all(c, &fail);
     if (rc >= 0) {
-        c->sent = c->held.n;
         drop_durable(c);
         if (c->retry)
             tl_say(c->log, c->context, "rig %s: the capture goes on", c->rig);
@@ -182,7 +225,7 @@ static void hand_over(struct tl_osd_capture *c, int64_t now)
         return;
     }
     const char *const why = fail.text[0] ? fail.text : tl_err_name(rc);
-    if (rc == TL_NOSPACE || rc == TL_IO || rc == TL_AGAIN) {
+    if (may_pass(rc)) {
         wait_for_disk(c, why, now);
         return;
     }
@@ -211,20 +254,57 @@ void tl_osd_capture_flush(struct tl_osd_capture *c, int64_t now)
         hand_over(c, now);
 }
 
-void tl_osd_capture_end(struct tl_osd_capture *c, const char *why)
+bool tl_osd_capture_rejoin(struct tl_osd_capture *c)
 {
-    if (tl_osd_capture_pending(c) || c->retry)
-        hand_over(c, INT64_MAX - RETRY_MS);
-    const size_t left = tl_osd_capture_pending(c);
+    const uint64_t at = c->base + c->held.n;
+    if (c->adopts || !c->trace[0] || at == c->rejoined)
+        return true;
+    if (c->rejoined != UINT64_MAX &&
+        (!c->ingest || tl_osd_capture_pending(c) || tl_ingest_rejoin(c->ingest, NULL) < 0))
+        return false;
+    c->rejoined = at;
+    return true;
+}
+
+void tl_osd_capture_adopt(struct tl_osd_capture *c, const char *trace)
+{
+    snprintf(c->trace, sizeof c->trace, "%s", trace);
+    c->adopts = true;
+}
+
+/* Detach from the trace without completing it. */
+static void leave(struct tl_osd_capture *c, const char *why)
+{
+    if (c->ingest) {
+        tl_ingest_explain(c->ingest, why);
+        tl_ingest_close(c->ingest);
+    }
+    forget_trace(c);
+}
+
+static void complete(struct tl_osd_capture *c, const char *why)
+{
     if (c->ingest)
         finish(c, why);
     else if (c->trace[0] && tl_lake_seal(c->lake, c->trace, NULL) < 0)
         tl_say(c->log, c->context, "rig %s: trace %s is not complete; seal it when there is room",
                c->rig, c->trace);
+}
+
+/* `part`: from the trace. */
+static void end(struct tl_osd_capture *c, void (*part)(struct tl_osd_capture *c, const char *why),
+                const char *why)
+{
+    if (tl_osd_capture_pending(c) || c->retry)
+        hand_over(c, INT64_MAX - RETRY_MS);
+    const size_t left = tl_osd_capture_pending(c);
+    part(c, why);
     if (left || c->lost)
         tl_say(c->log, c->context, "rig %s: %zu bytes could not be stored", c->rig,
                left + (size_t)c->lost);
     c->trace[0] = 0;
+    c->adopts = false;
+    c->rejoined = UINT64_MAX;
     c->base = c->sent = 0;
     c->lost = 0;
     tl_buf_fini(&c->held);
@@ -232,4 +312,14 @@ void tl_osd_capture_end(struct tl_osd_capture *c, const char *why)
     c->described = NULL;
     c->retry = 0;
     c->waits = false;
+}
+
+void tl_osd_capture_end(struct tl_osd_capture *c, const char *why)
+{
+    end(c, complete, why);
+}
+
+void tl_osd_capture_leave(struct tl_osd_capture *c, const char *why)
+{
+    end(c, leave, why);
 }

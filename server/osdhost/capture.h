@@ -42,6 +42,7 @@ struct tl_osd_capture {
     bool at_once; /* `setup` is complete: open the trace with the first byte */
 
     char trace[64]; /* "" until it is open */
+    bool adopts;    /* `trace` is of an earlier run of the server */
     uint64_t lost;  /* bytes that were dropped because the disk failed */
 
     struct tl_buf held; /* bytes from `base` on, of which `sent` are appended */
@@ -49,6 +50,7 @@ struct tl_osd_capture {
     size_t sent;
     atomic_ullong durable; /* as last reported by the spool */
     char *described;       /* the setup including the modules, or NULL */
+    uint64_t rejoined; /* the connection was lost before this byte; UINT64_MAX: none, or stored */
     struct tl_ingest *ingest;
     int64_t since; /* arrival of the first held byte */
     int64_t retry; /* earliest time of the next attempt */
@@ -72,6 +74,18 @@ bool tl_osd_capture_ahead(struct tl_osd_capture *c);
 size_t tl_osd_capture_pending(const struct tl_osd_capture *c);
 /* Latest time to call tl_osd_capture_flush(), or -1. */
 int64_t tl_osd_capture_due(const struct tl_osd_capture *c);
+/*
+ * The connection was lost, and what is added next comes by another one: the trace goes on, and the
+ * place is stored with it. False: the one before is not stored yet, because the disk failed; end
+ * the trace.
+ */
+bool tl_osd_capture_rejoin(struct tl_osd_capture *c);
+/* The same for a trace that an earlier run of the server began and did not complete. Before
+ * anything is added. */
+void tl_osd_capture_adopt(struct tl_osd_capture *c, const char *trace);
+/* The server stops: as tl_osd_capture_end(), but the trace is not completed: its connection may
+ * come back to another run of the server. */
+void tl_osd_capture_leave(struct tl_osd_capture *c, const char *why);
 /*
  * End of the input: complete the trace. `why` is logged. The object can then be used for another
  * trace.

@@ -5,8 +5,6 @@
  */
 #include "rpc/raw.h"
 
-#include "lake_rows.h"
-#include "lake_traces.h"
 #include "net/address.h"
 #include "net/waiter.h"
 #include "osdhost/capture.h"
@@ -30,6 +28,8 @@
 #define DIAL_FIRST_MS   500
 #define DIAL_LAST_MS    10000
 #define CONTROL_MS      1000
+#define REDIAL_FIRST_MS 50 /* the same while a trace waits for its source */
+#define REDIAL_LAST_MS  1000
 #define QUIET_S         30 /* then the kernel probes whether the rig is still there */
 
 struct tl_raw {
@@ -37,6 +37,7 @@ struct tl_raw {
     void (*log)(const char *line);
     struct tl_waiter waiter; /* its lock guards the list and the counts */
     struct feed *feeds;
+    struct feed *waiting; /* connections of listeners that ended, whose rigs may come back */
     unsigned connections;
     unsigned threads;
     int stop_fd; /* readable once we are stopping */
@@ -48,7 +49,12 @@ struct feed {
     struct tl_raw *raw;
     struct tl_raw_spec spec; /* for a connection: borrowed from its listener */
     char from[128];          /* address of the other end */
-    int fd;
+    char trace[64];          /* that an earlier server did not complete; "": none */
+    int fd;                  /* -1: not connected yet */
+    /* For a connection of a listener: */
+    const struct feed *listener;
+    struct feed *next_waiting;
+    int wake_fd; /* readable once `fd` is the rig's next connection */
 };
 
 static void say(struct tl_raw *raw, const char *format, ...) TL_PRINTF(2, 3);
@@ -78,6 +84,53 @@ static bool stopping(const struct tl_raw *raw)
 {
     struct pollfd p = {.fd = raw->stop_fd, .events = POLLIN};
     return poll(&p, 1, 0) > 0;
+}
+
+/* ---- sockets ------------------------------------------------------------------------------ */
+
+static void watch_peer(int fd)
+{
+    const int on = 1;
+    const int quiet = QUIET_S;
+    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &quiet, sizeof quiet);
+}
+
+/* A connected socket, or -1 with errno. `next`: connect to the port after the given one. */
+static int dial(const struct feed *feed, bool next, int ms)
+{
+    struct tl_address address;
+    if (tl_address_parse(&address, feed->spec.address, false, NULL) < 0) {
+        errno = EHOSTUNREACH;
+        return -1;
+    }
+    /* The port is at the same offset for both address families. */
+    struct sockaddr_in *const in = (struct sockaddr_in *)&address.at;
+    in->sin_port = htons((uint16_t)(ntohs(in->sin_port) + next));
+    const int fd = socket(address.at.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return -1;
+    int error = connect(fd, (struct sockaddr *)&address.at, address.n) ? errno : 0;
+    if (error == EINPROGRESS) {
+        socklen_t n = sizeof error;
+        if (!wait_for(feed->raw, fd, POLLOUT, ms))
+            error = ETIMEDOUT;
+        else
+            getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &n);
+    }
+    if (!error)
+        return fd;
+    close(fd);
+    errno = error;
+    return -1;
+}
+
+/* Are these addresses of the same host, whatever the port? */
+static bool same_host(const char *a, const char *b)
+{
+    const char *const port = strrchr(a, ':');
+    const size_t n = port ? (size_t)(port - a) + 1 : strlen(a) + 1;
+    return strncmp(a, b, n) == 0 && !strchr(b + n, ':');
 }
 
 /* ---- one connection ----------------------------------------------------------------------- */
@@ -113,42 +166,172 @@ static int read_piece(const struct feed *feed, int fd, uint8_t *piece, struct tl
                : 1;
 }
 
-/* Read until the connection ends. Returns whether any byte was received. */
-static bool read_capture(const struct feed *feed, int fd)
+/* Read until the connection ends: the reason. Sets `*any` if any byte was received. NULL: the
+ * server stops, or it could not be stored. */
+static const char *read_connection(const struct feed *feed, int fd, uint8_t *piece,
+                                   struct tl_osd_capture *c, bool *any)
+{
+    bool ended = false;
+    const char *why = NULL;
+    /* Received data is stored as soon as there is space; any other failure ends it. */
+    while (!stopping(feed->raw) &&
+           (c->retry ? c->waits && (!ended || tl_osd_capture_pending(c)) : !ended)) {
+        if (!ended) {
+            const int rc = read_piece(feed, fd, piece, c);
+            *any = *any || rc > 0;
+            ended = rc < 0 && rc != TL_AGAIN;
+            if (ended)
+                why = rc == TL_EOF ? "ended" : rc == TL_IO ? strerror(errno) : tl_err_name(rc);
+        } else {
+            (void)wait_for(feed->raw, -1, 0, time_left(c, tl_monotonic_ms()));
+        }
+        tl_osd_capture_flush(c, tl_monotonic_ms());
+    }
+    return why;
+}
+
+/* ---- waiting for the next connection ------------------------------------------------------- */
+
+/* Wait until a time, or until `fd` is readable (-1: none), and store what could not be stored
+ * before. False: stopping, or the time has come. */
+static bool rest(const struct feed *feed, struct tl_osd_capture *c, int fd, int64_t until)
+{
+    for (;;) {
+        const int64_t now = tl_monotonic_ms(), left = time_left(c, now);
+        tl_osd_capture_flush(c, now);
+        if (stopping(feed->raw) || now >= until)
+            return false;
+        if (wait_for(feed->raw, fd, POLLIN,
+                     (int)(left >= 0 && left < until - now ? left : until - now)))
+            return true;
+    }
+}
+
+/* Connect to the source again, with pauses that grow. A socket, or -1. */
+static int dial_again(const struct feed *feed, struct tl_osd_capture *c, int *pause, int64_t until)
+{
+    for (;;) {
+        const int64_t now = tl_monotonic_ms();
+        (void)rest(feed, c, -1, now + *pause < until ? now + *pause : until);
+        *pause = *pause * 2 < REDIAL_LAST_MS ? *pause * 2 : REDIAL_LAST_MS;
+        const int64_t left = until - tl_monotonic_ms();
+        if (left <= 0 || stopping(feed->raw))
+            return -1;
+        const int fd = dial(feed, false, (int)(left < CONTROL_MS ? left : CONTROL_MS));
+        if (fd >= 0)
+            return fd;
+    }
+}
+
+/* Wait for the rig to connect to the listener again. The socket, or -1. */
+static int accept_again(struct feed *feed, struct tl_osd_capture *c, int64_t until)
+{
+    struct tl_raw *const raw = feed->raw;
+    feed->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (feed->wake_fd < 0)
+        return -1;
+    pthread_mutex_lock(&raw->waiter.lock);
+    feed->fd = -1;
+    feed->next_waiting = raw->waiting;
+    raw->waiting = feed;
+    pthread_mutex_unlock(&raw->waiter.lock);
+    (void)rest(feed, c, feed->wake_fd, until);
+    pthread_mutex_lock(&raw->waiter.lock);
+    struct feed **p = &raw->waiting;
+    while (*p && *p != feed)
+        p = &(*p)->next_waiting;
+    if (*p)
+        *p = feed->next_waiting;
+    pthread_mutex_unlock(&raw->waiter.lock);
+    close(feed->wake_fd);
+    return feed->fd;
+}
+
+/* Give a connection to the one of the listener whose rig comes back from the same address. */
+static bool give_back(const struct feed *listener, const char *from, int fd)
+{
+    struct tl_raw *const raw = listener->raw;
+    const uint64_t one = 1;
+    pthread_mutex_lock(&raw->waiter.lock);
+    struct feed **p = &raw->waiting;
+    while (*p && ((*p)->listener != listener || !same_host((*p)->from, from)))
+        p = &(*p)->next_waiting;
+    struct feed *const feed = *p;
+    if (feed) {
+        *p = feed->next_waiting;
+        feed->fd = fd;
+        (void)!write(feed->wake_fd, &one, sizeof one);
+    }
+    pthread_mutex_unlock(&raw->waiter.lock);
+    return feed != NULL;
+}
+
+/* Wait for the next connection. A socket, or -1. */
+static int reconnect(struct feed *feed, struct tl_osd_capture *c, int *pause, int64_t until)
+{
+    const int fd =
+        feed->spec.dials ? dial_again(feed, c, pause, until) : accept_again(feed, c, until);
+    if (fd >= 0)
+        watch_peer(fd);
+    return fd;
+}
+
+static int64_t time_limit(const struct feed *feed)
+{
+    return tl_monotonic_ms() + (int64_t)feed->spec.rejoin_s * 1000;
+}
+
+/*
+ * Read until the connection ends, and those after it that continue its trace. `fd` is closed; -1:
+ * the first one is waited for. Returns whether any byte was received.
+ */
+static bool read_capture(struct feed *feed, int fd)
 {
     struct tl_osd_capture c;
     uint8_t *const piece = malloc(PIECE);
-    int rc = piece ? TL_OK : TL_NOMEM;
-    bool any = false, ended = !piece;
-    const char *why = "ended";
+    const char *why = piece ? NULL : tl_err_name(TL_NOMEM);
+    bool any = false;
+    int pause = REDIAL_FIRST_MS;
+    int64_t until = time_limit(feed);
     tl_osd_capture_init(&c, feed->raw->lake, feed->spec.rig, feed->spec.setup, feed->raw, log_line);
     c.from = feed->from;
     c.shards = feed->spec.shards;
     c.index = feed->spec.index;
     c.at_once = true;
-    /* Received data is stored as soon as there is space; any other failure ends it. */
-    while (!stopping(feed->raw) &&
-           (c.retry ? c.waits && (!ended || tl_osd_capture_pending(&c)) : !ended)) {
-        if (!ended) {
-            rc = read_piece(feed, fd, piece, &c);
-            any = any || rc > 0;
-            ended = rc < 0 && rc != TL_AGAIN;
-            if (ended && rc != TL_EOF)
-                why = rc == TL_IO ? strerror(errno) : tl_err_name(rc);
-        } else {
-            (void)wait_for(feed->raw, -1, 0, time_left(&c, tl_monotonic_ms()));
+    if (feed->trace[0])
+        tl_osd_capture_adopt(&c, feed->trace);
+    feed->trace[0] = 0;
+    while (piece) {
+        bool some = false;
+        why = fd >= 0 ? read_connection(feed, fd, piece, &c, &some) : "lost";
+        any = any || some;
+        if (fd >= 0)
+            close(fd);
+        if (some) {
+            pause = REDIAL_FIRST_MS;
+            until = time_limit(feed);
         }
-        tl_osd_capture_flush(&c, tl_monotonic_ms());
+        if (!why || !c.trace[0] || feed->spec.rejoin_s == 0)
+            break;
+        if (some)
+            say(feed->raw, "rig %s: the connection to %s is lost (%s); trace %s waits for it",
+                c.rig, feed->from, why, c.trace);
+        fd = tl_osd_capture_rejoin(&c) ? reconnect(feed, &c, &pause, until) : -1;
+        if (fd < 0)
+            break;
     }
+    if (!piece && fd >= 0)
+        close(fd);
     free(piece);
-    if (!ended)
-        why = stopping(feed->raw) ? "cut, the server stops" : "cut, it could not be stored";
-    tl_osd_capture_end(&c, why);
+    const bool stops = stopping(feed->raw);
+    if (!why)
+        why = stops ? "cut, the server stops" : "cut, it could not be stored";
+    (stops && feed->spec.rejoin_s > 0 ? tl_osd_capture_leave : tl_osd_capture_end)(&c, why);
     return any;
 }
 
 /* The same, also activating the device's modules, if requested. */
-static bool read_device(const struct feed *feed, int fd, bool *little_endian, bool try_both)
+static bool read_device(struct feed *feed, int fd, bool *little_endian, bool try_both)
 {
     const struct tl_raw_spec *const spec = &feed->spec;
     if (!spec->start)
@@ -168,15 +351,9 @@ static bool read_device(const struct feed *feed, int fd, bool *little_endian, bo
         .fd = fd,
         .stop_fd = feed->raw->stop_fd,
     };
-    return tl_osd_dial_run(&device);
-}
-
-static void watch_peer(int fd)
-{
-    const int on = 1;
-    const int quiet = QUIET_S;
-    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
-    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &quiet, sizeof quiet);
+    const bool any = tl_osd_dial_run(&device);
+    close(fd);
+    return any;
 }
 
 /* ---- threads ------------------------------------------------------------------------------ */
@@ -214,7 +391,6 @@ static void *run_connection(void *argument)
     struct tl_raw *const raw = feed->raw;
     bool little_endian = feed->spec.order == 'l';
     (void)read_device(feed, feed->fd, &little_endian, false);
-    close(feed->fd);
     free(feed);
     thread_ends(raw, true);
     return NULL;
@@ -228,8 +404,13 @@ static void accept_one(struct feed *listener)
     if (feed) {
         *feed = *listener;
         feed->fd = fd;
+        feed->listener = listener;
         tl_address_text(&from, feed->from, sizeof feed->from);
         watch_peer(fd);
+        if (give_back(listener, feed->from, fd)) {
+            free(feed);
+            return;
+        }
         if (start_thread(listener->raw, run_connection, feed, true) == TL_OK)
             return;
         free(feed);
@@ -242,46 +423,34 @@ static void accept_one(struct feed *listener)
     }
 }
 
+/* Wait for the rig of a connection to an earlier server process. */
+static void adopt(struct feed *listener, const struct tl_raw_orphan *orphan)
+{
+    struct feed *const feed = malloc(sizeof *feed);
+    if (!feed)
+        return;
+    *feed = *listener;
+    feed->fd = -1;
+    feed->listener = listener;
+    snprintf(feed->from, sizeof feed->from, "%s", orphan->from);
+    snprintf(feed->trace, sizeof feed->trace, "%s", orphan->trace);
+    if (start_thread(listener->raw, run_connection, feed, true) < 0)
+        free(feed);
+}
+
 static void *run_listener(void *argument)
 {
     struct feed *const feed = argument;
+    for (size_t i = 0; i < feed->spec.n_orphans; i++)
+        adopt(feed, &feed->spec.orphans[i]);
     while (wait_for(feed->raw, feed->fd, POLLIN, -1))
         accept_one(feed);
     thread_ends(feed->raw, false);
     return NULL;
 }
 
-/* A connected socket, or -1 with errno. `next`: connect to the port after the given one. */
-static int dial(const struct feed *feed, bool next, int ms)
-{
-    struct tl_address address;
-    if (tl_address_parse(&address, feed->spec.address, false, NULL) < 0) {
-        errno = EHOSTUNREACH;
-        return -1;
-    }
-    /* The port is at the same offset for both address families. */
-    struct sockaddr_in *const in = (struct sockaddr_in *)&address.at;
-    in->sin_port = htons((uint16_t)(ntohs(in->sin_port) + next));
-    const int fd = socket(address.at.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (fd < 0)
-        return -1;
-    int error = connect(fd, (struct sockaddr *)&address.at, address.n) ? errno : 0;
-    if (error == EINPROGRESS) {
-        socklen_t n = sizeof error;
-        if (!wait_for(feed->raw, fd, POLLOUT, ms))
-            error = ETIMEDOUT;
-        else
-            getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &n);
-    }
-    if (!error)
-        return fd;
-    close(fd);
-    errno = error;
-    return -1;
-}
-
 /* Returns whether any byte was received. */
-static bool read_source(const struct feed *feed, int fd, bool *little_endian)
+static bool read_source(struct feed *feed, int fd, bool *little_endian)
 {
     const struct tl_raw_spec *const spec = &feed->spec;
     /* A GLIP device is not ready until its control port is connected as well. */
@@ -305,9 +474,12 @@ static void say_once(const struct feed *feed, struct reported *reported, const c
     say(feed->raw, "%s: %s; trying again", feed->spec.address, why);
 }
 
-/* One connection to a device. Returns whether any byte was received; this and below. */
-static bool visit_device(const struct feed *feed, bool *little_endian, struct reported *reported)
+/* One connection to a device, or several that give one trace. Returns whether any byte was
+ * received; this and below. */
+static bool visit_device(struct feed *feed, bool *little_endian, struct reported *reported)
 {
+    if (feed->trace[0])
+        return read_capture(feed, -1);
     const int fd = dial(feed, false, DIAL_LAST_MS);
     if (fd < 0) {
         say_once(feed, reported, strerror(errno));
@@ -315,9 +487,7 @@ static bool visit_device(const struct feed *feed, bool *little_endian, struct re
     }
     watch_peer(fd);
     reported->text[0] = 0;
-    const bool any = read_source(feed, fd, little_endian);
-    close(fd);
-    return any;
+    return read_source(feed, fd, little_endian);
 }
 
 /* One connection to a host controller. */
@@ -388,6 +558,8 @@ static int add_feed(struct tl_raw *raw, struct tl_raw_spec *spec, int fd, void *
         return TL_NOMEM;
     *feed = (struct feed){.next = raw->feeds, .raw = raw, .spec = *spec, .fd = fd};
     snprintf(feed->from, sizeof feed->from, "%s", spec->address);
+    if (spec->dials && spec->n_orphans > 0)
+        snprintf(feed->trace, sizeof feed->trace, "%s", spec->orphans[0].trace);
     const int rc = start_thread(raw, run, feed, false);
     if (rc < 0) {
         free(feed);
@@ -395,49 +567,7 @@ static int add_feed(struct tl_raw *raw, struct tl_raw_spec *spec, int fd, void *
     }
     raw->feeds = feed;
     spec->setup = NULL;
-    return TL_OK;
-}
-
-static bool has_connection(const char *labels)
-{
-    static const char key[] = TL_LABEL_CONNECTION "=";
-    const char *const at = labels ? strstr(labels, key) : NULL;
-    return at && (at == labels || at[-1] == '\n');
-}
-
-static void unheard(void *context, uint64_t offset)
-{
-}
-
-/* Its connection is gone. */
-static void end_orphan(struct tl_lake *lake, const struct tl_trace_row *row,
-                       void (*log)(const char *line))
-{
-    const struct tl_ingest_request request = {.rig = row->rig, .trace = row->id, .resume = true};
-    struct tl_ingest *ingest;
-    struct tl_fail fail = {.offset = TL_NO_OFFSET};
-    char trace[64], line[400];
-    uint64_t at = 0;
-    int rc = tl_ingest_open(lake, &request, unheard, NULL, &ingest, trace, &at, &fail);
-    if (rc >= 0) {
-        rc = tl_ingest_finish(ingest, &at, &fail);
-        tl_ingest_close(ingest);
-    }
-    snprintf(line, sizeof line, "trace %s, %llu bytes: %s", row->id, (unsigned long long)at,
-             rc < 0 ? fail.text : "complete, its connection ended with an earlier server");
-    log(line);
-}
-
-int tl_raw_end_orphans(struct tl_lake *lake, void (*log)(const char *line))
-{
-    struct tl_trace_list list;
-    const int rc = tl_lake_at_hand(lake, &list);
-    if (rc < 0)
-        return rc;
-    for (size_t i = 0; i < list.n; i++)
-        if (list.rows[i].state == TL_TRACE_LIVE && has_connection(list.rows[i].labels))
-            end_orphan(lake, &list.rows[i], log);
-    tl_trace_list_free(&list);
+    spec->orphans = NULL;
     return TL_OK;
 }
 

@@ -6,6 +6,7 @@
  */
 #include "base/args.h"
 #include "base/journal.h"
+#include "base/lifetime.h"
 #include "lake_images.h"
 #include "osdhost/bringup.h"
 #include "osdhost/controller.h"
@@ -23,10 +24,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+enum { REJOIN_S = 10, DAY_S = 24 * 3600 };
+
 void tl_raw_spec_fini(struct tl_raw_spec *spec)
 {
     free(spec->setup);
+    free(spec->orphans);
     spec->setup = NULL;
+    spec->orphans = NULL;
+    spec->n_orphans = 0;
 }
 
 /* ---- images ------------------------------------------------------------------------------- */
@@ -82,13 +88,14 @@ struct parts {
     char format[128];
     const char *rig;
     const char *config;
-    const char *shards, *index;
+    const char *shards, *index, *rejoin;
     const char *start; /* the following are only for DI */
     const char *reset;
     const char *order;
     const char *control;
     const char *subnet; /* of a device behind a host controller */
     bool joins;         /* that host controller */
+    bool dials;         /* `--source` */
     bool controller;    /* the address is a host controller's, whose port has a default */
 };
 
@@ -106,12 +113,17 @@ static bool append(char *to, size_t size, const char *text)
 /* Unknown parts belong to the format: "format=tpiu,sync=fsync,rig=a". */
 static int take_part(struct parts *parts, const char *part, struct tl_fail *fail)
 {
-    const struct tl_arg ours[] = {
-        {"rig", TL_ARG_TEXT, &parts->rig},         {"config", TL_ARG_TEXT, &parts->config},
-        {"shards", TL_ARG_TEXT, &parts->shards},   {"start", TL_ARG_TEXT, &parts->start},
-        {"reset", TL_ARG_TEXT, &parts->reset},     {"order", TL_ARG_TEXT, &parts->order},
-        {"control", TL_ARG_TEXT, &parts->control}, {"subnet", TL_ARG_TEXT, &parts->subnet},
-        {"index", TL_ARG_TEXT, &parts->index},     {0}};
+    const struct tl_arg ours[] = {{"rig", TL_ARG_TEXT, &parts->rig},
+                                  {"config", TL_ARG_TEXT, &parts->config},
+                                  {"shards", TL_ARG_TEXT, &parts->shards},
+                                  {"start", TL_ARG_TEXT, &parts->start},
+                                  {"reset", TL_ARG_TEXT, &parts->reset},
+                                  {"order", TL_ARG_TEXT, &parts->order},
+                                  {"control", TL_ARG_TEXT, &parts->control},
+                                  {"subnet", TL_ARG_TEXT, &parts->subnet},
+                                  {"index", TL_ARG_TEXT, &parts->index},
+                                  {"rejoin", TL_ARG_TEXT, &parts->rejoin},
+                                  {0}};
     const size_t n = strcspn(part, "=");
     const struct tl_arg *const arg = part[n] ? tl_arg_find(ours, part, n) : NULL;
     if (arg && !tl_arg_set(arg, part + n + 1))
@@ -153,6 +165,7 @@ static int make_setup(struct tl_raw_spec *out, struct tl_lake *lake, const struc
     if (rc >= 0)
         rc = tl_buf_add(&text, "", 1);
     out->is_di = setup.container == TL_CONTAINER_DI;
+    out->resumes = setup.container != TL_CONTAINER_PERF && setup.container != TL_CONTAINER_STF;
     tl_setup_fini(&setup);
     if (rc < 0) {
         tl_buf_fini(&text);
@@ -181,6 +194,26 @@ static int take_index(struct tl_raw_spec *out, const char *text, struct tl_fail 
 static bool is_no(const char *text)
 {
     return !text || !strcmp(text, "no") || !strcmp(text, "0");
+}
+
+/* By default a source is waited for, since it is the same one whoever connects; but not a device,
+ * which begins anew. */
+static int take_rejoin(struct tl_raw_spec *out, const char *text, struct tl_fail *fail)
+{
+    uint64_t bytes = 0;
+    out->rejoin_s = 0;
+    if (!text && out->dials && !out->is_di && out->resumes)
+        out->rejoin_s = REJOIN_S;
+    if (is_no(text))
+        return TL_OK;
+    if (tl_lifetime_parse(text, &out->rejoin_s, &bytes) < 0 || bytes > 0 || out->rejoin_s > DAY_S)
+        return tl_fail_set(fail, TL_USAGE, "rejoin=%.40s: write e.g. 10s, 5m or no, at most 24h",
+                           text);
+    if (out->is_di || !out->resumes)
+        return tl_fail_set(fail, TL_USAGE,
+                           "rejoin=: captures of this format cannot be continued by another "
+                           "connection");
+    return TL_OK;
 }
 
 /* Options for Open SoC Debug devices only. */
@@ -233,7 +266,7 @@ static int parse(struct tl_raw_spec *out, struct tl_lake *lake, const char *text
 {
     char *save = NULL;
     int rc = TL_OK;
-    *out = (struct tl_raw_spec){.joins = parts->joins};
+    *out = (struct tl_raw_spec){.joins = parts->joins, .dials = parts->dials};
     const char *const begin = parts->joins ? text : behind_scheme(text);
     if (!begin)
         return tl_fail_set(
@@ -264,6 +297,8 @@ static int parse(struct tl_raw_spec *out, struct tl_lake *lake, const char *text
         rc = take_index(out, parts->index, fail);
     if (rc == TL_OK)
         rc = take_osd(out, parts, fail);
+    if (rc == TL_OK)
+        rc = take_rejoin(out, parts->rejoin, fail);
     if (rc == TL_OK && parts->controller)
         add_osd_port(out);
     free(copy);
@@ -280,9 +315,12 @@ int tl_raw_parse(struct tl_raw_spec *out, struct tl_lake *lake, const char *text
 int tl_raw_parse_source(struct tl_raw_spec *out, struct tl_lake *lake, const char *text,
                         struct tl_fail *fail)
 {
-    struct parts parts = {.format = "di", .start = "yes", .joins = true, .controller = true};
-    return strncmp(text, "osd://", 6) ? tl_raw_parse(out, lake, text, fail)
-                                      : parse(out, lake, text + 6, &parts, fail);
+    const bool joins = strncmp(text, "osd://", 6) == 0;
+    struct parts parts = {.dials = true};
+    if (joins)
+        parts = (struct parts){
+            .format = "di", .start = "yes", .joins = true, .dials = true, .controller = true};
+    return parse(out, lake, joins ? text + 6 : text, &parts, fail);
 }
 
 int tl_raw_parse_controller(struct tl_raw_spec *out, struct tl_lake *lake, const char *text,

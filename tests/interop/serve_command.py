@@ -154,7 +154,7 @@ def test_raw(server):
     os.mkdir(folder)
     data = b'\0\0\0\0\0\x80' + bytes(b for i in range(2000) for b in (0x09, i & 255))
     source = socket.create_server(('127.0.0.1', 0))
-    fetch = 'tcp://127.0.0.1:%d,format=itm,id=0,rig=far' % source.getsockname()[1]
+    fetch = 'tcp://127.0.0.1:%d,format=itm,id=0,rig=far,rejoin=no' % source.getsockname()[1]
     other = Server(os.path.dirname(server.command), folder, '--raw',
                    '127.0.0.1:0,format=itm,id=0,rig=near', '--source', fetch)
     try:

@@ -196,24 +196,39 @@ static void test_ipv6(void **state)
     assert_int_equal(fake_lake_raw(r->lake, "six-0").n, 4);
 }
 
-/* We connect to a source, and reconnect after it has disconnected. */
-static void test_source(void **state)
+/* A source, at `*port`. */
+static int open_source(unsigned *port)
 {
-    struct raw *const r = *state;
-    struct tl_raw_spec spec;
-    struct tl_fail fail = {0};
     struct sockaddr_in at = {.sin_family = AF_INET};
     socklen_t n = sizeof at;
-    char text[96];
     inet_pton(AF_INET, "127.0.0.1", &at.sin_addr);
     const int listener = socket(AF_INET, SOCK_STREAM, 0);
     assert_int_equal(bind(listener, (struct sockaddr *)&at, sizeof at), 0);
     assert_int_equal(listen(listener, 4), 0);
     getsockname(listener, (struct sockaddr *)&at, &n);
-    snprintf(text, sizeof text, "tcp://127.0.0.1:%u,format=itm,id=1,rig=far", ntohs(at.sin_port));
-    assert_int_equal(tl_raw_parse(&spec, r->lake, text, &fail), TL_OK);
+    *port = ntohs(at.sin_port);
+    return listener;
+}
+
+static void dial(struct raw *r, unsigned port, const char *more)
+{
+    struct tl_raw_spec spec;
+    struct tl_fail fail = {0};
+    char text[128];
+    snprintf(text, sizeof text, "tcp://127.0.0.1:%u,format=itm,id=1,rig=far%s", port, more);
+    assert_int_equal(tl_raw_parse_source(&spec, r->lake, text, &fail), TL_OK);
+    assert_int_equal(tl_raw_assign_orphans(r->lake, &spec, 1, log_line), TL_OK);
     assert_int_equal(tl_raw_dial(r->raw, &spec, &fail), TL_OK);
     tl_raw_spec_fini(&spec);
+}
+
+/* We connect to a source, and reconnect after it has disconnected. */
+static void test_source(void **state)
+{
+    struct raw *const r = *state;
+    unsigned port;
+    const int listener = open_source(&port);
+    dial(r, port, ",rejoin=no");
     for (int i = 0; i < 2; i++) {
         char trace[16];
         const int fd = accept(listener, NULL, NULL);
@@ -226,6 +241,73 @@ static void test_source(void **state)
         assert_memory_equal(raw.p, "abcdefgh", 8);
     }
     close(listener);
+}
+
+static void wait_bytes(struct raw *r, const char *trace, const char *bytes)
+{
+    const size_t n = strlen(bytes);
+    for (int64_t since = 0; fake_lake_raw(r->lake, trace).n < n;)
+        keep_waiting(&since, bytes);
+    assert_int_equal(fake_lake_raw(r->lake, trace).n, n);
+    assert_memory_equal(fake_lake_raw(r->lake, trace).p, bytes, n);
+}
+
+static void send_and_close(int fd, const char *bytes)
+{
+    assert_int_equal(send(fd, bytes, strlen(bytes), MSG_NOSIGNAL), strlen(bytes));
+    close(fd);
+}
+
+/* The next connection of a source goes on with its trace, and the place is marked; so does the one
+ * of another server process. */
+static void test_source_comes_back(void **state)
+{
+    struct raw *const r = *state;
+    unsigned port;
+    const int listener = open_source(&port);
+    dial(r, port, "");
+    send_and_close(accept(listener, NULL, NULL), "abc");
+    close(accept(listener, NULL, NULL)); /* says nothing */
+    send_and_close(accept(listener, NULL, NULL), "defgh");
+    wait_bytes(r, "far-0", "abcdefgh");
+    assert_int_equal(atomic_load(&fake.rejoined), 3);
+    wait_for_line("trace far-0 waits for it");
+    tl_raw_free(r->raw);
+    assert_int_equal(tl_raw_new(&r->raw, r->lake, log_line), TL_OK);
+    dial(r, port, "");
+    send_and_close(accept(listener, NULL, NULL), "ij");
+    wait_bytes(r, "far-0", "abcdefghij");
+    assert_int_equal(atomic_load(&fake.rejoined), 8);
+    tl_raw_free(r->raw);
+    assert_int_equal(tl_raw_new(&r->raw, r->lake, log_line), TL_OK);
+    dial(r, port, ",rejoin=no"); /* which is not waited for any more */
+    assert_int_equal(wait_sealed(r->lake, "far-0").n, 10);
+    close(listener);
+}
+
+/* It is waited for so long. */
+static void test_source_stays_away(void **state)
+{
+    struct raw *const r = *state;
+    unsigned port;
+    const int listener = open_source(&port);
+    dial(r, port, ",rejoin=1s");
+    send_and_close(accept(listener, NULL, NULL), "abc");
+    close(listener);
+    assert_int_equal(wait_sealed(r->lake, "far-0").n, 3);
+}
+
+/* A listener waits if it is told to, for connections of the same host. */
+static void test_rig_comes_back(void **state)
+{
+    struct raw *const r = *state;
+    char url[96];
+    listen_at(r, "127.0.0.1:0,format=itm,id=1,rig=a,rejoin=5m", url);
+    send_and_close(tcp_connect(url), "abc");
+    wait_for_line("trace a-0 waits for it");
+    send_and_close(tcp_connect(url), "def");
+    wait_bytes(r, "a-0", "abcdef");
+    assert_int_equal(atomic_load(&fake.rejoined), 3);
 }
 
 static void test_specifications(void **state)
@@ -241,6 +323,10 @@ static void test_specifications(void **state)
         "127.0.0.1:1,sync=fsync,format=tpiu,rig=a",
         "127.0.0.1:1,format=tpiu,rig=a,config=/nowhere.ini",
         "127.0.0.1:1,format=tpiu,rig=a,shards=none",
+        "127.0.0.1:1,format=tpiu,rig=a,rejoin=soon",
+        "127.0.0.1:1,format=tpiu,rig=a,rejoin=2d",
+        "127.0.0.1:1,format=di,rig=a,rejoin=10s",
+        "127.0.0.1:1,format=stf,rig=a,rejoin=10s",
         "udp://127.0.0.1:1,format=tpiu,rig=a",
         "tcp:/127.0.0.1,format=tpiu,rig=a,config=/nowhere.ini",
     };
@@ -257,6 +343,7 @@ static void test_specifications(void **state)
         tl_raw_parse(&spec, r->lake, "tcp://h:1,format=tpiu,sync=hsync,rig=x.y", &fail), TL_OK);
     assert_int_equal(spec.shards, TL_SHARDS_AS_LAKE);
     assert_string_equal(spec.address, "h:1");
+    assert_int_equal(spec.rejoin_s, 0);
     assert_string_equal(spec.rig, "x.y");
     assert_non_null(strstr(spec.setup, "hsync"));
     tl_raw_spec_fini(&spec);
@@ -293,6 +380,9 @@ int main(void)
         TEST(test_no_room),
         TEST(test_ipv6),
         TEST(test_source),
+        TEST(test_source_comes_back),
+        TEST(test_source_stays_away),
+        TEST(test_rig_comes_back),
         TEST(test_specifications),
         TEST(test_images_by_name),
     };
