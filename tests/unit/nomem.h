@@ -42,8 +42,10 @@ static struct {
     pthread_t main;
     const void *outside; /* in call stacks: the caller of nomem_once() */
     uint64_t sites[NOMEM_SITES];
+    const void *firsts[NOMEM_SITES]; /* the innermost caller of each */
     size_t n;
-    uint64_t site; /* the one that fails */
+    uint64_t site;     /* the one that fails */
+    const void *first; /* its innermost caller */
     bool failed;
     void *frames[NOMEM_DEPTH]; /* of the one that failed */
     size_t live;
@@ -83,13 +85,23 @@ static __attribute__((noinline)) uint64_t nomem_site(void **callers)
     return hash;
 }
 
-/* Must this one fail? */
-static __attribute__((noinline)) bool nomem_fails(void)
+/* Can it be the one that fails, or behind it? The call stack, which takes longer than most of what
+ * is tested, decides the rest. */
+static inline bool nomem_may_fail(const void *caller)
+{
+    return nomem.mode == NOMEM_RECORD || __atomic_load_n(&nomem.failed, __ATOMIC_RELAXED) ||
+           caller == nomem.first;
+}
+
+/* Must this one fail? `caller`: of the wrapped function. */
+static __attribute__((noinline)) bool nomem_fails(const void *caller)
 {
     void *callers[NOMEM_DEPTH];
     if (nomem.mode == NOMEM_OFF || __atomic_load_n(&nomem.closed, __ATOMIC_ACQUIRE) ||
-        (nomem.others && pthread_equal(pthread_self(), nomem.main)))
+        (nomem.others && pthread_equal(pthread_self(), nomem.main)) || !nomem_may_fail(caller))
         return false;
+    if (__atomic_load_n(&nomem.failed, __ATOMIC_RELAXED))
+        return nomem.again;
     const uint64_t site = nomem_site(callers);
     bool fails = false;
     pthread_mutex_lock(&nomem.lock);
@@ -97,13 +109,16 @@ static __attribute__((noinline)) bool nomem_fails(void)
         size_t i = 0;
         while (i < nomem.n && nomem.sites[i] != site)
             i++;
-        if (i == nomem.n && nomem.n < NOMEM_SITES)
+        if (i == nomem.n && nomem.n < NOMEM_SITES) {
+            nomem.firsts[nomem.n] = caller;
             nomem.sites[nomem.n++] = site;
+        }
     } else if (nomem.mode == NOMEM_FAIL) {
         fails = nomem.failed ? nomem.again : site == nomem.site;
         if (fails && !nomem.failed)
             memcpy(nomem.frames, callers, sizeof callers);
-        nomem.failed |= fails;
+        if (fails)
+            __atomic_store_n(&nomem.failed, true, __ATOMIC_RELAXED);
     }
     pthread_mutex_unlock(&nomem.lock);
     return fails;
@@ -149,17 +164,17 @@ static void nomem_gave(const void *p)
 
 void *__wrap_malloc(size_t n)
 {
-    return nomem_fails() ? NULL : nomem_took(__real_malloc(n));
+    return nomem_fails(__builtin_return_address(0)) ? NULL : nomem_took(__real_malloc(n));
 }
 
 void *__wrap_calloc(size_t n, size_t size)
 {
-    return nomem_fails() ? NULL : nomem_took(__real_calloc(n, size));
+    return nomem_fails(__builtin_return_address(0)) ? NULL : nomem_took(__real_calloc(n, size));
 }
 
 void *__wrap_realloc(void *p, size_t n)
 {
-    if (nomem_fails())
+    if (nomem_fails(__builtin_return_address(0)))
         return NULL;
     nomem_gave(p);
     return nomem_took(__real_realloc(p, n));
@@ -167,23 +182,25 @@ void *__wrap_realloc(void *p, size_t n)
 
 void *__wrap_aligned_alloc(size_t alignment, size_t n)
 {
-    return nomem_fails() ? NULL : nomem_took(__real_aligned_alloc(alignment, n));
+    return nomem_fails(__builtin_return_address(0))
+               ? NULL
+               : nomem_took(__real_aligned_alloc(alignment, n));
 }
 
 char *__wrap_strdup(const char *text)
 {
-    return nomem_fails() ? NULL : nomem_took(__real_strdup(text));
+    return nomem_fails(__builtin_return_address(0)) ? NULL : nomem_took(__real_strdup(text));
 }
 
 char *__wrap_strndup(const char *text, size_t n)
 {
-    return nomem_fails() ? NULL : nomem_took(__real_strndup(text, n));
+    return nomem_fails(__builtin_return_address(0)) ? NULL : nomem_took(__real_strndup(text, n));
 }
 
 int __wrap_asprintf(char **out, const char *format, ...)
 {
     va_list args;
-    if (nomem_fails())
+    if (nomem_fails(__builtin_return_address(0)))
         return -1;
     va_start(args, format);
     const int n = vasprintf(out, format, args);
@@ -196,12 +213,12 @@ int __wrap_asprintf(char **out, const char *format, ...)
 /* Belongs to a library, which frees it. */
 ZSTD_CCtx *__wrap_ZSTD_createCCtx(void)
 {
-    return nomem_fails() ? NULL : __real_ZSTD_createCCtx();
+    return nomem_fails(__builtin_return_address(0)) ? NULL : __real_ZSTD_createCCtx();
 }
 
 ZSTD_DCtx *__wrap_ZSTD_createDCtx(void)
 {
-    return nomem_fails() ? NULL : __real_ZSTD_createDCtx();
+    return nomem_fails(__builtin_return_address(0)) ? NULL : __real_ZSTD_createDCtx();
 }
 
 void __wrap_free(void *p)
@@ -225,8 +242,9 @@ static __attribute__((noinline)) int nomem_once(nomem_scenario *scenario, void *
 {
     nomem.outside = __builtin_return_address(0);
     nomem.failed = false;
+    if (nomem.live > 0) /* left by the run before */
+        memset(nomem.pieces, 0, sizeof nomem.pieces);
     nomem.live = 0;
-    memset(nomem.pieces, 0, sizeof nomem.pieces);
     nomem.mode = mode;
     const int rc = scenario(context, out);
     nomem.mode = NOMEM_OFF;
@@ -246,6 +264,7 @@ static inline size_t nomem_run(nomem_scenario *scenario, void *context)
     for (long i = -1; i < 2 * (long)nomem.n; i++) {
         struct tl_buf got = {0};
         nomem.site = i < 0 ? 0 : nomem.sites[i / 2];
+        nomem.first = i < 0 ? NULL : nomem.firsts[i / 2];
         nomem.again = i % 2 == 1;
         const int r = nomem_once(scenario, context, i < 0 ? NOMEM_RECORD : NOMEM_FAIL, &got);
         if (i < 0) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Hits of searches by column, compared with the lists of all hits, on both axes; searches for whole
  * words. */
+#include "base/search.h"
 #include "lake_find.h"
 #include "lake_lanes.h"
 #include "lake_tiles.h"
@@ -32,18 +33,32 @@ static int tear_down(void **state)
     return 0;
 }
 
-static uint64_t value_of(const struct tl_hit *hit, enum tl_range_unit axis)
+/* Where all hits are on an axis, ascending. */
+struct places {
+    uint64_t *p;
+    size_t n;
+};
+
+static int compare_places(const void *a, const void *b)
 {
-    return axis == TL_UNIT_TIME ? hit->at.time : hit->at.insn;
+    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static struct places places_of(const struct tl_found *found, enum tl_range_unit axis)
+{
+    struct places places = {.p = malloc((found->n + 1) * sizeof *places.p), .n = found->n};
+    assert_non_null(places.p);
+    for (size_t i = 0; i < found->n; i++)
+        places.p[i] = axis == TL_UNIT_TIME ? found->hits[i].at.time : found->hits[i].at.insn;
+    qsort(places.p, places.n, sizeof *places.p, compare_places);
+    return places;
 }
 
 /* Hits before `at`. */
-static uint64_t hits_before(const struct tl_found *found, enum tl_range_unit axis, uint64_t at)
+static uint64_t hits_before(const struct places *places, uint64_t at)
 {
-    uint64_t n = 0;
-    for (size_t i = 0; i < found->n; i++)
-        n += value_of(&found->hits[i], axis) < at;
-    return n;
+    return tl_count_below(places->p, sizeof *places->p, 0, places->n, at);
 }
 
 /* Compare the columns of [from, to) with the list of hits. `late`: how many columns a hit may be
@@ -53,13 +68,13 @@ static void check_columns(const struct tl_found *found, const char *text,
 {
     struct tl_hit_columns got;
     struct tl_fail fail = {0};
-    const enum tl_range_unit axis = request->axis;
+    const struct places places = places_of(found, request->axis);
     uint64_t sum = 0;
     if (tl_lake_hit_columns(lake, request, text, &got, &fail) < 0)
         fail_msg("%s: %s", text, fail.text);
     assert_int_equal(got.n, request->columns);
     assert_int_equal(got.from, request->from);
-    const uint64_t wide = got.to - got.from, before = hits_before(found, axis, got.from);
+    const uint64_t wide = got.to - got.from, before = hits_before(&places, got.from);
     for (size_t i = 0; i < got.n; i++) {
         const uint64_t low = i + 1 < late ? 0 : i + 1 - late, high = i + 1 + late;
         const uint64_t from = got.from + wide * low / got.n;
@@ -67,18 +82,19 @@ static void check_columns(const struct tl_found *found, const char *text,
         sum += got.hits[i];
         if (i + 1 == got.n)
             break; /* it has what follows the last instruction, too */
-        const uint64_t least = hits_before(found, axis, from) - before;
-        const uint64_t most = hits_before(found, axis, to) - before;
+        const uint64_t least = hits_before(&places, from) - before;
+        const uint64_t most = hits_before(&places, to) - before;
         if (sum < least || sum > most)
             fail_msg("%s on axis %d, up to column %zu of %zu from %" PRIu64 ": %" PRIu64
                      " instead of %" PRIu64 " to %" PRIu64,
-                     text, (int)axis, i, got.n, got.from, sum, least, most);
+                     text, (int)request->axis, i, got.n, got.from, sum, least, most);
     }
     assert_int_equal(sum, got.total);
     if (request->to == UINT64_MAX)
         assert_int_equal(sum, found->n - before);
     else
-        assert_true(sum >= hits_before(found, axis, got.to) - before);
+        assert_true(sum >= hits_before(&places, got.to) - before);
+    free(places.p);
     tl_hit_columns_fini(&got);
 }
 

@@ -218,17 +218,18 @@ static void digest(char out[static TL_HASH_TEXT])
 
 static void turns_change_nothing(void **state)
 {
+    enum { JUMPS = 6 /* of four million instructions each: tens of turns */ };
     char alone[TL_HASH_TEXT], beside[TL_HASH_TEXT];
     (void)state;
     open_lake(1);
-    push_zeros("same", 40);
+    push_zeros("same", JUMPS);
     assert_int_equal(wait_done(lake, "same"), TL_TRACE_SEALED);
     digest(alone);
     close_at_once();
     open_lake(1);
     push_zeros("other", ENDLESS);
     wait_shards(1);
-    push_zeros("same", 40);
+    push_zeros("same", JUMPS);
     assert_int_equal(wait_done(lake, "same"), TL_TRACE_SEALED);
     digest(beside);
     close_at_once();
