@@ -305,14 +305,14 @@ static bool read_capture(struct feed *feed, int fd)
         bool some = false;
         why = fd >= 0 ? read_connection(feed, fd, piece, &c, &some) : "lost";
         any = any || some;
-        if (fd >= 0)
-            close(fd);
         if (some) {
             pause = REDIAL_FIRST_MS;
             until = time_limit(feed);
         }
         if (!why || !c.trace[0] || feed->spec.rejoin_s == 0)
             break;
+        if (fd >= 0)
+            close(fd);
         if (some)
             say(feed->raw, "rig %s: the connection to %s is lost (%s); trace %s waits for it",
                 c.rig, feed->from, why, c.trace);
@@ -320,13 +320,13 @@ static bool read_capture(struct feed *feed, int fd)
         if (fd < 0)
             break;
     }
-    if (!piece && fd >= 0)
-        close(fd);
     free(piece);
     const bool stops = stopping(feed->raw);
     if (!why)
         why = stops ? "cut, the server stops" : "cut, it could not be stored";
     (stops && feed->spec.rejoin_s > 0 ? tl_osd_capture_leave : tl_osd_capture_end)(&c, why);
+    if (fd >= 0) /* the rig sees by this that the capture is complete */
+        close(fd);
     return any;
 }
 
