@@ -108,6 +108,18 @@ static int label_connection(struct tl_lake *lake, const char *trace, const char 
     return tl_lake_set_labels(lake, trace, label, NULL);
 }
 
+/* Is the trace that was opened complete, so that nothing can be appended? It is closed then. */
+static bool is_over(struct tl_osd_capture *c)
+{
+    struct tl_identity identity;
+    tl_ingest_identity(c->ingest, &identity);
+    if (!identity.complete)
+        return false;
+    tl_ingest_close(c->ingest);
+    c->ingest = NULL;
+    return true;
+}
+
 /* Open the trace, or continue one that waited, after its durable bytes. */
 static int open_trace(struct tl_osd_capture *c, struct tl_fail *fail)
 {
@@ -125,6 +137,8 @@ static int open_trace(struct tl_osd_capture *c, struct tl_fail *fail)
     if (rc < 0)
         return rc;
     c->sent = 0;
+    if (c->adopts && is_over(c))
+        return TL_DENIED;
     if (c->adopts)
         c->base = c->rejoined = at;
     c->adopts = false;

@@ -135,6 +135,32 @@ def source_is_pulled_virtual(lab):
 
 
 @test
+def sealed_meanwhile(lab):
+    """A trace that was waited for, and sealed by its user, is not continued; nothing of the next one is lost."""
+    dice = random.Random(9)
+    probe = Probe()
+    source = ('--source', 'tcp://127.0.0.1:%d,format=itm,id=0,rig=bench,rejoin=1m' % probe.port)
+    lab.start(*source)
+    probe.connect()
+    probe.send(lab, SYNC + words(dice, 300))
+    lab.kill()
+    probe.pull()
+    lab.start(*source)
+    first = trace_of(lab)
+    lab.run('seal', first)
+    probe.connect()
+    more = SYNC + words(dice, 200)
+    probe.connection.sendall(more)
+    other = wait('another trace', lambda: [r['id'] for r in json.loads(lab.run('ls', '--json').text())
+                                           if r['id'] != first])[0]
+    wait_offset(lab, other, len(more))
+    probe.connection.sendall(more)
+    wait_offset(lab, other, 2 * len(more))
+    check(lab.run('raw', other, '-').out == 2 * more, 'other bytes')
+    check(lab.run('raw', first, '-').out == probe.sent, 'other bytes in the first')
+
+
+@test
 def rig_comes_back(lab):
     """Rigs that connect to the server: one that is waited for, and one that is not."""
     dice = random.Random(8)
