@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The table of calls: each one that begins within the bounds, told when it ends, or when its stream
- * does. Behind the bounds the walk goes on until the last of them has ended; since some last for
- * the whole trace, it leaves out chunks in which none does, as the stacks at their begins tell.
+ * does. Since the stack at each chunk's begin is stored, parts of the stream are walked apart from
+ * each other, by the crew: each has the calls that end in it. The last shard is walked by the
+ * thread that asks, and what is behind the bounds until the last call of them has ended; since some
+ * last for the whole trace, it leaves out chunks in which none does, as the stacks tell.
  */
+#include "base/cancel.h"
 #include "base/search.h"
+#include "query/inorder.h"
 #include "query/query.h"
 #include "query/stacks.h"
+#include "shard/stackmark.h"
 #include "sql/flow.h"
 
 #include <stdlib.h>
@@ -26,15 +31,27 @@ struct call {
     bool ended;
 };
 
+#define PARTS 4 /* of a shard, so that few calls wait for being told */
+
+/* Follows the flow, and keeps the calls that end. */
+struct told {
+    struct tl_callstack stack;
+    const struct tl_image *image;
+    const char *function; /* that is asked for; NULL: any */
+    uint64_t from, to;    /* where calls begin */
+    bool finishing;       /* the stream has ended */
+    struct call *p;
+    size_t n, cap;
+};
+
 struct calls {
     struct tl_flow_rows flow;
-    struct tl_callstack stack;
-    const char *function; /* that is asked for; NULL: any */
-    struct call *told;    /* of the items so far; rows are taken from `at` on */
-    size_t n, cap, at;
-    bool finishing; /* the stream has ended */
-    uint64_t go_on; /* position from which on chunks may be left out */
-    size_t stream;  /* whose that is */
+    struct told walked;       /* by this thread */
+    struct tl_inorder *order; /* what comes before; NULL: nothing */
+    size_t shard;             /* … the first one of it */
+    struct told *part;        /* NULL: rows are those of `walked` */
+    size_t at;                /* the present row */
+    uint64_t go_on;           /* position from which on chunks may be left out */
 };
 
 enum {
@@ -72,43 +89,164 @@ static const struct tl_table_column call_columns[] = {
     [CALL_SWITCHED_OUT] = {"switched_out", "INT", TL_COLUMN_PLAIN},
 };
 
-static bool is_wanted(const struct calls *s, uint32_t function)
+static bool is_wanted(const struct told *t, uint32_t function)
 {
-    return !s->function ||
-           strcmp(tl_function_name(tl_flow_rows_image(&s->flow), function), s->function) == 0;
+    return !t->function || strcmp(tl_function_name(t->image, function), t->function) == 0;
 }
 
 static int on_frame(void *context, enum tl_frame_change change, const struct tl_frame *frame,
                     uint32_t depth, uint64_t insn)
 {
-    struct calls *const s = context;
-    if (change == TL_FRAME_PUSH || !tl_frame_is_call(frame) || frame->insn < s->flow.from ||
-        frame->insn >= s->flow.to || !is_wanted(s, frame->function))
+    struct told *const t = context;
+    if (change == TL_FRAME_PUSH || !tl_frame_is_call(frame) || frame->insn < t->from ||
+        frame->insn >= t->to || !is_wanted(t, frame->function))
         return TL_OK;
-    const int r = tl_grow(&s->told, &s->cap, s->n + 1, sizeof *s->told);
+    const int r = tl_grow(&t->p, &t->cap, t->n + 1, sizeof *t->p);
     if (r < 0)
         return r;
-    s->told[s->n++] = (struct call){
+    t->p[t->n++] = (struct call){
         .begin = frame->insn,
         .end = insn,
         .pc = frame->pc,
         .function = frame->function,
-        .caller = depth > 0 ? s->stack.frames[depth - 1].function : TL_NO_FUNCTION,
+        .caller = depth > 0 ? t->stack.frames[depth - 1].function : TL_NO_FUNCTION,
         .depth = depth,
         .exception = frame->exception,
         .kind = frame->kind,
-        .ended = !s->finishing && !(frame->flags & TL_FRAME_LOST),
+        .ended = !t->finishing && !(frame->flags & TL_FRAME_LOST),
     };
     return TL_OK;
 }
 
+/* What is asked for of the stream that is open. */
+static void begin_told(const struct tl_cursor *c, const struct tl_flow_rows *flow, struct told *t)
+{
+    t->image = tl_flow_rows_image(flow);
+    t->function = c->bounds.function;
+    t->from = flow->from;
+    t->to = flow->to;
+    t->stack.sink = on_frame;
+    t->stack.context = t;
+}
+
+/* ---- parts that are walked apart ------------------------------------------------------------- */
+
+static void drop_part(void *piece)
+{
+    struct told *const t = piece;
+    if (t)
+        free(t->p);
+    free(t);
+}
+
+static int walk_chunk(const struct tl_flow_rows *flow, struct told *t, struct tl_walk *walk,
+                      struct tl_view *view, size_t chunk, bool first, struct tl_fail *fail)
+{
+    const struct tl_walk_range all = {
+        .to = UINT64_MAX, .tail = true, .protocol = flow->cut.lane->protocol};
+    int r = tl_walk_chunk(walk, view, chunk, &all, fail);
+    if (r >= 0 && first)
+        r = tl_walk_stack(walk, &t->stack);
+    if (r < 0)
+        return r;
+    tl_walk_functions(walk, t->image);
+    for (size_t i = 0; i < walk->n && r >= 0; i++)
+        r = tl_walk_follow(walk, &t->stack, i);
+    return r < 0 ? r : tl_cancel_rest();
+}
+
+static int walk_part(const struct tl_flow_rows *flow, struct told *t, struct tl_view *view,
+                     size_t part, struct tl_fail *fail)
+{
+    const struct tl_shard_index *const index = &view->index;
+    const size_t to = index->n_chunks * (part + 1) / PARTS;
+    const size_t begin = tl_shard_items_at(index, flow->from);
+    size_t from = index->n_chunks * part / PARTS;
+    struct tl_walk *const walk = calloc(1, sizeof *walk);
+    int r = walk ? TL_OK : TL_NOMEM;
+    from = from > begin ? from : begin;
+    if (r >= 0 && from < to) {
+        walk->detail = TL_WALK_FLOW;
+        tl_callstack_init(&t->stack, t->image, index->chunks[from].first, on_frame, t);
+    }
+    for (size_t i = from; i < to && r >= 0; i++)
+        r = walk_chunk(flow, t, walk, view, i, i == from, fail);
+    if (walk)
+        tl_walk_fini(walk);
+    free(walk);
+    return r;
+}
+
+/* Runs on any thread. */
+static int make_part(void *context, size_t i, void **out, struct tl_fail *fail)
+{
+    struct tl_cursor *const c = context;
+    const struct calls *const s = c->state;
+    struct told *const t = calloc(1, sizeof *t);
+    struct tl_view *view;
+    if (!t)
+        return TL_NOMEM;
+    begin_told(c, &s->flow, t);
+    int r = tl_cut_view(&s->flow.cut, s->shard + i / PARTS, &view, fail);
+    if (r >= 0) {
+        r = walk_part(&s->flow, t, view, i % PARTS, fail);
+        tl_view_put(view);
+    }
+    if (r >= 0)
+        *out = t;
+    else
+        drop_part(t);
+    return r;
+}
+
+/* A stream is open: leave what is before its last shard to the crew. */
+static int begin_stream(struct tl_cursor *c)
+{
+    struct calls *const s = c->state;
+    const struct tl_cut *const cut = &s->flow.cut;
+    begin_told(c, &s->flow, &s->walked);
+    s->go_on = s->flow.to + WALKED;
+    if (cut->n_rows == 0 || s->flow.from >= cut->end || atomic_load(&cut->lane->is_virtual))
+        return TL_OK;
+    const size_t first = tl_cut_items_at(cut, s->flow.from);
+    size_t last = s->flow.to < cut->end ? tl_cut_shard_at(cut, s->flow.to - 1) : cut->n_rows - 1;
+    last = last < cut->n_stored ? last : cut->n_stored;
+    if (last <= first || last >= cut->n_rows)
+        return TL_OK;
+    s->shard = first;
+    s->order = tl_inorder_new(c->asking->lake, (last - first) * PARTS, make_part, drop_part, c);
+    return s->order ? tl_flow_rows_go_on_in(c, &s->flow, last) : TL_NOMEM;
+}
+
+/* Take the next part's calls, if there is one. */
+static int next_part(struct tl_cursor *c)
+{
+    struct calls *const s = c->state;
+    void *part;
+    int r = tl_cancel_rest();
+    if (r >= 0)
+        r = c->asking->check(c->asking);
+    if (r >= 0)
+        r = tl_inorder_take(s->order, &part, c->asking->fail);
+    if (r == TL_EOF) {
+        tl_inorder_free(s->order);
+        s->order = NULL;
+        return TL_OK;
+    }
+    drop_part(s->part);
+    s->part = r >= 0 ? part : NULL;
+    return r;
+}
+
+/* ---- the rest -------------------------------------------------------------------------------- */
+
 /* The innermost frame under way that began within the bounds, which is the first of these to end.
  * NULL: there is none. */
-static const struct tl_frame *find_within(const struct calls *s)
+static const struct tl_frame *find_within(const struct told *t)
 {
-    for (uint32_t i = s->stack.depth; i > 0; i--)
-        if (s->stack.frames[i - 1].insn < s->flow.to)
-            return s->stack.frames[i - 1].insn >= s->flow.from ? &s->stack.frames[i - 1] : NULL;
+    for (uint32_t i = t->stack.depth; i > 0; i--)
+        if (t->stack.frames[i - 1].insn < t->to)
+            return t->stack.frames[i - 1].insn >= t->from ? &t->stack.frames[i - 1] : NULL;
     return NULL;
 }
 
@@ -121,8 +259,8 @@ static int leave_out(struct tl_cursor *c, struct calls *s, const struct tl_frame
     if (!scratch)
         return TL_NOMEM;
     tl_callstack_init(scratch, s->flow.image, 0, NULL, NULL);
-    int r = tl_stack_end_chunk(&s->flow.cut, &first, (uint32_t)(frame - s->stack.frames), &low,
-                               &high, scratch, c->asking->fail);
+    int r = tl_stack_end_chunk(&s->flow.cut, &first, (uint32_t)(frame - s->walked.stack.frames),
+                               &low, &high, scratch, c->asking->fail);
     free(scratch);
     if (r >= 0 && low > s->flow.position)
         r = tl_flow_rows_go_on_at(c, &s->flow, low);
@@ -133,10 +271,7 @@ static int leave_out(struct tl_cursor *c, struct calls *s, const struct tl_frame
 /* Behind the bounds: go on for as long as a call of them is under way. Returns 1. */
 static int pass_behind(struct tl_cursor *c, struct calls *s)
 {
-    const struct tl_frame *const within = find_within(s);
-    if (s->stream != s->flow.stream)
-        s->go_on = s->flow.to + WALKED;
-    s->stream = s->flow.stream;
+    const struct tl_frame *const within = find_within(&s->walked);
     if (within && s->flow.position >= s->go_on)
         return leave_out(c, s, within);
     if (!within)
@@ -147,29 +282,43 @@ static int pass_behind(struct tl_cursor *c, struct calls *s)
 /* Tell the calls that are under way as far as they are known. */
 static int finish_stream(struct calls *s)
 {
-    s->stack.insns = s->flow.cut.end;
-    s->finishing = true;
-    const int r = tl_callstack_finish(&s->stack);
-    s->finishing = false;
+    s->walked.stack.insns = s->flow.cut.end;
+    s->walked.finishing = true;
+    const int r = tl_callstack_finish(&s->walked.stack);
+    s->walked.finishing = false;
     return r;
+}
+
+static const struct told *rows_of(const struct calls *s)
+{
+    return s->part ? s->part : &s->walked;
 }
 
 static int next_call(struct tl_cursor *c)
 {
     struct calls *const s = c->state;
-    if (++s->at < s->n)
+    if (++s->at < rows_of(s)->n)
         return TL_OK;
-    s->at = s->n = 0;
-    int r = 1;
-    while (s->n == 0 && (r = tl_flow_rows_next(c, &s->flow, true)) > 0) {
-        if (r == 2)
-            r = finish_stream(s);
-        else if (r == 1 && s->n == 0 && s->flow.position >= s->flow.to)
-            r = pass_behind(c, s);
-        if (r < 0)
+    drop_part(s->part);
+    s->part = NULL;
+    s->at = s->walked.n = 0;
+    int r = TL_OK;
+    while (r >= 0 && rows_of(s)->n == 0) {
+        if (s->order) {
+            r = next_part(c);
+            continue;
+        }
+        r = tl_flow_rows_next(c, &s->flow, true);
+        if (r == TL_OK)
             break;
+        if (r == 3)
+            r = begin_stream(c);
+        else if (r == 2)
+            r = finish_stream(s);
+        else if (r == 1 && s->walked.n == 0 && s->flow.position >= s->flow.to)
+            r = pass_behind(c, s);
     }
-    c->end = s->n == 0;
+    c->end = rows_of(s)->n == 0;
     return r < 0 ? r : TL_OK;
 }
 
@@ -177,11 +326,8 @@ static int first_call(struct tl_cursor *c)
 {
     struct calls *const s = c->state;
     s->flow.detail = TL_WALK_FLOW;
-    s->flow.calls = &s->stack;
+    s->flow.calls = &s->walked.stack;
     s->flow.walk_to = UINT64_MAX;
-    s->function = c->bounds.function;
-    s->stack.sink = on_frame;
-    s->stack.context = s;
     const int r = tl_flow_rows_open(c, &s->flow);
     return r < 0 ? r : next_call(c);
 }
@@ -189,7 +335,9 @@ static int first_call(struct tl_cursor *c)
 static void close_call(struct tl_cursor *c)
 {
     struct calls *const s = c->state;
-    free(s->told);
+    tl_inorder_free(s->order);
+    drop_part(s->part);
+    free(s->walked.p);
     tl_flow_rows_close(&s->flow);
 }
 
@@ -242,7 +390,7 @@ static void call_column(struct tl_cursor *c, sqlite3_context *context, int colum
                                         [TL_FRAME_TAIL] = "tail",
                                         [TL_FRAME_EXCEPTION] = "exception"};
     struct calls *const s = c->state;
-    const struct call *const call = &s->told[s->at];
+    const struct call *const call = &rows_of(s)->p[s->at];
     const struct tl_image *const image = tl_flow_rows_image(&s->flow);
     const bool lasts = s->flow.names_last;
     switch (column) {

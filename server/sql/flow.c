@@ -60,10 +60,12 @@ static void leave_stream(struct tl_flow_rows *f)
     f->walking = f->open = false;
 }
 
-static int begin_walk(struct tl_cursor *c, struct tl_flow_rows *f, uint64_t from)
+/* Walk from a position on; not before this shard. */
+static int begin_walk(struct tl_cursor *c, struct tl_flow_rows *f, uint64_t from, size_t shard)
 {
     const uint64_t to = f->walk_to ? f->walk_to : f->to;
     tl_cut_walk_begin(&f->walk, &f->cut, from, to + (f->behind && to < UINT64_MAX));
+    f->walk.shard = f->walk.shard > shard ? f->walk.shard : shard;
     f->walk.walk.detail = f->detail;
     f->walking = true;
     f->next = 0;
@@ -98,7 +100,7 @@ static int open_stream(struct tl_cursor *c, struct tl_flow_rows *f)
         return TL_OK;
     f->image = tl_gen_image(f->cut.gen);
     f->names_last = tl_asking_keeps(c->asking, f->cut.gen);
-    const int r = begin_walk(c, f, f->from);
+    const int r = begin_walk(c, f, f->from, 0);
     return r < 0 ? r : 1;
 }
 
@@ -106,7 +108,14 @@ int tl_flow_rows_go_on_at(struct tl_cursor *c, struct tl_flow_rows *f, uint64_t 
 {
     tl_cut_walk_end(&f->walk);
     f->item = NULL;
-    return begin_walk(c, f, position);
+    return begin_walk(c, f, position, 0);
+}
+
+int tl_flow_rows_go_on_in(struct tl_cursor *c, struct tl_flow_rows *f, size_t shard)
+{
+    tl_cut_walk_end(&f->walk);
+    f->item = NULL;
+    return begin_walk(c, f, f->cut.rows[shard].first, shard);
 }
 
 static int next_chunk(struct tl_cursor *c, struct tl_flow_rows *f)
@@ -135,6 +144,8 @@ int tl_flow_rows_next(struct tl_cursor *c, struct tl_flow_rows *f, bool pause)
         if (!f->walking) {
             if ((r = open_stream(c, f)) <= 0)
                 return r;
+            if (pause)
+                return 3;
             continue;
         }
         r = next_chunk(c, f);

@@ -34,12 +34,14 @@ struct tl_flow_rows {
 /* Read the list of streams. What a table's `first` begins with. */
 TL_MUST_USE int tl_flow_rows_open(struct tl_cursor *c, struct tl_flow_rows *f);
 /* The next item of any kind: 1; TL_OK: the last stream has ended. If `pause` is set, it also
- * returns 2 at the end of each stream's walk, before that is left. */
+ * returns 3 before each stream's walk, and 2 at its end, before that is left. */
 TL_MUST_USE int tl_flow_rows_next(struct tl_cursor *c, struct tl_flow_rows *f, bool pause);
 /* Leave out what is before a position of the present stream, where a chunk begins; a call stack
  * that follows the walk is that of this place. */
 TL_MUST_USE int tl_flow_rows_go_on_at(struct tl_cursor *c, struct tl_flow_rows *f,
                                       uint64_t position);
+/* The same for what is before one of its shards. */
+TL_MUST_USE int tl_flow_rows_go_on_in(struct tl_cursor *c, struct tl_flow_rows *f, size_t shard);
 /* Read no further chunk of the present stream. */
 static inline void tl_flow_rows_stop(struct tl_flow_rows *f)
 {

@@ -147,7 +147,7 @@ static int next_row(struct tl_cursor *c)
     s->at = s->n = 0;
     int r = 1;
     while (s->n == 0 && (r = tl_flow_rows_next(c, &s->flow, true)) > 0) {
-        r = r == 2 ? finish_stream(s) : add_item(s);
+        r = r == 3 ? TL_OK : r == 2 ? finish_stream(s) : add_item(s);
         if (r < 0)
             break;
     }
