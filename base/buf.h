@@ -36,11 +36,11 @@ TL_MUST_USE static inline int tl_buf_reserve(struct tl_buf *b, size_t more)
 /* Append. On TL_NOMEM the buffer is unchanged. */
 TL_MUST_USE int tl_buf_add(struct tl_buf *b, const void *p, size_t n);
 
-/* Append printf-formatted text, without a NUL. */
+/* Append printf-formatted text, without a NUL. TL_NOMEM. */
 TL_MUST_USE int tl_buf_printf(struct tl_buf *b, const char *format, ...) TL_PRINTF(2, 3);
 
-/* Append a whole file of at most `limit` bytes, a device of 1 MiB. Returns TL_IO, TL_LIMIT,
- * TL_NOMEM; `fail` names the file. */
+/* Append a whole file of at most `limit` bytes; a device, which may have no end, of at most 1 MiB.
+ * Returns TL_IO, TL_LIMIT, TL_NOMEM; `fail` names the file. */
 TL_MUST_USE int tl_buf_read_file(struct tl_buf *b, const char *path, size_t limit,
                                  struct tl_fail *fail);
 

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 
 enum tl_port_form {
-    TL_PORT_UNKNOWN, /* not told */
+    TL_PORT_UNKNOWN, /* the setup does not say */
     TL_PORT_TEXT,    /* characters, in any number of bytes at a time */
     TL_PORT_HEX,     /* numbers, in hexadecimal */
     TL_PORT_U8,
@@ -33,9 +33,8 @@ const char *tl_port_form_name(unsigned form);
 enum tl_port_form tl_port_form_named(const char *name, size_t n);
 
 /*
- * Write the value of a record, `size` bytes of `value`, and return true. A record is a number of
- * its own width. False: it is no such number, that is, it does not fit the type, or is no float;
- * nor are the characters of a text.
+ * Write the number that a record of `size` bytes is, as text. False: its form has no numbers (text,
+ * unknown), or it is none of that form: it does not fit the type, or has not the size of a float.
  */
 bool tl_port_value(unsigned form, uint64_t value, unsigned size, char out[static TL_PORT_VALUE]);
 

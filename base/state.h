@@ -22,14 +22,16 @@
 struct tl_state {
     struct tl_buf *out; /* saving: buffer to append to; NULL: loading */
     struct tl_bytes in; /* loading: bytes not read yet */
-    int rc; /* the first error: TL_NOMEM, TL_BAD, or the one passed to tl_state_fail() */
+    int rc; /* >= 0, or the first error: TL_NOMEM, TL_BAD, or one passed to tl_state_fail() */
 };
 
+/* Is it loading? */
 static inline bool tl_state_loads(const struct tl_state *s)
 {
     return !s->out;
 }
 
+/* Set the result to `rc`, unless there was an error before. */
 static inline void tl_state_fail(struct tl_state *s, int rc)
 {
     if (s->rc >= 0)

@@ -32,7 +32,7 @@ struct tl_timing_about {
     /* Mean distance of two timestamps in the shards of the range; 0: not known. What is shorter is
      * an estimate. */
     uint64_t time_step;
-    struct tl_gen *gen;          /* owns names */
+    struct tl_gen *gen; /* owns names */
 };
 
 struct tl_duration {

@@ -104,8 +104,7 @@ static int check_sections(struct tl_dwarf *dwarf)
     return lack(dwarf, "no debug information: built without -g, or stripped");
 }
 
-/* ---- units ------------------------------------------------------------------------------------
- */
+/* ---- units ----------------------------------------------------------------------------------- */
 
 static int add_ranges(struct tl_dwarf *dwarf, struct tl_dwarf_unit *unit)
 {
@@ -163,8 +162,7 @@ static int take_units(struct tl_dwarf *dwarf)
     return r;
 }
 
-/* ---- life -------------------------------------------------------------------------------------
- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 void tl_dwarf_close(struct tl_dwarf *dwarf)
 {
@@ -235,8 +233,7 @@ size_t tl_dwarf_size(const struct tl_dwarf *dwarf)
            dwarf->n_units * sizeof *dwarf->units;
 }
 
-/* ---- addresses --------------------------------------------------------------------------------
- */
+/* ---- addresses ------------------------------------------------------------------------------- */
 
 bool tl_dwarf_covers(const struct tl_dwarf *dwarf, uint64_t address)
 {

@@ -118,8 +118,7 @@ static void set(struct tl_source *s, const struct field *f, uint64_t value)
     (void)rc; /* a source that is full of registers stays as it is */
 }
 
-/* ---- what packets say -------------------------------------------------------------------------
- */
+/* ---- what packets say ------------------------------------------------------------------------ */
 
 static void compare(struct check *c, struct tl_source *s, unsigned which, bool known,
                     uint64_t value)

@@ -23,8 +23,8 @@ void tl_view_place_whole(struct tl_view_place *out, const char *url, const char 
 /* Instructions [from, to) of a stream. */
 void tl_view_place_range(struct tl_view_place *out, const char *url, const char *id,
                          const char *stream, uint64_t from, uint64_t to);
-/* A stream: the whole of it, or, if `at` is no TRACELAKE_END, what is around an instruction, with the
- * cursor there. */
+/* A stream: the whole of it, or, if `at` is no TRACELAKE_END, what is around an instruction, with
+ * the cursor there. */
 void tl_view_place_at(struct tl_view_place *out, const char *url, const char *id,
                       const char *stream, uint64_t at);
 

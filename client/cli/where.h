@@ -1,22 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A range selected by its contents: it begins the n-th time that a function is called, an address
- * is executed or an event occurs, and extends for a number of instructions or until another such
- * place.
+ * or an encoding is executed or an event occurs, and extends for a number of instructions or until
+ * another such place.
  */
 #ifndef TL_CLI_WHERE_H
 #define TL_CLI_WHERE_H
 
 #include "terminal/remote.h"
 
+/* What the options ask for. Texts are borrowed, NULL: not given. */
 struct tl_where {
     const char *from_symbol, *from_pc, *from_event, *from_opcode;
     const char *to_symbol, *to_pc, *to_event, *to_opcode;
     uint64_t occurrence; /* of the beginning, from 1 */
     uint64_t count;      /* instructions, 0: up to the given place, or to the end */
-    uint64_t warm_up;    /* additional warm-up instructions before the range */
+    uint64_t warm_up;    /* instructions in front of the range to be included, too */
 };
 
+/* Rows of a subcommand's table of options that fill `w`, a struct tl_where. */
 #define TL_WHERE_ARGS(w)                                                                             \
     {"from-symbol",    0,   TL_ARG_TEXT,                                                             \
      &(w).from_symbol, "F", "where it begins: a call of the function F"},                            \
@@ -40,9 +42,10 @@ struct tl_where {
         "warm-up", 0, TL_ARG_COUNT, &(w).warm_up, "N", "also include N instructions before it"       \
     }
 
+/* Is any of these options given? */
 bool tl_where_given(const struct tl_where *where);
 /* Find the range in the trace and stream of `range`, between its `from` and `to` instructions, and
- * narrow it. TL_ARGS_GO, or the exit status; errors are reported. */
+ * narrow it. TL_ARGS_GO, or the exit status of what has been reported. */
 int tl_where_find(const struct tl_where *where, struct tracelake *lake,
                   struct tracelake_range *range);
 

@@ -89,7 +89,8 @@ static size_t bytes_of(enum tl_isa isa, const char *hex, uint8_t out[static INSN
 {
     uint8_t value[INSN_MAX];
     const size_t n = tl_line_bytes(hex, value, INSN_MAX);
-    /* x86 is in memory order already; T32 in halfwords, first one first; otherwise a value. */
+    /* The text of x86 is in memory order, that of T32 in halfwords, the first one first, all else
+     * is one value; values are little-endian in memory. */
     const size_t unit = tl_isa_is_x86(isa) ? 1 : isa == TL_ISA_T32 ? 2 : n;
     for (size_t i = 0; i < n; i++) {
         const size_t begin = i / unit * unit;
@@ -137,6 +138,7 @@ static int add_branch(struct tl_annotate *a, const char *line)
                : tl_codetext_place(a->options.image, strtoull(to, NULL, 16), &a->out);
 }
 
+/* Write a line of flow text with what is added to it; a listing has only lines of instructions. */
 static int take_line(void *context, char *line)
 {
     struct tl_annotate *const a = context;

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { DIGITS = 4, ROOM = TL_DURATION_TEXT - 1 };
+enum { DIGITS = 4, ROOM = TL_DURATION_TEXT - 1 /* behind a "~" */ };
 
 /* Write with `digits` significant digits, rounded. */
 static char *write_digits(uint64_t value, bool ns, int digits, char *out)

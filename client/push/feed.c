@@ -43,7 +43,7 @@ struct tl_feed {
     int more;             /* eventfd: readable when there are bytes, or at the end */
     int halt;             /* eventfd: request to the thread to end */
     pthread_mutex_t lock; /* guards the following members, and the backlog */
-    pthread_cond_t room;
+    pthread_cond_t room;  /* some of the backlog has been dropped, or `stop` */
     bool stop, ended;
     int error; /* errno of a failed read */
 
@@ -61,7 +61,7 @@ static void ring(int event)
         return; /* already readable */
 }
 
-/* Wait until the input is readable or the feed ends: true. */
+/* Wait until the input is readable, or with `ms` >= 0 for that time. False: the feed is to end. */
 static bool await_input(const struct tl_feed *feed, int ms)
 {
     struct pollfd fds[2] = {{feed->halt, POLLIN, 0}, {feed->in.fd, POLLIN, 0}};

@@ -8,8 +8,8 @@
 
 /*
  * Store every image file named in the setup on the server, and replace its name in the setup by its
- * content hash ("sha256:…"). `tries`: as for tl_remote_again(). TL_ARGS_GO, or the exit status of a
- * reported error.
+ * content hash ("sha256:…"). `tries`: how often each is sent again, at most, see tl_remote_again().
+ * TL_ARGS_GO, or the exit status of a reported error.
  */
 int tl_cli_upload_images(struct tracelake *lake, struct tl_setup *setup, unsigned tries);
 

@@ -109,8 +109,7 @@ void tl_etm3_flow_state(struct tl_etm3_flow *f, struct tl_state *s)
         tl_walker_restore_context(w, &ids);
 }
 
-/* ---- beside the flow
- * --------------------------------------------------------------------------------------------- */
+/* ---- beside the flow ------------------------------------------------------------------------- */
 
 void tl_etm3_tell_cycles(struct tl_etm3_flow *f, uint64_t cycles, uint64_t offset)
 {
@@ -213,9 +212,7 @@ void tl_etm3_release(struct tl_etm3_flow *f, uint64_t offset)
     f->n_behind = 0;
 }
 
-/* ---- places
- * ------------------------------------------------------------------------------------------------------
- */
+/* ---- places ---------------------------------------------------------------------------------- */
 
 static void set_mode(struct tl_etm3_flow *f, const struct tl_etm3_packet *p, enum tl_isa isa)
 {
@@ -264,9 +261,7 @@ void tl_etm3_execute_one(struct tl_etm3_flow *f, uint64_t offset)
         (void)tl_walker_execute_part(&f->walker, b, tl_block_bytes(b, 1), offset);
 }
 
-/* ---- exceptions
- * --------------------------------------------------------------------------------------------------
- */
+/* ---- exceptions ------------------------------------------------------------------------------ */
 
 /* The exception number of what an ARMv7-M ETM traces. Source: Cortex-M3 TRM, "ETM exception
  * numbers". */
@@ -310,9 +305,7 @@ void tl_etm3_tell_exception(struct tl_etm3_flow *f, const struct tl_etm3_packet 
     tl_walker_await(&f->walker, true); /* the handler's address follows */
 }
 
-/* ---- I-sync
- * ------------------------------------------------------------------------------------------------------
- */
+/* ---- I-sync ---------------------------------------------------------------------------------- */
 
 static void tell_ids(struct tl_etm3_flow *f, const struct tl_etm3_packet *p)
 {

@@ -85,8 +85,7 @@ void tl_etm3_flow_packet(struct tl_etm3_flow *flow, const struct tl_etm3_packet 
  * might have taken the last instruction back. */
 void tl_etm3_flow_finish(struct tl_etm3_flow *flow, bool in_branch, uint64_t offset);
 
-/* ---- parts of the implementation
- * --------------------------------------------------------------------------------- */
+/* ---- parts of the implementation ------------------------------------------------------------- */
 
 void tl_etm3_follow_etm(struct tl_etm3_flow *flow, const struct tl_etm3_packet *packet);
 void tl_etm3_follow_ptm(struct tl_etm3_flow *flow, const struct tl_etm3_packet *packet);

@@ -27,8 +27,7 @@ static void note(struct tl_etm3_flow *f, uint64_t offset, const char *format, ..
     item->text = text;
 }
 
-/* ---- of which instruction
- * ------------------------------------------------------------------------------------- */
+/* ---- of which instruction -------------------------------------------------------------------- */
 
 static struct tl_access access_at(const struct tl_block *b, uint32_t i)
 {
@@ -118,9 +117,7 @@ void tl_etm3_find_address(struct tl_etm3_flow *f, const struct tl_etm3_packet *p
     f->pending[p->tag] = pends ? a->address : 0;
 }
 
-/* ---- lines
- * ----------------------------------------------------------------------------------------------------
- */
+/* ---- lines ----------------------------------------------------------------------------------- */
 
 /* "read", "write", or "access" where the instruction does not tell. */
 static const char *verb(const struct tl_etm3_flow *f)

@@ -28,9 +28,7 @@ uint32_t tl_etm3_read_groups(struct tl_etm3_reader *r)
     return value;
 }
 
-/* ---- timestamps
- * --------------------------------------------------------------------------------------------------
- */
+/* ---- timestamps ------------------------------------------------------------------------------ */
 
 static uint64_t binary_of_gray(uint64_t g)
 {
@@ -61,9 +59,7 @@ static void read_time(struct tl_etm3_reader *r)
     r->out->has_time = r->known.has_time && r->out->time != 0; /* 0: the unit does not know it */
 }
 
-/* ---- addresses
- * ---------------------------------------------------------------------------------------------------
- */
+/* ---- addresses ------------------------------------------------------------------------------- */
 
 static unsigned lowest_bit(uint8_t isa)
 {
@@ -125,9 +121,7 @@ enum tl_etm3_branch_end tl_etm3_read_address(struct tl_etm3_reader *r, uint8_t f
     return old ? TL_ETM3_OLD_EXCEPTION : *fifth & 0x40 ? TL_ETM3_MORE_BYTES : TL_ETM3_ADDRESS_ONLY;
 }
 
-/* ---- I-sync
- * ------------------------------------------------------------------------------------------------------
- */
+/* ---- I-sync ---------------------------------------------------------------------------------- */
 
 void tl_etm3_read_info(struct tl_etm3_reader *r, uint8_t info)
 {
@@ -147,9 +141,7 @@ void tl_etm3_take_sync_address(struct tl_etm3_reader *r, uint32_t address, bool 
     r->out->address = r->known.address = jazelle ? address : address & ~1u;
 }
 
-/* ---- packets of both formats
- * -------------------------------------------------------------------------------------
- */
+/* ---- packets of both formats ----------------------------------------------------------------- */
 
 void tl_etm3_read_context(struct tl_etm3_reader *r)
 {

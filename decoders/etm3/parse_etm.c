@@ -7,9 +7,7 @@
  */
 #include "etm3/packet.h"
 
-/* ---- P-headers
- * ---------------------------------------------------------------------------------------------------
- */
+/* ---- P-headers ------------------------------------------------------------------------------- */
 
 static void set_atoms(struct tl_etm3_packet *out, unsigned n, unsigned passed)
 {
@@ -54,9 +52,7 @@ static void read_atoms_with_cycles(struct tl_etm3_packet *out, uint8_t b)
     }
 }
 
-/* ---- branches
- * ----------------------------------------------------------------------------------------------------
- */
+/* ---- branches -------------------------------------------------------------------------------- */
 
 /* Numbers of the three-bit exceptions of the original encoding, as the A and R profiles' own. */
 static uint8_t old_exception(uint8_t fifth)
@@ -83,9 +79,7 @@ static void read_branch(struct tl_etm3_reader *r, uint8_t first)
     }
 }
 
-/* ---- I-sync
- * ------------------------------------------------------------------------------------------------------
- */
+/* ---- I-sync ---------------------------------------------------------------------------------- */
 
 static void read_isync(struct tl_etm3_reader *r, bool has_cycles)
 {
@@ -114,9 +108,7 @@ static void read_isync(struct tl_etm3_reader *r, bool has_cycles)
     }
 }
 
-/* ---- data
- * --------------------------------------------------------------------------------------------------------
- */
+/* ---- data ------------------------------------------------------------------------------------ */
 
 /* Seven bits a byte, the lowest first; the fifth byte has four, and the byte order. Absent ones are
  * as before. */

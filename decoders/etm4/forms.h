@@ -41,7 +41,6 @@ enum tl_etm4_fill {
     TL_FILLS
 };
 
-/* About 9 KiB. */
 struct tl_etm4_forms {
     struct tl_etm4_config config;
     uint8_t ids[4]; /* total size of VMID and context ID, by bits 7:6 of the information byte */

@@ -12,7 +12,10 @@
 #include "etm4/unrolled.h"
 #include "etm4/unrolled_parts.h"
 
+#include <assert.h>
 #include <string.h>
+
+static_assert(sizeof(struct tl_etm4_packetizer) / 1024 == 30, "as the manual says");
 
 #define ASYNC_ZEROS  11
 #define ASYNC_LAST   0x80

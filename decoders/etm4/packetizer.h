@@ -43,10 +43,10 @@ struct tl_etm4_registers {
     uint64_t threshold; /* cycle count threshold */
 };
 
-#define TL_TAPE_SLACK 64 /* extra space, since blocks are written whole */
+#define TL_TAPE_SLACK 64 /* extra space, since kernels write whole blocks */
 #define TL_TAPE_PACKETS                                                                            \
     (TL_TAPE_ENTRIES - TL_TAPE_SLACK) /* a tape with this many packets is full */
-#define TL_TAPE_OTHERS 64
+#define TL_TAPE_OTHERS 64             /* complete packets in a tape, at most */
 
 /* A tape being built, see tape.h. */
 struct tl_etm4_columns {
@@ -65,20 +65,20 @@ struct tl_etm4_columns {
 
 struct tl_etm4_kernel;
 
-/* Allocated by the caller; members are private. About 32 KiB. */
+/* Allocated by the caller; members are private. About 30 KiB. */
 struct tl_etm4_packetizer {
     tl_etm4_packet_sink *sink;    /* receives packets; NULL if `tape_sink` is used */
     tl_etm4_tape_sink *tape_sink; /* receives tapes */
     void *context;
     struct tl_etm4_registers regs;
     bool in_sync;
-    int failed;        /* result of the sink if it was < 0 */
+    int failed;        /* result of the sink if it was < 0, else 0 */
     uint8_t length;    /* number of bytes in `bytes` */
     uint8_t bytes[64]; /* a packet that is completed in the next push */
     /* Offset of that packet, of the current run of zeros, or of the skipped bytes */
     uint64_t start;
     uint64_t zeros;       /* length of the run of zero bytes at the end of the input so far */
-    uint64_t zero_at[16]; /* ring of the offsets of its last bytes */
+    uint64_t zero_at[16]; /* ring of the offsets of its last bytes, one of which begins an A-Sync */
     uint64_t skipped;     /* unsynchronised bytes before that run */
     uint8_t tail[16];     /* last bytes of earlier runs */
     /* Processes many bytes at once, see unrolled.h; may be NULL */

@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define LINE_MAX_ROOM 64 /* bytes of a line without a text of its own */
+#define LINE_MAX_ROOM 64 /* bytes for the lines of an item, at most, without its text */
 
 unsigned tl_mode_space(uint64_t mode)
 {
@@ -125,7 +125,7 @@ static uint8_t *put_insn(uint8_t *p, uint64_t pc, uint64_t encoding, unsigned si
     return p;
 }
 
-/* Fast path for 4-byte little-endian instructions, which make up most text. */
+/* Fast path for blocks of 4-byte little-endian instructions only, which make up most text. */
 static int fixed_text(struct tl_buf *out, const struct tl_block *b, uint32_t n)
 {
     const size_t line = 2 + 16 + 1 + 8 + 1;
@@ -150,7 +150,7 @@ uint32_t tl_item_text_insn(uint8_t *out, uint64_t pc, const uint8_t *code, uint3
     return (uint32_t)(p - out);
 }
 
-/* Append lines prepared in the block. */
+/* Append the first `n` lines prepared in the block, one for each instruction. */
 static inline int ready_text(struct tl_buf *out, const struct tl_block *b, uint32_t n)
 {
     uint32_t size = b->coded_size;

@@ -317,8 +317,7 @@ bool tl_walker_count(struct tl_walker *walker, uint64_t count, uint64_t to, uint
  */
 void tl_walker_source(struct tl_walker *walker, uint64_t pc, enum tl_isa isa, uint64_t offset);
 
-/* ---- block by block (TL_WALKER_STEPS) ---------------------------------------------------------
- */
+/* ---- block by block (TL_WALKER_STEPS) -------------------------------------------------------- */
 
 /* The block at the current place, which has at least one instruction. NULL: the program cannot be
  * followed, which was reported, or out of memory. */

@@ -34,7 +34,7 @@ static void forget_buffers(struct tl_demux *d)
     d->buffer_of[TL_TPIU_NULL_ID] = NOBODY;
     memset(d->buffer_of + TL_TPIU_FIRST_RESERVED, NOBODY, 128 - TL_TPIU_FIRST_RESERVED);
     d->used = FIRST_APART;
-    d->speaker = NONE;
+    d->current = NONE;
 }
 
 static int deliver(struct tl_demux *d, unsigned b)
@@ -75,10 +75,10 @@ static int find_buffer(struct tl_demux *d)
         rc = deliver_all(d);
         forget_buffers(d);
     }
-    d->speaker = apart ? d->used++ : ALONE;
+    d->current = apart ? d->used++ : ALONE;
     if (apart)
-        d->buffer_of[id] = (uint8_t)d->speaker;
-    d->source[d->speaker].id = id;
+        d->buffer_of[id] = (uint8_t)d->current;
+    d->source[d->current].id = id;
     return rc;
 }
 
@@ -86,11 +86,11 @@ static int find_buffer(struct tl_demux *d)
 KERNEL int change_id(struct tl_demux *d, uint8_t id)
 {
     d->id = id;
-    d->speaker = d->buffer_of[id];
-    if (d->speaker == NOBODY)
+    d->current = d->buffer_of[id];
+    if (d->current == NOBODY)
         return TL_OK;
     d->ids[id / 64] |= (uint64_t)1 << id % 64;
-    return d->speaker ? TL_OK : find_buffer(d);
+    return d->current ? TL_OK : find_buffer(d);
 }
 
 int tl_demux_flush(struct tl_demux *d)
@@ -99,8 +99,8 @@ int tl_demux_flush(struct tl_demux *d)
     forget_buffers(d);
     if (rc < 0 || d->id == TL_TPIU_NO_ID)
         return rc;
-    d->speaker = d->buffer_of[d->id];
-    return d->speaker ? TL_OK : find_buffer(d);
+    d->current = d->buffer_of[d->id];
+    return d->current ? TL_OK : find_buffer(d);
 }
 
 int tl_demux_set_id(struct tl_demux *d, uint8_t id)
@@ -189,7 +189,7 @@ KERNEL void put(uint8_t *bytes, uint16_t *place, const uint8_t *frame, uint16_t 
 KERNEL void append(struct tl_demux *d, const uint8_t *frame, uint16_t at, unsigned from,
                    unsigned to)
 {
-    const unsigned b = d->speaker;
+    const unsigned b = d->current;
     const size_t n = d->source[b].n;
     put(d->buffer[b].bytes + n, d->buffer[b].place + n, frame, at, from);
     d->source[b].n = n + ((to - from) & d->source[b].keep);
@@ -198,7 +198,7 @@ KERNEL void append(struct tl_demux *d, const uint8_t *frame, uint16_t at, unsign
 /* Append frames without an ID, the first one at place `at`. Returns how many. */
 KERNEL size_t append_frames(struct tl_demux *d, const uint8_t *p, size_t frames, uint16_t at)
 {
-    const unsigned b = d->speaker;
+    const unsigned b = d->current;
     const size_t n = d->source[b].n;
     uint8_t *bytes = d->buffer[b].bytes + n;
     uint16_t *place = d->buffer[b].place + n;
@@ -241,7 +241,7 @@ KERNEL int64_t take_frames(struct tl_demux *d, const uint8_t *p, size_t frames, 
                 return rc;
         }
         append(d, frame, at, from, AUX);
-        const unsigned b = d->speaker;
+        const unsigned b = d->current;
         d->source[b].whole = from < AUX ? d->source[b].n : d->source[b].whole;
     }
     return (int64_t)frames;
@@ -322,11 +322,11 @@ static int append_byte(struct tl_demux *d, uint8_t byte, uint64_t offset)
     if (d->id == TL_TPIU_NO_ID)
         return tl_demux_lose(d, tl_demux_no_id, offset, 1);
     const int rc = enter_block(d, offset);
-    struct tl_demux_buffer *const out = &d->buffer[d->speaker];
-    size_t *const n = &d->source[d->speaker].n;
+    struct tl_demux_buffer *const out = &d->buffer[d->current];
+    size_t *const n = &d->source[d->current].n;
     out->bytes[*n] = byte;
     out->place[*n] = (uint16_t)(offset - d->base);
-    *n += 1 & d->source[d->speaker].keep;
+    *n += 1 & d->source[d->current].keep;
     return rc;
 }
 

@@ -81,7 +81,7 @@ struct tl_demux {
     uint64_t lost;    /* bytes of that loss, 0: none */
 
     uint64_t base;    /* file offset of the block; places in runs are relative to it */
-    unsigned speaker; /* buffer index of `id` */
+    unsigned current; /* buffer index of `id` */
     unsigned used;    /* number of buffers in use */
     struct {
         size_t n;     /* bytes in the buffer */

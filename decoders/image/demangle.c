@@ -79,8 +79,7 @@ size_t tl_demangle(const char *name, char out[static TL_DEMANGLED])
     return size;
 }
 
-/* ---- parts of a name --------------------------------------------------------------------------
- */
+/* ---- parts of a name ------------------------------------------------------------------------- */
 
 static bool is_letter(char c)
 {
@@ -194,8 +193,7 @@ void tl_demangled_base(char *name, bool templates)
         drop_templates(name);
 }
 
-/* ---- shortening -------------------------------------------------------------------------------
- */
+/* ---- shortening ------------------------------------------------------------------------------ */
 
 /* Copy with the contents of each bracket of this kind at the top replaced by "…". */
 static size_t elide(const char *name, char bracket, char *out, size_t size)

@@ -171,8 +171,8 @@ int tl_elf_part_symbols(struct tl_image *image, struct tl_image_part *part, stru
         struct tl_part_symbol *const s = &part->symbols[i];
         s->offset -= part->offset;
         /* Behind the part there may be another file. */
-        if (s->size == 0 && s->room > part->bytes.n - s->offset)
-            s->room = part->bytes.n - s->offset;
+        if (s->size == 0 && s->max_size > part->bytes.n - s->offset)
+            s->max_size = part->bytes.n - s->offset;
     }
     part->n_symbols = n;
     return TL_OK;

@@ -81,7 +81,7 @@ static bool is_object(Elf *elf)
 }
 
 /* Bytes from an address to the end of its section, or if that is not known, of its segment. */
-static uint64_t room_at(Elf *elf, size_t section, uint64_t address)
+static uint64_t bytes_left_at(Elf *elf, size_t section, uint64_t address)
 {
     GElf_Shdr sh;
     GElf_Phdr ph;
@@ -130,8 +130,8 @@ int tl_elf_add_symbol(const struct tl_elf_load *load, Elf *elf, size_t section,
 {
     struct tl_file_symbols *const file = load->file;
     struct tl_part_symbol s = *symbol;
-    s.room = s.size ? s.size : room_at(elf, section, s.offset);
-    if (s.room == 0) /* "_end": it names what is in front of it, or nothing */
+    s.max_size = s.size ? s.size : bytes_left_at(elf, section, s.offset);
+    if (s.max_size == 0) /* "_end": it names what is in front of it, or nothing */
         return TL_OK;
     if (!file) {
         s.offset += load->bias;

@@ -60,13 +60,13 @@ struct tl_image_span {
 
 struct tl_symbol {
     uint64_t address;
-    uint64_t size;    /* bytes; if the file has 0, up to the next symbol or its section's end */
-    const char *name; /* owned by the image; as in the file: see image/names.h */
-    uint32_t layer;   /* private: layer of the context it is bound to */
-    uint32_t file;    /* private: the file it is from */
-    uint64_t room;    /* private: the size it can have */
-    uint8_t space;    /* private: address spaces */
-    uint8_t rank;     /* private: among names for one address the lowest is used */
+    uint64_t size;     /* bytes; if the file has 0, up to the next symbol or its section's end */
+    const char *name;  /* owned by the image; as in the file: see image/names.h */
+    uint32_t layer;    /* private: layer of the context it is bound to */
+    uint32_t file;     /* private: the file it is from */
+    uint64_t max_size; /* private: size in the file, or bytes to its section's end */
+    uint8_t space;     /* private: address spaces */
+    uint8_t rank;      /* private: among names for one address the lowest is used */
     struct tl_image_span span; /* private: validity period */
 };
 
@@ -110,9 +110,9 @@ TL_MUST_USE int tl_image_add_again(struct tl_image *image, uint64_t address, uns
                                    struct tl_fail *fail);
 
 /*
- * The bytes of a file, for what is added next: they stay as long as the image, which makes no copy
- * of parts of them. Regular files are mapped, and should not change meanwhile; others are read.
- * Returns TL_IO, TL_NOMEM.
+ * Get the bytes of a file. They live as long as the image, and what is added of them is not copied.
+ * Regular files are mapped, and should not change meanwhile; others are read. Returns TL_IO,
+ * TL_NOMEM.
  */
 TL_MUST_USE int tl_image_file(struct tl_image *image, const char *path, struct tl_bytes *bytes,
                               struct tl_fail *fail);
@@ -127,8 +127,8 @@ TL_MUST_USE int tl_image_add_file(struct tl_image *image, const char *path, uint
 
 /*
  * Map the executable segments of an ELF file in memory (copied), relocated by `bias` bytes, and add
- * its function symbols. Of a core file without segments these alone. Returns TL_BAD if `bytes` does
- * not begin with the ELF magic.
+ * its function symbols. Of a core file (ET_CORE) without segments only the symbols are added.
+ * Returns TL_BAD if `bytes` does not begin with the ELF magic.
  */
 TL_MUST_USE int tl_image_add_elf(struct tl_image *image, struct tl_bytes bytes, uint64_t bias,
                                  unsigned space, const char *name, struct tl_fail *fail);
@@ -139,9 +139,8 @@ unsigned tl_image_machine(const struct tl_image *image);
 bool tl_image_is_narrow(const struct tl_image *image);
 /* Does a RISC-V ELF file say that it is built for Zcmp or Zcmt? */
 bool tl_image_has_zcm(const struct tl_image *image);
-/* Address of the jump table of RISC-V's Zcmt in the first ELF file that has the symbol of the
- * psABI,
- * `__jvt_base$`; 0: none. */
+/* Address of the jump table of RISC-V's Zcmt: of the psABI's symbol `__jvt_base$` in the first ELF
+ * file that has it. 0: none. */
 uint64_t tl_image_jump_table(const struct tl_image *image);
 
 /* Sort, resolve overlaps, index. Nothing can be added afterwards. Returns TL_NOMEM, TL_LIMIT (too
@@ -151,8 +150,8 @@ TL_MUST_USE int tl_image_freeze(struct tl_image *image);
 /* Is nothing mapped? */
 bool tl_image_is_empty(const struct tl_image *image);
 
-/* To be added to a view: of it only what is bound to the context's VMID, as of a virtual machine in
- * which no other memory is to be seen. */
+/* A bit to be added to a view: it then shows only regions bound to the VMID, since a virtual
+ * machine does not see the memory of its host. */
 #define TL_IMAGE_MACHINE (UINT64_C(1) << 63)
 
 /*

@@ -40,8 +40,7 @@ const char *tl_image_symbol_name(const struct tl_image *image, size_t symbol)
     return tl_spelling_is_mangled() ? image->symbols.v[symbol].name : demangled(image, symbol);
 }
 
-/* ---- search -----------------------------------------------------------------------------------
- */
+/* ---- search ---------------------------------------------------------------------------------- */
 
 /* What a name is compared with. */
 struct wish {

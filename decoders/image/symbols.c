@@ -24,7 +24,7 @@ int tl_symbols_add(struct tl_image *image, unsigned space, const struct tl_part_
         return TL_NOMEM;
     symbols->v[symbols->n++] = (struct tl_symbol){.address = symbol->offset,
                                                   .size = symbol->size,
-                                                  .room = symbol->room,
+                                                  .max_size = symbol->max_size,
                                                   .rank = symbol->rank,
                                                   .name = symbol->name,
                                                   .layer = (uint32_t)image->layer,
@@ -102,8 +102,8 @@ static void make_up_sizes(struct tl_image *image, const struct tl_layer *layer)
                 after->span.until == s->span.until)
                 s->size = after->address - s->address;
         }
-        if (s->size == 0 || s->size > s->room)
-            s->size = s->room;
+        if (s->size == 0 || s->size > s->max_size)
+            s->size = s->max_size;
         if (s->size > UINT64_MAX - s->address)
             s->size = UINT64_MAX - s->address;
     }

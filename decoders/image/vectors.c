@@ -160,8 +160,7 @@ int tl_elf_vectors(const struct tl_elf_load *load, Elf *elf)
     return take_vectors(load, elf, &table);
 }
 
-/* ---- handlers ----------------------------------------------------------------------------------
- */
+/* ---- handlers -------------------------------------------------------------------------------- */
 
 /* The table ends at the latest where the code of a handler begins, since most linkers put that
  * behind it. */

@@ -12,7 +12,8 @@
  *     LLDB describes it
  *   - perf.data: a single file with everything: it is the raw bytes, and its records of processes
  *     and their memory become images
- *   - settings of dqr: a trace in SiFive's dialect, and the code of processes and kernel: one capture
+ *   - settings of dqr: a trace in SiFive's dialect, and the code of processes and kernel: one
+ * capture
  *   - core dump of an Espressif chip: one capture per core
  *   - a log of Spike: its instructions as STF
  *

@@ -16,8 +16,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
-/* ---- 64-bit little-endian ELF files -----------------------------------------------------------
- */
+/* ---- 64-bit little-endian ELF files ---------------------------------------------------------- */
 
 struct file {
     int fd;

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 /* ---- build IDs given by name ----------------------------------------------------------------- */
 
@@ -50,8 +51,8 @@ const struct tl_build_id *tl_perf_import_id(const struct tl_perf_import *im, con
     return found ? &(*found)->id : NULL;
 }
 
-/* Remove padding: linkers generate IDs of 8, 16 and 20 bytes; if the length is not given, zeros
- * follow. */
+/* Find the length of an ID that is not given: linkers generate IDs of 8, 16 and 20 bytes, which
+ * zeros follow. */
 static void cut_id(struct tl_build_id *id)
 {
     static const uint8_t zeros[TL_BUILD_ID_MAX];
@@ -179,8 +180,8 @@ int tl_perf_import_dso(struct tl_perf_import *im, int32_t machine, const struct 
 static bool is_code(const struct tl_perf_record *r)
 {
     if (r->type == TL_PERF_MMAP)
-        return !(r->misc & TL_PERF_MISC_EXEC);
-    return r->mapping.protection == 0 || r->mapping.protection & 4;
+        return !(r->misc & TL_PERF_MISC_DATA);
+    return r->mapping.protection == 0 || r->mapping.protection & PROT_EXEC;
 }
 
 int tl_perf_import_area(void *context, const struct tl_perf_area *area, uint64_t at,

@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-enum { ATTR = 64, PT_WORDS = 17 };
+enum { ATTR = 64 /* bytes */, PT_WORDS = 17 };
 
 /* Words of Intel PT's information, by their names in perf's intel-pt.h. */
 enum {
@@ -26,7 +26,7 @@ enum {
     PER_CPU_MMAPS = 9
 };
 
-/* What all trailers contain, in this order. */
+/* What all trailers contain, in this order; -1: unknown. */
 struct trailer {
     int32_t pid, tid;
     uint64_t time;
@@ -36,14 +36,15 @@ struct trailer {
 #define TRAILER_BYTES 24
 #define MAX_SIDEBAND  ((size_t)1 << 30)
 
-/* Builds pieces; bytes in memory are collected until the next piece of a file. */
+/* A capture being made: records are collected in memory until a piece of a file follows. */
 struct making {
     struct tl_bundle_capture *capture;
     struct tl_buf bytes;
-    uint64_t switches; /* HAVE_SCHED_SWITCH */
+    enum tl_perf_switches switches;
     bool has_sideband;
 };
 
+/* Make a piece of the collected records; `path` names it in messages. */
 static int flush(struct making *m, const char *path)
 {
     const struct tl_bytes bytes = {m->bytes.p, m->bytes.n};
@@ -121,7 +122,8 @@ int tl_sources_add_map(struct tl_buf *records, const struct tl_sources_map *map)
     tl_put_le32(body + 56, READ_EXECUTE);
     tl_put_le32(body + 60, PRIVATE);
     memcpy(body + NAME, map->name, length);
-    return add_record(records, TL_PERF_MMAP2, is_kernel ? 1 : 2, (struct tl_bytes){body, n},
+    const uint16_t mode = is_kernel ? TL_PERF_MODE_KERNEL : TL_PERF_MODE_USER;
+    return add_record(records, TL_PERF_MMAP2, mode, (struct tl_bytes){body, n},
                       &(struct trailer){map->pid, map->pid, 0, 0});
 }
 
@@ -168,10 +170,10 @@ static int put_sideband(struct making *m, uint32_t type, uint16_t misc, struct t
         return TL_OK;
     if (body.n < old || body.n - old > UINT16_MAX - TL_PERF_RECORD_HEADER - TRAILER_BYTES)
         return TL_BAD;
-    if (type == TL_PERF_SWITCH && m->switches == 0)
-        m->switches = 2;
+    if (type == TL_PERF_SWITCH && m->switches == TL_PERF_SWITCHES_NONE)
+        m->switches = TL_PERF_SWITCHES_RECORDS;
     if (type == TL_PERF_SWITCH_CPU_WIDE)
-        m->switches = 3;
+        m->switches = TL_PERF_SWITCHES_CPU_WIDE;
     take_trailer(&trailer, sample_type, body.p + body.n - old);
     return add_record(&m->bytes, type, misc, (struct tl_bytes){body.p, body.n - old}, &trailer);
 }
@@ -205,8 +207,8 @@ static int put_sideband_file(struct making *m, const struct tl_setup_file *file,
     return rc;
 }
 
-/* Mark the area as a snapshot. */
-static int put_ring(struct making *m, int32_t cpu, int32_t tid)
+/* Say that the next area is a snapshot: what the kernel has overwritten is no loss. */
+static int put_snapshot_mark(struct making *m, int32_t cpu, int32_t tid)
 {
     uint8_t body[24] = {0};
     tl_put_le64(body + 16, TL_PERF_AUX_OVERWRITE);
@@ -214,11 +216,12 @@ static int put_ring(struct making *m, int32_t cpu, int32_t tid)
                       &(struct trailer){tid, tid, 0, cpu});
 }
 
+/* Add the file's bytes as an AUX area, at `offset` of the source's bytes. */
 static int put_area(struct making *m, const struct tl_setup_file *file, uint64_t size,
                     uint64_t offset, int32_t cpu, int32_t tid)
 {
     uint8_t body[40] = {0};
-    int rc = file->is_ring ? put_ring(m, cpu, tid) : TL_OK;
+    int rc = file->is_ring ? put_snapshot_mark(m, cpu, tid) : TL_OK;
     tl_put_le64(body, size);
     tl_put_le64(body + 8, offset);
     tl_put_le32(body + 24, (uint32_t)file->source);
@@ -289,7 +292,8 @@ static int put_file(struct making *m, const struct tl_setup_file *file, uint64_t
     return rc < 0 ? tl_fail_set(fail, (enum tl_err)rc, "out of memory") : TL_OK;
 }
 
-/* Add all sideband, which is sorted by time up to the first area. */
+/* Add all sideband, in front of the first area: the container sorts by time what it gets up to
+ * there. */
 static int put_all_sideband(struct making *m, struct tl_fail *fail)
 {
     const struct tl_setup *const setup = &m->capture->setup;
@@ -312,7 +316,7 @@ int tl_sources_read(struct tl_bundle_capture *capture, struct tl_bytes records, 
     const struct tl_setup *const setup = &capture->setup;
     struct making m = {.capture = capture, .has_sideband = records.n > 0};
     int rc = put_all_sideband(&m, fail);
-    /* What precedes the records depends on them. */
+    /* The capture begins by saying which switches the records contain, so they are made first. */
     struct tl_buf sideband = m.bytes;
     m.bytes = (struct tl_buf){0};
     if (rc == TL_OK && (begin_sources(&m) < 0 || tl_buf_add(&m.bytes, records.p, records.n) < 0 ||

@@ -36,13 +36,13 @@ typedef void tl_dwt_sink(void *context, const struct tl_hardware *event);
 /* Read the configuration: DWT_COMPn, DWT_MASKn, DWT_FUNCTIONn. */
 void tl_dwt_init(struct tl_dwt *dwt, const struct tl_source *source);
 
-/* Has the discriminator (0 to 31) a meaning? */
+/* Does the standard give the discriminator (0 to 31) a meaning? */
 bool tl_dwt_is_known(unsigned discriminator);
 /* Can a packet of `size` bytes have this discriminator (0 to 31)? And this payload? */
 bool tl_dwt_is_source(unsigned discriminator, unsigned size);
 bool tl_dwt_is_packet(unsigned discriminator, unsigned size, uint32_t value);
 
-/* Take a packet for which tl_dwt_is_packet(). */
+/* Take a packet for which tl_dwt_is_packet() is true; `sink` receives what is complete by it. */
 void tl_dwt_packet(struct tl_dwt *dwt, unsigned discriminator, unsigned size, uint32_t value,
                    tl_dwt_sink *sink, void *context);
 

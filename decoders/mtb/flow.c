@@ -44,8 +44,7 @@ void tl_mtb_flow_state(struct tl_mtb_flow *f, struct tl_state *s)
         tl_walker_restore_context(&f->walker, &(struct tl_image_context){0});
 }
 
-/* ---- from a place to the next source
- * ----------------------------------------------------------------------------- */
+/* ---- from a place to the next source --------------------------------------------------------- */
 
 static bool lose(struct tl_mtb_flow *f, uint64_t offset)
 {
@@ -113,9 +112,7 @@ static void run_up_to(struct tl_mtb_flow *f, uint32_t next, uint64_t offset)
         lose(f, offset);
 }
 
-/* ---- records
- * -----------------------------------------------------------------------------------------------------
- */
+/* ---- records --------------------------------------------------------------------------------- */
 
 static void go_to(struct tl_mtb_flow *f, uint32_t address, uint64_t offset)
 {

@@ -132,7 +132,7 @@ int tl_osd_each_module(struct tl_osd_reader *r, int (*fn)(void *, struct tl_osd_
 TL_MUST_USE int tl_osd_read(struct tl_osd_reader *r, const struct tl_di_packet *packet,
                             struct tl_osd_event *event, struct tl_osd_module **module);
 
-/* Payload words of an event. */
+/* Payload words of an event of a CTM, and of an STM. */
 static inline unsigned tl_osd_ctm_words(unsigned width)
 {
     return 3 + 2 * width / 16;

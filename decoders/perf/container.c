@@ -347,12 +347,11 @@ static int on_aux_sample(struct tl_perf_decode *d, const struct tl_perf_sample *
 /* A sample belongs to an event; sched:sched_switch may be the only source of context switches. */
 static int on_sample(struct tl_perf_decode *d, const struct tl_perf_raw *raw)
 {
-    enum { BY_TRACEPOINT = 1 };
     const bool swap = tl_perf_reader_swaps(d->reader);
     struct tl_perf_sample s;
     struct tl_perf_sched_switch sched;
     const struct tl_perf_attrs *const attrs = tl_perf_reader_attrs(d->reader);
-    if (!d->setup->events && d->info.switches != BY_TRACEPOINT && !attrs->aux_samples)
+    if (!d->setup->events && d->info.switches != TL_PERF_SWITCHES_TRACEPOINT && !attrs->aux_samples)
         return TL_OK;
     int rc = tl_perf_sample_read(&s, raw, swap, attrs);
     if (rc < 0)
@@ -362,7 +361,7 @@ static int on_sample(struct tl_perf_decode *d, const struct tl_perf_raw *raw)
         rc = on_aux_sample(d, &s, raw->offset + 8 + (uint64_t)(s.aux.p - raw->body.p), raw->packed);
     if (rc == TL_OK && d->setup->events)
         rc = tl_perf_events_sample(d, &s, raw->offset);
-    if (rc < 0 || d->info.switches != BY_TRACEPOINT || !s.has_cpu ||
+    if (rc < 0 || d->info.switches != TL_PERF_SWITCHES_TRACEPOINT || !s.has_cpu ||
         !tl_perf_sched_switch_read(&sched, s.raw, swap, s.tid))
         return rc;
     const struct tl_perf_record r = {

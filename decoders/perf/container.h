@@ -201,8 +201,7 @@ uint64_t tl_perf_held(const struct tl_perf_decode *d);
 /* Drop bytes before `position`. */
 void tl_perf_area_drop(struct tl_perf_area_state *a, uint64_t position);
 
-/* ---- promised.c: Intel PT and SPE ---------------------------------------------------------------
- */
+/* ---- promised.c: Intel PT and SPE ------------------------------------------------------------ */
 
 /* An AUX record tells of trace. TL_NOMEM. */
 TL_MUST_USE int tl_perf_promise(struct tl_perf_decode *d, const struct tl_perf_filled *f);
@@ -215,8 +214,7 @@ void tl_perf_promised_fini(struct tl_perf_decode *d);
 size_t tl_perf_promised_bytes(const struct tl_perf_decode *d);
 void tl_perf_promised_state(struct tl_perf_decode *d, struct tl_state *s);
 
-/* ---- stand.c ------------------------------------------------------------------------------------
- */
+/* ---- stand.c --------------------------------------------------------------------------------- */
 
 void tl_perf_state(struct tl_decode *decode, struct tl_state *state);
 

@@ -21,6 +21,14 @@ enum tl_perf_trace { /* kind of an AUXTRACE_INFO */
                      TL_PERF_TRACE_RISCV = 8
 };
 
+/* What tells of context switches; numbers of perf's intel-pt.h. */
+enum tl_perf_switches {
+    TL_PERF_SWITCHES_NONE,
+    TL_PERF_SWITCHES_TRACEPOINT, /* samples of sched:sched_switch */
+    TL_PERF_SWITCHES_RECORDS,    /* SWITCH */
+    TL_PERF_SWITCHES_CPU_WIDE    /* SWITCH_CPU_WIDE */
+};
+
 #define TL_PERF_REGS 16
 
 /* Registers of a RISC-V trace encoder: fields of the Trace Control Interface. */
@@ -55,8 +63,7 @@ struct tl_perf_info {
     unsigned mtc_shift;
     uint64_t ratio_n, ratio_d, max_ratio;
     bool per_cpu;
-    /* Context switches: 0: none, 1: by a tracepoint, 2: SWITCH, 3: SWITCH_CPU_WIDE. */
-    uint8_t switches;
+    uint8_t switches; /* enum tl_perf_switches */
     /* CoreSight and RISC-V; of RISC-V there may be none, then only the setup says what it is. */
     struct tl_perf_unit *units;
     size_t n_units, cap_units;

@@ -66,11 +66,20 @@ enum tl_perf_feature {
     TL_PERF_FEATURES = 256
 };
 
-#define TL_PERF_MISC_MODE     7         /* 1: kernel, 2: user */
+#define TL_PERF_MISC_MODE     7         /* enum tl_perf_mode */
 #define TL_PERF_MISC_EXEC     (1 << 13) /* COMM: the process executes another program */
-#define TL_PERF_MISC_OUT      (1 << 13) /* SWITCH */
+#define TL_PERF_MISC_DATA     (1 << 13) /* MMAP: no code is mapped */
+#define TL_PERF_MISC_OUT      (1 << 13) /* SWITCH: the task leaves */
 #define TL_PERF_MISC_BUILD_ID (1 << 14) /* MMAP2 */
 #define TL_PERF_MISC_SIZED    (1 << 15) /* BUILD_ID: its length is given */
+
+/* What the processor ran: a kernel or a program, of the host or of a virtual machine. */
+enum tl_perf_mode {
+    TL_PERF_MODE_KERNEL = 1,
+    TL_PERF_MODE_USER = 2,
+    TL_PERF_MODE_GUEST_KERNEL = 4,
+    TL_PERF_MODE_GUEST_USER = 5
+};
 
 /* A record as it is in the file. */
 struct tl_perf_raw {

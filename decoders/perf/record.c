@@ -184,9 +184,8 @@ static void read_spaces(struct tl_perf_record *out, struct rest *r)
 
 bool tl_perf_is_guest(uint16_t misc)
 {
-    enum { GUEST_KERNEL = 4, GUEST_USER = 5 };
     const unsigned mode = misc & TL_PERF_MISC_MODE;
-    return mode == GUEST_KERNEL || mode == GUEST_USER;
+    return mode == TL_PERF_MODE_GUEST_KERNEL || mode == TL_PERF_MODE_GUEST_USER;
 }
 
 static int read_body(struct tl_perf_record *out, struct rest *r)
@@ -257,10 +256,9 @@ static int read_body(struct tl_perf_record *out, struct rest *r)
  */
 static int find_machine(struct tl_perf_record *out)
 {
-    enum { GUEST_KERNEL = 4 };
     if (!tl_perf_is_guest(out->misc) || out->machine)
         return TL_OK;
-    if ((out->misc & TL_PERF_MISC_MODE) != GUEST_KERNEL || out->mapping.pid <= 0)
+    if ((out->misc & TL_PERF_MISC_MODE) != TL_PERF_MODE_GUEST_KERNEL || out->mapping.pid <= 0)
         return TL_NOTFOUND;
     out->machine = out->mapping.pid;
     out->mapping.pid = TL_PERF_KERNEL_PID;

@@ -47,9 +47,9 @@ TL_MUST_USE int tl_pt_flow_bad(struct tl_pt_flow *flow, uint64_t offset);
 void tl_pt_flow_move(struct tl_pt_flow *flow, uint64_t bytes);
 /* Apply information from outside the trace (decode/ops.h), between pieces. Once it has set a
  * context, PIP and VMCS packets no longer do. That context is the host's: while PIP.NR says that a
- * guest runs, its context ID is reported as VMID, and only memory bound to that is mapped; its VMID,
- * if it has one, is the process in the guest, and reported as context ID. Returns TL_NOMEM, or what
- * a sink returned. */
+ * guest runs, its context ID is reported as VMID, and only memory bound to that is mapped; its
+ * VMID, if it has one, is the process in the guest, and reported as context ID. Returns TL_NOMEM,
+ * or what a sink returned. */
 TL_MUST_USE int tl_pt_flow_notice(struct tl_pt_flow *flow, const struct tl_stream_notice *notice);
 
 /* Deliver pending items. */

@@ -63,15 +63,15 @@ struct tl_pt_insns {
     struct tl_pt_insn last; /* if n > 0 */
     /* An instruction that further events may bind to, not left yet. */
     bool postponed;
-    uint8_t bound; /* kinds of events already bound to it (bit mask) */
-    struct tl_pt_insn waits;
+    uint8_t bound;           /* kinds of events already bound to it (bit mask) */
+    struct tl_pt_insn waits; /* that instruction, if `postponed` */
     struct {
         uint8_t top, n;
         uint64_t ip[TL_PT_RETURNS];
     } returns;
 };
 
-/* Initialise. All arguments are borrowed, except the options. */
+/* Initialise. The options are copied, all else is borrowed while `d` is used. */
 void tl_pt_insns_init(struct tl_pt_insns *d, const struct tl_pt_config *config,
                       const struct tl_image *image, struct tl_bytes trace,
                       const struct tl_pt_insn_options *options);

@@ -6,6 +6,10 @@
  */
 #include "pt/packetizer.h"
 
+#include <assert.h>
+
+static_assert(sizeof(struct tl_pt_packetizer) / 1024 == 24, "as the manual says");
+
 /* Bytes of a push that are processed together with those of previous pushes. */
 #define JOINED 64
 

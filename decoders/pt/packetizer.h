@@ -35,7 +35,7 @@ struct tl_pt_packet_sink {
 #define TL_PT_HISTORY 15 /* bytes before a bad packet in which a PSB may begin */
 #define TL_PT_HELD    17 /* maximum number of bytes held back at the end of a push */
 
-/* Allocated by the caller; members are private. About 35 KiB. */
+/* Allocated by the caller; members are private. About 24 KiB. */
 struct tl_pt_packetizer {
     struct tl_pt_packet_sink sink;
     struct tl_pt_config config;

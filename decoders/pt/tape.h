@@ -19,14 +19,14 @@
 
 #define TL_PT_TAPE_ENTRIES  1024 /* entries */
 #define TL_PT_TAPE_OTHERS   256
-#define TL_PT_TAPE_SLACK    64         /* extra space, since blocks are written whole */
+#define TL_PT_TAPE_SLACK    64         /* extra space, since kernels write whole blocks */
 #define TL_PT_TAPE_OUTCOMES 30         /* outcomes per entry, at most */
 #define TL_PT_TAPE_REACH    UINT16_MAX /* bytes of one tape, at most */
 
 /* Flag added to the kind of TIP, TIP.PGE, TIP.PGD and FUP: the IP is suppressed. */
 #define TL_PT_TAPE_SUPPRESSED 0x80
 
-/* About 30 KiB. */
+/* Entry i consists of tnt[i], at[i], kind[i] and value[i]. */
 struct tl_pt_tape {
     uint64_t ip; /* last IP after the last entry */
     size_t n, n_others;

@@ -54,8 +54,8 @@ void tl_etrace_deframe_init(struct tl_etrace_deframe *deframe,
 /* Both return the sink's errors. */
 TL_MUST_USE int tl_etrace_deframe_push(struct tl_etrace_deframe *deframe, const uint8_t *p,
                                        size_t n);
-/* At the end of the capture, or where bytes are missing: report a frame that is not complete for the
- * reason `cut`. Continues with the byte at `next`. */
+/* At the end of the capture, or where bytes are missing: report a frame that is not complete for
+ * the reason `cut`. Continues with the byte at `next`. */
 TL_MUST_USE int tl_etrace_deframe_finish(struct tl_etrace_deframe *deframe, uint64_t next,
                                          const char *cut);
 void tl_etrace_deframe_state(struct tl_etrace_deframe *deframe, struct tl_state *state);

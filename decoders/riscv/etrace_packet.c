@@ -205,8 +205,7 @@ static int parse(struct reader *r, const struct tl_etrace_params *params, unsign
     }
 }
 
-/* ---- short ones of formats 1 and 2 ------------------------------------------------------------
- */
+/* ---- short ones of formats 1 and 2 ----------------------------------------------------------- */
 
 /* The same as parse() for nearly all packets. False: parse() must read it. */
 static bool parse_short(struct tl_etrace_packet *out, const struct tl_etrace_params *p,

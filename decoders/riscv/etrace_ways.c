@@ -13,7 +13,7 @@ static uint32_t encoding_at(const struct tl_block *b, uint32_t at)
     return insn.encoding;
 }
 
-/* The constant that a jump goes to, if it is one to a constant. */
+/* Get the constant that the jump at the block's end goes to; false: it is not one to a constant. */
 static bool is_absolute(const struct tl_block *b, uint64_t *to)
 {
     if (!tl_etrace_is_absolute(b))
@@ -22,8 +22,8 @@ static bool is_absolute(const struct tl_block *b, uint64_t *to)
     return true;
 }
 
-/* Does the instruction at `pc`, in block `in`, determine the target of the jump at the end of `b`?
- */
+/* Does the instruction at `pc` in block `in` (NULL: no) determine where the jump that ends `b`
+ * goes? */
 static bool determines(const struct tl_etrace_walk *w, uint64_t pc, const struct tl_block *in,
                        const struct tl_block *b, uint64_t *to)
 {
@@ -48,9 +48,9 @@ bool tl_etrace_is_unclear(struct tl_etrace_walk *w, const struct tl_block *b)
     if (!(w->options & TL_ETRACE_SEQUENTIAL) || !w->before_lost || w->has_before || b->n > 1 ||
         !tl_etrace_at_end(w, b) || b->last_kind != TL_INSN_INDIRECT)
         return false;
-    const struct tl_block *const four = tl_etrace_block_at(w, b->pc - 4), *const two =
-                                                                              tl_etrace_block_at(
-                                                                                  w, b->pc - 2);
+    /* The instruction in front has one of two lengths. */
+    const struct tl_block *const four = tl_etrace_block_at(w, b->pc - 4);
+    const struct tl_block *const two = tl_etrace_block_at(w, b->pc - 2);
     return !four || !two || determines(w, b->pc - 4, four, b, &to) ||
            determines(w, b->pc - 2, two, b, &to);
 }

@@ -291,8 +291,7 @@ static inline __attribute__((always_inline)) bool read_short(struct tl_nexus_mes
     return true;
 }
 
-/* ---- all ---------------------------------------------------------------------------------------
- */
+/* ---- all ------------------------------------------------------------------------------------- */
 
 static __attribute__((noinline)) int read_any(struct tl_nexus_message *m, const uint8_t *p,
                                               size_t n, unsigned src_bits)

@@ -24,13 +24,14 @@ const struct tl_source *tl_riscv_source(const struct tl_setup *setup, unsigned s
                                                   : tl_setup_source(setup, src);
 }
 
-static void or (char *text, size_t size, const char *otherwise)
+static void set_if_empty(char *text, size_t size, const char *otherwise)
 {
     if (!text[0])
         snprintf(text, size, "%s", otherwise);
 }
 
-/* What is known of the source's core, of what its trace does not say; else `otherwise`. */
+/* The value of a field by the name of the source's core, if that core is known; else `otherwise`.
+ */
 static uint64_t preset(const struct tl_source *source, const char *name, uint64_t otherwise)
 {
     const struct tl_riscv_core *const core = tl_riscv_core_in(source->core);
@@ -41,15 +42,16 @@ static uint64_t preset(const struct tl_source *source, const char *name, uint64_
     return otherwise;
 }
 
+/* Complete what the setup leaves out of a source. */
 static void complete(struct tl_source *s, const struct tl_source *otherwise,
                      const struct tl_setup *setup, const struct tl_image *image)
 {
-    or (s->name, sizeof s->name, otherwise->name);
-    or (s->type, sizeof s->type, otherwise->type);
-    or (s->core, sizeof s->core, otherwise->core);
-    or (s->core, sizeof s->core, setup->core);
+    set_if_empty(s->name, sizeof s->name, otherwise->name);
+    set_if_empty(s->type, sizeof s->type, otherwise->type);
+    set_if_empty(s->core, sizeof s->core, otherwise->core);
+    set_if_empty(s->core, sizeof s->core, setup->core);
     if (image && tl_image_is_narrow(image))
-        or (s->core, sizeof s->core, "rv32");
+        set_if_empty(s->core, sizeof s->core, "rv32");
     if (s->protocol == TL_PROTO_NONE)
         s->protocol = otherwise->protocol;
     for (size_t i = 0; i < otherwise->n_regs; i++)

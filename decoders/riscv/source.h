@@ -9,8 +9,8 @@
 #include "decode/feeds.h"
 
 /*
- * Is the source with this number in the configuration? A capture without numbers (`src_bits` is 0)
- * has one source, whatever number the setup gives it. NULL: it is not.
+ * The source with the number `src` in the setup, from which it is borrowed; NULL: the setup has
+ * none. A capture without numbers (`src_bits` is 0) has one source, whatever number that has there.
  */
 const struct tl_source *tl_riscv_source(const struct tl_setup *setup, unsigned src_bits,
                                         unsigned src);

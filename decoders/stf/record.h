@@ -54,16 +54,18 @@ enum tl_stf_type {
     TL_STF_RESERVE_END = 255             /* 1.3 only */
 };
 
-/* Sizes of complete records that are read and written in place. TARGET: INST_PC_TARGET and other
- * records with one address; CLOSING: INST_32; CLOSING_16: INST_16. */
+/* Sizes in bytes of complete records that are read and written in place. TARGET: INST_PC_TARGET and
+ * other records with one address; CLOSING: INST_32; CLOSING_16: INST_16. */
 enum {
     TL_STF_TARGET_BYTES = 9,
     TL_STF_CLOSING_BYTES = 5,
     TL_STF_CLOSING_16_BYTES = 3,
     TL_STF_MICROOP_BYTES = 6,
-    TL_STF_ACCESS_BYTES = 14, /* INST_MEM_ACCESS */
-    TL_STF_CONTENT_BYTES = 9, /* INST_MEM_CONTENT */
-    TL_STF_SCALAR_BYTES = 12  /* INST_REG except vectors */
+    TL_STF_ACCESS_BYTES = 14,  /* INST_MEM_ACCESS */
+    TL_STF_CONTENT_BYTES = 9,  /* INST_MEM_CONTENT */
+    TL_STF_SCALAR_BYTES = 12,  /* INST_REG except vectors */
+    TL_STF_PROCESS_BYTES = 13, /* PROCESS_ID_EXT */
+    TL_STF_COMMENT_HEAD = 5    /* COMMENT up to its text */
 };
 
 /* ISA record. */

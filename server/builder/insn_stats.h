@@ -2,11 +2,12 @@
 /*
  * Statistics counted instruction by instruction, for streams whose blocks do not know their
  * instructions (imported STF, branch-only streams, software trace). They are counted from shards
- * (_view()), or while shards are built (_begin(), _block(), _item()), with the same result, which
- * _tell() returns. Not thread-safe.
+ * (_view()), or while shards are built (_begin(), _mark(), _block(), _item()), with the same
+ * result, which _report() returns. Not thread-safe.
  *
- * Per-function counts are taken where a piece of code begins: after an address gap, a taken branch,
- * a non-plain instruction or an item, or at the begin of a chunk.
+ * Instructions count for the function in which their piece of code begins. One begins where the
+ * address does not follow the one before, after a taken branch, after an instruction other than
+ * TL_MIX_PLAIN, after an item, and at the begin of a chunk.
  */
 #ifndef TL_BUILDER_INSN_STATS_H
 #define TL_BUILDER_INSN_STATS_H
@@ -23,11 +24,11 @@ TL_MUST_USE int tl_insn_stats_new(struct tl_insn_stats **out, const struct tl_im
                                   enum tl_protocol protocol);
 void tl_insn_stats_free(struct tl_insn_stats *insn_stats); /* accepts NULL */
 
-/* Count a range of a shard. TL_BAD, TL_IO, TL_NOMEM. */
+/* Count a range of a shard. TL_BAD: the shard is damaged; TL_IO, TL_NOMEM. */
 TL_MUST_USE int tl_insn_stats_view(struct tl_insn_stats *insn_stats, struct tl_view *view,
                                    const struct tl_walk_range *range, struct tl_fail *fail);
 
-/* Return the counts since the last call, and reset them. `told` is false if memory ran out. The
+/* Return the counts since the last call, and reset them. `reported` is false if memory ran out. The
  * caller frees the result: tl_shard_stats_fini(). */
 void tl_insn_stats_report(struct tl_insn_stats *insn_stats, struct tl_shard_stats *out);
 

@@ -51,8 +51,8 @@ TL_MUST_USE int tl_open_bucket_place(struct tl_open_bucket *open, uint32_t funct
  * TL_NOMEM. */
 TL_MUST_USE int tl_open_bucket_report(const struct tl_open_bucket *open,
                                       struct tl_stats_counter *counter);
-/* Add the functions of an empty bucket's open one of TL_COUNTS_LEVEL to `counts`, and begin the next
- * part of it. TL_NOMEM. */
+/* Add the functions of an empty bucket's open one of TL_COUNTS_LEVEL to `counts`, and begin the
+ * next part of it. TL_NOMEM. */
 TL_MUST_USE int tl_open_bucket_flush(struct tl_open_bucket *open, struct tl_time_pyramid *counts);
 /* Release all numbers of an empty bucket that is flushed, and clear the counts of earlier ones. */
 void tl_open_bucket_forget(struct tl_open_bucket *open);

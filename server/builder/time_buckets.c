@@ -379,8 +379,8 @@ static int add_in_range(struct tl_time_buckets *tb, const struct tl_timed_span *
     if (span->time >= tb->from)
         return add_parts(tb, span, span->time, end_time, 0);
     const bool ends = span->end_time <= tb->from;
-    const uint8_t missing = skip_to(tb, ends ? span->end : position_at(span, tb->from),
-                                    span->kind != TL_TIMED_RUN);
+    const uint8_t missing =
+        skip_to(tb, ends ? span->end : position_at(span, tb->from), span->kind != TL_TIMED_RUN);
     return ends ? TL_OK : add_parts(tb, span, tb->from, end_time, missing);
 }
 

@@ -496,8 +496,7 @@ void tl_cut_walk_end(struct tl_cut_walk *walk)
     walk->view = NULL;
 }
 
-/* ---- what applies at its begin and at a position -----------------------------------------------
- */
+/* ---- what applies at its begin and at a position --------------------------------------------- */
 
 /* From the header of its first shard; NONE if it cannot be read. */
 static enum tl_isa reported_isa(const struct tl_cut *cut)

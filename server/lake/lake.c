@@ -5,14 +5,16 @@
 
 #include <stdlib.h>
 
+/* Defaults of struct tl_lake_options. */
 #define SHARD_INSNS      (UINT64_C(1) << 20) /* whole chunks */
 #define MARK_BYTES       (4u << 10)
 #define SUMMARY_BUCKETS  32768
 #define CHECKPOINT_BYTES ((uint64_t)64 << 20)
 #define OUTLINE_BYTES    (UINT64_C(256) << 10)
-#define OUTLINES_KEPT    512
 #define LAG_BYTES        (UINT64_C(16) << 20)
 #define MIN_FREE         (UINT64_C(256) << 20)
+
+#define OUTLINES_KEPT 512 /* complete shards of an outline in memory */
 
 /* ---- watchers ------------------------------------------------------------------------------- */
 

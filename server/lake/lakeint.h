@@ -302,8 +302,7 @@ void tl_lake_overtaken(struct tl_lake *lake);
 TL_MUST_USE int tl_trace_make(struct tl_lake *lake, const struct tl_catalog_trace *row,
                               struct tl_trace **out, struct tl_fail *fail);
 
-/* ---- live edges of other servers' traces: edge.c ------------------------------------------------
- */
+/* ---- live edges of other servers' traces: edge.c --------------------------------------------- */
 
 /* A client reads the trace up to its decoded end: make that as live as at the server that decodes
  * it. Must be called without holding a lock of the trace. */
@@ -319,8 +318,7 @@ bool tl_edge_exists_locked(const struct tl_trace *trace);
  * a reference that the caller must put after releasing the lock. */
 struct tl_gen *tl_edge_end_locked(struct tl_trace *trace);
 
-/* ---- what the rooms above do for the lake's objects
- * ---------------------------------------------- */
+/* ---- what the rooms above do for the lake's objects ------------------------------------------ */
 
 /* Set before any of them is used (opening/open.c), and never changed. */
 struct tl_lake_rooms {
@@ -339,8 +337,7 @@ struct tl_lake_rooms {
     void (*evict)(struct tl_trace *trace);
 };
 
-/* ---- its life: lake.c ---------------------------------------------------------------------------
- */
+/* ---- its life: lake.c ------------------------------------------------------------------------ */
 
 /* A lake with nothing in it, on a backend that the caller owns; NULL: no memory. */
 struct tl_lake *tl_lake_new(struct tl_backend *backend, const struct tl_lake_options *options,

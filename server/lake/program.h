@@ -18,7 +18,7 @@ struct tl_lake;
 /* Immutable; reference-counted. */
 struct tl_program {
     struct tl_image *image; /* frozen */
-    struct tl_buf images;   /* its sources: hashes, "-" for a missing image */
+    struct tl_buf images;   /* text: the hashes of its images, "-" for a missing one */
     char message[256];      /* what is missing, "" if nothing is */
     size_t lacks;           /* images of the setup that were not in the store */
     uint64_t bytes;         /* of memory that only it has */
@@ -30,9 +30,9 @@ struct tl_program {
 
 /*
  * Get the program of a setup, with a reference. Images are loaded individually: a missing one
- * leaves gaps in the flow, and the message gives the reason. TL_BAD: one is damaged in the store;
- * without it everything would be another flow. TL_IO: the store cannot tell now whether they exist.
- * TL_LIMIT: they need more memory than a trace may have (lake->decode_limit). TL_NOMEM.
+ * leaves gaps in the flow, and the message gives the reason. TL_BAD: one is damaged in the store,
+ * and a decoding without it would replace a better one. TL_IO: the store cannot tell now whether
+ * they exist. TL_LIMIT: they need more memory than a trace may have (lake->decode_limit). TL_NOMEM.
  */
 TL_MUST_USE int tl_program_get(struct tl_program **out, struct tl_lake *lake,
                                const struct tl_setup *setup, struct tl_fail *fail);

@@ -28,16 +28,18 @@ struct tl_seats_use {
     uint64_t refused;
 };
 
-/* `n` of them, at least one. */
+/* Initialise with `n` seats, at least one. */
 void tl_seats_init(struct tl_seats *seats, unsigned n);
 void tl_seats_fini(struct tl_seats *seats);
 /*
- * Take a seat, waiting for it as long as goes_on(context) is true, which is called every some ten
- * milliseconds, from this thread and without a lock. Returns false: it was not worth while.
+ * Take a seat, waiting for it as long as goes_on(context) is true, which is called every 20 ms,
+ * from this thread and without a lock. Returns false: it was false before a seat was free.
  */
 TL_MUST_USE bool tl_seats_take(struct tl_seats *seats, bool (*goes_on)(void *context),
                                void *context);
+/* Give up the seat that the caller has. */
 void tl_seats_leave(struct tl_seats *seats);
+/* Get the numbers at present. */
 void tl_seats_use(struct tl_seats *seats, struct tl_seats_use *out);
 
 #endif

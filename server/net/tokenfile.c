@@ -27,7 +27,8 @@ static int fail_io(const char *path, struct tl_fail *fail)
     return tl_fail_set(fail, TL_IO, "%.120s: %s", path, strerror(errno));
 }
 
-/* While waiting for the lock the file may have been replaced: check again. */
+/* Open and lock the file; `make`: create it if it is missing. Another change may have replaced it
+ * while we waited for the lock: then the lock is of a file without a name. */
 static int lock(struct change *c, bool make, struct tl_fail *fail)
 {
     for (;;) {
@@ -62,7 +63,8 @@ static int write_all(int fd, struct tl_bytes bytes)
     return TL_OK;
 }
 
-/* Write a temporary file and rename it, keeping the owner. */
+/* Write a temporary file and rename it. It keeps its owner if we may give it away, and is closed to
+ * all others, since tl_tokens_read() refuses a file that is not. */
 static int replace(const struct change *c, struct tl_fail *fail)
 {
     char path[4096];
@@ -86,7 +88,8 @@ fail:;
     return rc;
 }
 
-/* Transform the lines with the file locked. */
+/* Replace the file by what `edit` makes of its `old` contents, in `c->text`, with the file locked.
+ */
 static int change(const char *path, bool make,
                   int (*edit)(struct change *c, struct tl_bytes old, const char *argument,
                               struct tl_fail *fail),
@@ -108,6 +111,7 @@ static int change(const char *path, bool make,
     return rc;
 }
 
+/* Parse a line that must not be modified. */
 static int parse_copy(struct tl_token *out, const char *line, size_t n, struct tl_fail *fail)
 {
     char *const copy = strndup(line, n);
@@ -118,6 +122,7 @@ static int parse_copy(struct tl_token *out, const char *line, size_t n, struct t
     return rc;
 }
 
+/* The old lines, which must be valid and have no such name or token, and the new one. */
 static int append(struct change *c, struct tl_bytes old, const char *line, struct tl_fail *fail)
 {
     struct tl_token token;
@@ -141,7 +146,7 @@ static int append(struct change *c, struct tl_bytes old, const char *line, struc
     return rc < 0 ? rc : tl_buf_printf(&c->text, "%s\n", line);
 }
 
-/* By its name, its certificate's name, or a prefix of its digest. */
+/* Is it named by `who`: its name, its certificate's name, or its id? */
 static bool is_meant(const struct tl_token *token, const char *who)
 {
     char id[TL_TOKEN_ID + 1];
@@ -150,6 +155,7 @@ static bool is_meant(const struct tl_token *token, const char *who)
            !strcmp(id, who);
 }
 
+/* The old lines but those of `who`. */
 static int without(struct change *c, struct tl_bytes old, const char *who, struct tl_fail *fail)
 {
     unsigned removed = 0;

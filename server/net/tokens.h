@@ -69,7 +69,8 @@ void tl_tokens_free(struct tl_token *tokens, size_t n);
  * TL_IO.
  */
 TL_MUST_USE int tl_tokens_add(const char *path, const char *line, struct tl_fail *fail);
-/* Remove the lines with this name or token id. TL_NOTFOUND; other errors as above. */
+/* Remove the lines with this name, certificate's name or token id. TL_NOTFOUND; other errors as
+ * above. */
 TL_MUST_USE int tl_tokens_remove(const char *path, const char *who, struct tl_fail *fail);
 
 #endif

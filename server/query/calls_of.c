@@ -83,7 +83,8 @@ static int check(const struct tl_calls_request *request, struct tl_fail *fail)
     return TL_OK;
 }
 
-/* Lengths are time where there is any, and asked for; they cannot be compared where there is none. */
+/* Lengths are time where there is any, and asked for; they cannot be compared where there is none.
+ */
 static int weigh(struct calls *c, struct tl_fail *fail)
 {
     const bool all = c->request->least == 0 && c->request->most == UINT64_MAX;

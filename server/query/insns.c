@@ -8,6 +8,7 @@
 #include "query/debuginfo.h"
 #include "query/opcodes.h"
 #include "query/query.h"
+#include "query/softlines.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +20,7 @@ struct rows {
     const struct tl_cut *cut;
     const struct tl_image *image;
     struct tl_disasm *disasm[TL_ISA_COUNT];
-    bool tried[TL_ISA_COUNT];
+    bool tried[TL_ISA_COUNT]; /* to make it: it is NULL without LLVM */
     struct tl_scale time;
     struct tl_places places;
     tl_insn_sink *sink;
@@ -42,8 +43,11 @@ static struct tl_disasm *disasm_of(struct rows *rows, enum tl_isa isa)
     return rows->disasm[isa];
 }
 
+/* Decodes what any version of an architecture has: for text, it does not matter which core ran it.
+ */
 static const struct tl_isa_options any_core = {.arch_major = 9, .arch_minor = 9, .profile = 'A'};
 
+/* What is shown without LLVM. */
 static const char *kind_text(enum tl_isa isa, uint64_t pc, struct tl_bytes code)
 {
     static const char *const names[] = {
@@ -173,8 +177,7 @@ static int add_event(struct rows *rows, const struct tl_item *item)
 static char character_of(const struct tl_item *item)
 {
     const bool console = item->name && strncmp(item->name, "uart", 4) == 0;
-    const bool print = item->name && !strcmp(item->name, "osd-stm") && item->pc == 4;
-    if (item->kind != TL_ITEM_SOFTWARE || (!console && !print) || item->n == 0)
+    if (item->kind != TL_ITEM_SOFTWARE || (!console && !tl_soft_prints(item)) || item->n == 0)
         return 0;
     for (uint32_t i = 1; i < item->n; i++)
         if (item->data[i])

@@ -20,6 +20,7 @@
 #define VALUE_MAX 64   /* maximum bytes of a value shown */
 #define AROUND    4096 /* positions before and after the range */
 #define OPEN_MAX  32   /* lines open at the same time */
+#define PRINT_ID  4    /* channel of Open SoC Debug's software trace that prints */
 
 struct record {
     uint64_t at;
@@ -119,11 +120,9 @@ static bool is_letter(uint8_t c)
     return (c >= ' ' && c != 0x7f) || c == '\t' || c == '\n' || c == '\r';
 }
 
-/* Does the record's channel print: is each value a character? That is channel 4 of Open SoC Debug's
- * software trace. */
-static bool prints(const struct tl_item *item)
+bool tl_soft_prints(const struct tl_item *item)
 {
-    return item->flags & TL_ITEM_HAS_PC && item->pc == 4 && item->name &&
+    return item->flags & TL_ITEM_HAS_PC && item->pc == PRINT_ID && item->name &&
            strcmp(item->name, "osd-stm") == 0;
 }
 
@@ -134,7 +133,7 @@ static size_t letters(const struct tl_item *item)
     size_t n = item->n;
     if (item->sub != TL_PORT_UNKNOWN)
         return item->sub == TL_PORT_TEXT ? n : 0;
-    while (n > 1 && prints(item) && item->data[n - 1] == 0)
+    while (n > 1 && tl_soft_prints(item) && item->data[n - 1] == 0)
         n--;
     for (size_t i = 0; i < n; i++)
         if (!is_letter(item->data[i]))

@@ -21,6 +21,9 @@ struct tl_softlines {
 typedef int tl_softline_sink(void *context, const struct tl_soft_entry *entry,
                              struct tl_bytes text);
 
+/* Does the record's channel print: is each value a character? */
+bool tl_soft_prints(const struct tl_item *item);
+
 /*
  * Deliver the entries, in the order in which they end. Chunks without software trace are not read.
  * Returns the sink's result < 0, TL_NOMEM, TL_IO, TL_BAD, TL_CANCELLED.

@@ -83,11 +83,13 @@ static int on_frame(void *context, enum tl_frame_change change, const struct tl_
         return TL_OK;
     const uint64_t name =
         is_by_address(s, frame->function) ? tl_mix64(frame->pc) : s->names[frame->function];
+    /* Depths depend on where the range begins; that one call is deeper than the last does not. */
     const uint32_t deeper = s->n == 0 ? 0 : depth - s->depth;
     s->depth = depth;
     return add_step(s, tl_mix64(name + deeper), insn);
 }
 
+/* Add the calls of what the walk has read. */
 static int add_calls(struct tl_steps *s)
 {
     const struct tl_walk *const walk = &s->walk.walk;
@@ -97,8 +99,9 @@ static int add_calls(struct tl_steps *s)
     return r;
 }
 
-/* ---- turns ----------------------------------------------------------------------------------- */
+/* ---- changes of flow ------------------------------------------------------------------------- */
 
+/* The key of an address: of its function and the offset in it. */
 static uint64_t place_key(const struct tl_steps *s, uint32_t function, uint64_t pc)
 {
     size_t n = 0;
@@ -107,7 +110,8 @@ static uint64_t place_key(const struct tl_steps *s, uint32_t function, uint64_t 
     return tl_mix64(s->names[function] + pc - tl_image_symbols(s->image, &n)[function].address);
 }
 
-static int add_turns(struct tl_steps *s)
+/* Blocks that do not begin where the one before ended, and items that are places themselves. */
+static int add_changes(struct tl_steps *s)
 {
     const struct tl_walk *const walk = &s->walk.walk;
     struct tl_flow_now now = walk->now;
@@ -136,7 +140,8 @@ int tl_steps_want(struct tl_steps *s, size_t n, struct tl_fail *fail)
 {
     while (s->n - s->at < n && !s->over) {
         if (s->at > 65536 && s->at > s->n / 2) {
-            /* Keep one consumed step: what follows is not the first. */
+            /* Keep one consumed step: to add_calls() and add_changes() an empty list is the begin.
+             */
             memmove(s->steps, s->steps + s->at - 1, (s->n - s->at + 1) * sizeof *s->steps);
             s->n -= s->at - 1;
             s->at = 1;
@@ -151,7 +156,7 @@ int tl_steps_want(struct tl_steps *s, size_t n, struct tl_fail *fail)
         if (r < 0)
             return r;
         tl_walk_functions(&s->walk.walk, s->image);
-        r = s->calls ? add_calls(s) : add_turns(s);
+        r = s->calls ? add_calls(s) : add_changes(s);
         if (r < 0)
             return r;
     }

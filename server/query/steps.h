@@ -29,15 +29,14 @@ struct tl_steps {
     const struct tl_image *image;
     struct tl_cut_walk walk;
     struct tl_callstack *stack;
-    uint64_t *names; /* hashes of the image's function names */
-    uint64_t next_pc;
-    uint32_t depth; /* of the last call */
-    int result;     /* result of adding a call */
+    uint64_t *names;  /* hashes of the image's function names */
+    uint64_t next_pc; /* behind the last block: a block there is no step */
+    uint32_t depth;   /* of the last call */
 };
 
 /*
- * Create. TL_USAGE: the range ends before it begins; TL_NOMEM. Free with tl_steps_fini(), also
- * after an error.
+ * Begin with an empty window. `cut` is borrowed. TL_USAGE: the range ends before it begins;
+ * TL_NOMEM. Free with tl_steps_fini(), also after an error.
  */
 TL_MUST_USE int tl_steps_init(struct tl_steps *s, const struct tl_cut *cut, uint64_t from,
                               uint64_t to, bool calls, struct tl_fail *fail);

@@ -19,7 +19,7 @@
 
 #define N             TL_TILE_BUCKETS
 #define EXACT_MAX     (UINT64_C(1) << 20) /* maximum positions decoded for a tile */
-#define STORED_SHARDS 12   /* maximum shards whose own buckets are read */
+#define STORED_SHARDS 12                  /* maximum shards whose own buckets are read */
 #define SMALL_SHARDS  1024 /* the same, for tiles that are finer than the summaries */
 
 static inline bool is_in(const struct tl_spans *s, size_t span, uint64_t position)
@@ -375,9 +375,9 @@ static int count_summaries(struct tl_spans *s, size_t first, size_t last, size_t
     struct tl_time_level level = {0};
     unsigned shift;
     bool found;
-    int r = tl_time_summary_get(s->cut, &s->cut->lane->function_summary, s->level,
-                                s->edges[0] >> 2 * s->level, N, &level, &shift, counted, &found,
-                                fail);
+    int r =
+        tl_time_summary_get(s->cut, &s->cut->lane->function_summary, s->level,
+                            s->edges[0] >> 2 * s->level, N, &level, &shift, counted, &found, fail);
     if (r >= 0 && found)
         count_all(s, &level, s->level - shift / 2);
     tl_time_level_fini(&level);

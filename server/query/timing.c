@@ -14,12 +14,13 @@ enum { WINDOW = 1 << 15, WIDEST = 1 << 30 };
 
 struct timed_frame {
     struct tl_frame frame;
-    struct tl_moment begin; /* if `known` */
+    struct tl_moment begin;
+    /* In the range so far, as in struct tl_timing_call: */
     uint64_t self, self_time;
     uint64_t interrupted, interruptions;
-    uint64_t switched_out; /* as in the walker, when it began */
-    bool known;
-    bool cut;
+    uint64_t switched_out; /* the walker's, when it began */
+    bool known;            /* it began in the range, at `begin` */
+    bool cut;              /* its begin or end is hidden */
 };
 
 struct walker {
@@ -40,9 +41,10 @@ struct walker {
     uint64_t switched_out; /* ticks so far */
     uint64_t lost_at;      /* position of the last gap */
     bool lost;
-    bool adopted, started;
-    bool silent; /* at the stream's begin, and no instruction has been seen */
-    int told;    /* < 0: the sink for items has failed */
+    bool adopted; /* `frames` has those that were there before the range */
+    bool started; /* the range's begin has been reported */
+    bool silent;  /* at the stream's begin, and no instruction has been seen */
+    int failed;   /* < 0: result of the sink for items */
     uint8_t privilege;
     uint32_t depth;
     struct tl_callstack calls;
@@ -180,7 +182,7 @@ static int report_span(struct walker *w, uint64_t end, const struct tl_moment *u
 }
 
 /* What passes before a stream's first instruction is no function's time. */
-static int end_silence(struct walker *w)
+static int report_silence(struct walker *w)
 {
     const struct tl_moment first = moment_of(w, w->since);
     const bool passed = w->silent && first.time > w->now.time;
@@ -192,11 +194,11 @@ static int end_silence(struct walker *w)
 }
 
 /* The innermost function ran until `end`. */
-static int run(struct walker *w, uint64_t end, struct tl_moment until)
+static int report_run(struct walker *w, uint64_t end, struct tl_moment until)
 {
     if (end == w->since && until.time == w->now.time)
         return TL_OK;
-    int r = end_silence(w);
+    int r = report_silence(w);
     if (r >= 0)
         r = report_span(w, end, &until, TL_TIMED_RUN);
     if (w->depth > 0) {
@@ -208,15 +210,16 @@ static int run(struct walker *w, uint64_t end, struct tl_moment until)
     return r;
 }
 
-/* Nothing is known of the time of a break, and of what passes at its place after it. */
-static int pass_break(struct walker *w)
+/* Report the break, with what ran before it, and the time of which nothing is known: its own, and
+ * what passes at its position after it. */
+static int report_break(struct walker *w)
 {
     const struct tl_scale_break *const b = &w->scale.breaks[w->next_break++], *const next = b + 1;
     const bool again =
         w->next_break < w->scale.n_breaks && next->position == b->position; /* another one */
     int r = TL_OK;
     if (w->since < b->position)
-        r = run(w, b->position, before_break(b));
+        r = report_run(w, b->position, before_break(b));
     const struct tl_moment until =
         again ? (struct tl_moment){next->from, b->from, next->to} : moment_of(w, b->position);
     const enum tl_timed_kind kind = tl_missing_kind(b->flags);
@@ -229,40 +232,42 @@ static int pass_break(struct walker *w)
     return r;
 }
 
-/* Is the break at the end of the part, and not before its time? */
-static bool is_behind(const struct walker *w, const struct tl_scale_break *b)
+/* Does the break at the part's last position belong to the part behind it, by its time? */
+static bool is_in_next_part(const struct walker *w, const struct tl_scale_break *b)
 {
     return b->position == w->to && w->part.has_end && b->from >= w->part.end;
 }
 
-static int settle_in(struct walker *w, uint64_t position)
+/* Report everything before a position that the current scale reaches. */
+static int report_within_scale(struct walker *w, uint64_t position)
 {
     int r = TL_OK;
     while (r >= 0 && w->next_break < w->scale.n_breaks &&
            w->scale.breaks[w->next_break].position <= position &&
-           !is_behind(w, &w->scale.breaks[w->next_break]))
-        r = pass_break(w);
-    return r >= 0 && position > w->since ? run(w, position, moment_of(w, position)) : r;
+           !is_in_next_part(w, &w->scale.breaks[w->next_break]))
+        r = report_break(w);
+    return r >= 0 && position > w->since ? report_run(w, position, moment_of(w, position)) : r;
 }
 
 /* Report everything before a position. */
-static int settle(struct walker *w, uint64_t position)
+static int report_up_to(struct walker *w, uint64_t position)
 {
     int r = TL_OK;
     if (position <= w->since)
         return TL_OK;
     while (r >= 0 && position > w->scale_end) {
-        r = settle_in(w, w->scale_end);
+        r = report_within_scale(w, w->scale_end);
         if (r >= 0)
             r = next_scale(w);
     }
-    return r < 0 ? r : settle_in(w, position);
+    return r < 0 ? r : report_within_scale(w, position);
 }
 
 /* ---- calls ----------------------------------------------------------------------------------- */
 
-/* An exception at `depth` took so long: of all calls up to one that is an exception itself. */
-static void interrupt(struct walker *w, uint32_t depth, uint64_t time)
+/* An exception at `depth` took so long: add that to the calls that it interrupted, up to one that
+ * is an exception itself. */
+static void add_interruption(struct walker *w, uint32_t depth, uint64_t time)
 {
     while (depth-- > 0) {
         w->frames[depth].interrupted += time;
@@ -306,7 +311,7 @@ static int end_call(struct walker *w, uint32_t depth, uint64_t end, bool open)
                                   .cut = f->cut || open || (w->lost && w->lost_at == end),
                                   .open = open};
     if (f->frame.kind == TL_FRAME_EXCEPTION)
-        interrupt(w, depth, call.to.time - f->begin.time);
+        add_interruption(w, depth, call.to.time - f->begin.time);
     if (!w->sinks->end)
         return TL_OK;
     const int r = f->known ? TL_OK : find_begin(w, f, &call.from);
@@ -324,7 +329,7 @@ static void enter(struct walker *w, const struct tl_frame *frame, uint32_t depth
 }
 
 /* At the first report of the stack: the frames that were there before. */
-static void adopt(struct walker *w, uint32_t depth)
+static void adopt_frames(struct walker *w, uint32_t depth)
 {
     if (w->adopted)
         return;
@@ -335,7 +340,7 @@ static void adopt(struct walker *w, uint32_t depth)
 }
 
 /* The range begins, with the frames that are there. Time at its position belongs to these. */
-static int start(struct walker *w)
+static int begin_range(struct walker *w)
 {
     const struct tl_timing_sinks *const sinks = w->sinks;
     int r = TL_OK;
@@ -345,9 +350,9 @@ static int start(struct walker *w)
     for (uint32_t i = 0; i < w->depth && r >= 0 && sinks->begin; i++)
         r = sinks->begin(sinks->context, &w->frames[i].frame, i, &w->now);
     if (r >= 0 && w->part.has_begin) {
-        r = settle_in(w, w->since);
+        r = report_within_scale(w, w->since);
         if (r >= 0)
-            r = run(w, w->since, moment_of(w, w->since));
+            r = report_run(w, w->since, moment_of(w, w->since));
     }
     return r;
 }
@@ -356,7 +361,7 @@ static int change_frame(struct walker *w, enum tl_frame_change change, const str
                         uint32_t depth, uint64_t insn)
 {
     const struct tl_timing_sinks *const sinks = w->sinks;
-    int r = settle(w, insn);
+    int r = report_up_to(w, insn);
     if (r >= 0 && change == TL_FRAME_POP) {
         w->frames[depth].frame.flags |= frame->flags & TL_FRAME_LOST;
         w->frames[depth].cut |= (frame->flags & TL_FRAME_LOST) != 0;
@@ -375,11 +380,11 @@ static int on_frame(void *context, enum tl_frame_change change, const struct tl_
     struct walker *const w = context;
     if (depth >= TL_CALLSTACK_MAX)
         return TL_OK;
-    adopt(w, depth + (change == TL_FRAME_POP));
-    if (w->told < 0)
-        return w->told;
+    adopt_frames(w, depth + (change == TL_FRAME_POP));
+    if (w->failed < 0)
+        return w->failed;
     if (insn >= w->from) {
-        const int r = start(w);
+        const int r = begin_range(w);
         return r < 0 ? r : change_frame(w, change, frame, depth, insn);
     }
     w->depth = depth;
@@ -388,16 +393,16 @@ static int on_frame(void *context, enum tl_frame_change change, const struct tl_
     return TL_OK;
 }
 
-/* Items of which is told. */
-#define TOLD (1u << TL_ITEM_EXCEPTION | 1u << TL_ITEM_GAP | 1u << TL_ITEM_TRACE_ON)
+/* Kinds of items that are reported. */
+#define REPORTED_ITEMS (1u << TL_ITEM_EXCEPTION | 1u << TL_ITEM_GAP | 1u << TL_ITEM_TRACE_ON)
 
-static int tell(struct walker *w, const struct tl_item *item, uint64_t position)
+static int report_item(struct walker *w, const struct tl_item *item, uint64_t position)
 {
-    if (!w->sinks->item || position < w->from || !(1u << item->kind & TOLD))
+    if (!w->sinks->item || position < w->from || !(1u << item->kind & REPORTED_ITEMS))
         return TL_OK;
-    int r = start(w);
+    int r = begin_range(w);
     if (r >= 0)
-        r = settle(w, position);
+        r = report_up_to(w, position);
     return r < 0 ? r : w->sinks->item(w->sinks->context, item, position, &w->now);
 }
 
@@ -405,7 +410,7 @@ static void on_item(void *context, const struct tl_walk *walk, size_t i)
 {
     struct walker *const w = context;
     const struct tl_item *const item = &walk->items[i];
-    adopt(w, w->calls.depth);
+    adopt_frames(w, w->calls.depth);
     if (i == 0)
         w->privilege = (uint8_t)tl_flow_now_privilege(&walk->now);
     if (item->kind == TL_ITEM_MODE)
@@ -414,8 +419,8 @@ static void on_item(void *context, const struct tl_walk *walk, size_t i)
         w->lost = true;
         w->lost_at = walk->positions[i];
     }
-    if (w->told >= 0)
-        w->told = tell(w, item, walk->positions[i]);
+    if (w->failed >= 0)
+        w->failed = report_item(w, item, walk->positions[i]);
 }
 
 /* ---- the walk -------------------------------------------------------------------------------- */
@@ -432,11 +437,11 @@ static int walk_range(struct walker *w)
     if (r >= 0)
         r = tl_cut_walk_follow(&walk, &w->calls, on_frame, on_item, w, w->fail);
     tl_cut_walk_end(&walk);
-    r = r < 0 ? r : w->told;
+    r = r < 0 ? r : w->failed;
     if (r >= 0)
-        r = start(w);
+        r = begin_range(w);
     if (r >= 0)
-        r = settle(w, w->to);
+        r = report_up_to(w, w->to);
     for (uint32_t i = w->depth; i-- > 0 && r >= 0;)
         r = end_call(w, i, w->to, true);
     return r;

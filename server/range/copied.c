@@ -456,7 +456,7 @@ static int make_head(struct tl_range_copy *copy, struct tl_range_frame *f, struc
         r = TL_AGAIN;
     f->old = old.n;
     f->plain = f->plain - old.n + f->head.n;
-    f->size = tl_pack_reheaded_size(old, f->size, f->head.n);
+    f->size = tl_pack_reheaded_size(f->size, old.n, f->head.n);
     tl_buf_fini(&begin);
     return r;
 }

@@ -56,6 +56,7 @@ int tl_answer_notes(const struct tl_asker *asker, const void *request, struct tl
     return tl_reply_done(reply, rc);
 }
 
+/* Set the text and the stream's name. TL_USAGE, TL_NOTFOUND. */
 static int take_text(struct tl_note *note, const char *stream, struct tl_bytes text,
                      struct tl_fail *fail)
 {
@@ -72,8 +73,7 @@ static int take_text(struct tl_note *note, const char *stream, struct tl_bytes t
     return TL_OK;
 }
 
-/* ---- RPC --------------------------------------------------------------------------------------
- */
+/* ---- RPC ------------------------------------------------------------------------------------- */
 
 int tl_run_list_notes(struct tl_call *call, const void *message)
 {
@@ -110,8 +110,7 @@ int tl_run_delete_note(struct tl_call *call, const void *message)
                   : tl_call_send(call, &reply.base);
 }
 
-/* ---- HTTP -------------------------------------------------------------------------------------
- */
+/* ---- HTTP ------------------------------------------------------------------------------------ */
 
 int tl_web_put_note(struct tl_http_request *request, struct tl_http_response *response)
 {

@@ -43,24 +43,25 @@ static int store_image(struct tl_lake *lake, const char *path, struct tl_image_r
     struct stat st;
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0 || fstat(fd, &st)) {
-        const int rc = tl_fail_set(fail, TL_IO, "image %.120s: %s", path, strerror(errno));
+        tl_fail_set(fail, TL_IO, "image %.120s: %s", path, strerror(errno));
         if (fd >= 0)
             close(fd);
-        return rc;
+        return TL_IO;
     }
-    int rc;
     const size_t n = (size_t)st.st_size;
     void *const p = n ? mmap(NULL, n, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
     close(fd);
     if (p == MAP_FAILED)
         return tl_fail_set(fail, TL_BAD, "image %.120s: empty, or no file", path);
     const char *const slash = strrchr(path, '/');
-    rc = tl_lake_put_image(lake, slash ? slash + 1 : path, (struct tl_bytes){p, n}, row, fail);
+    const int rc =
+        tl_lake_put_image(lake, slash ? slash + 1 : path, (struct tl_bytes){p, n}, row, fail);
     munmap(p, n);
     return rc;
 }
 
-/* The lake identifies images by content only. */
+/* Store the images that the setup names by their files, and name them by their hashes instead: the
+ * lake identifies images by content only. */
 static int store_images(struct tl_lake *lake, struct tl_setup *setup, struct tl_fail *fail)
 {
     if (!lake)
@@ -84,21 +85,21 @@ static int store_images(struct tl_lake *lake, struct tl_setup *setup, struct tl_
 
 /* ---- text --------------------------------------------------------------------------------- */
 
+/* The texts of a specification, borrowed from a copy of it; NULL: not given. */
 struct parts {
     char format[128];
     const char *rig;
     const char *config;
     const char *shards, *index, *rejoin;
-    const char *start; /* the following are only for DI */
-    const char *reset;
-    const char *order;
-    const char *control;
+    /* Only for DI: */
+    const char *start, *reset, *order, *control;
     const char *subnet; /* of a device behind a host controller */
-    bool joins;         /* that host controller */
-    bool dials;         /* `--source` */
+    bool joins;         /* we become a module of that host controller */
+    bool dials;         /* `--source`: we connect */
     bool controller;    /* the address is a host controller's, whose port has a default */
 };
 
+/* Append an item of a list in `size` bytes. False: it does not fit, nothing was changed. */
 static bool append(char *to, size_t size, const char *text)
 {
     const size_t n = strlen(to);
@@ -110,7 +111,7 @@ static bool append(char *to, size_t size, const char *text)
     return fits;
 }
 
-/* Unknown parts belong to the format: "format=tpiu,sync=fsync,rig=a". */
+/* Keep a part. One that is not ours is an option of the format: "format=tpiu,sync=fsync,rig=a". */
 static int take_part(struct parts *parts, const char *part, struct tl_fail *fail)
 {
     const struct tl_arg ours[] = {{"rig", TL_ARG_TEXT, &parts->rig},
@@ -244,7 +245,7 @@ static int take_osd(struct tl_raw_spec *out, const struct parts *parts, struct t
     return TL_OK;
 }
 
-/* Where its address begins, behind a scheme that is known; NULL: it is not. */
+/* Where the address begins, behind tcp:// if that is given; NULL: behind another scheme. */
 static const char *behind_scheme(const char *text)
 {
     if (!strncmp(text, "tcp://", 6))
@@ -260,7 +261,7 @@ static void add_osd_port(struct tl_raw_spec *out)
         snprintf(out->address + n, sizeof out->address - n, ":%u", TL_OSD_HOST_PORT);
 }
 
-/* `parts` has the defaults. */
+/* Parse `text`, without osd:// if there was one. `parts` has the defaults. */
 static int parse(struct tl_raw_spec *out, struct tl_lake *lake, const char *text,
                  struct parts *parts, struct tl_fail *fail)
 {

@@ -165,10 +165,8 @@ struct format {
 
 /* In the order of enum tl_range_format. */
 static const struct format formats[] = {
-    {"application/octet-stream", "zstf"},
-    {"application/octet-stream", "stf"},
-    {"text/plain; charset=utf-8", "txt"},
-    {"application/json", "json"},
+    {"application/octet-stream", "zstf"}, {"application/octet-stream", "stf"},
+    {"text/plain; charset=utf-8", "txt"}, {"application/json", "json"},
     {"text/plain; charset=utf-8", "txt"},
 };
 

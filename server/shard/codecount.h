@@ -30,7 +30,7 @@
 #include <stdbool.h>
 
 #define TL_CODECOUNT_MAX      (UINT32_C(1) << 22) /* maximum distinct runs, and distinct branches */
-#define TL_CODECOUNT_PROGRAMS (UINT32_C(1) << 16)
+#define TL_CODECOUNT_PROGRAMS (UINT32_C(1) << 16) /* maximum programs */
 
 /* A program: the memory contents for these identifiers, as long as the image does not change. */
 struct tl_code_program {
@@ -97,7 +97,8 @@ TL_MUST_USE int tl_codecount_program(struct tl_codecount *c, const struct tl_cod
 /* Number of a run; a new one has no count yet. TL_NO_NUMBER: too many. TL_NOMEM. */
 TL_MUST_USE int tl_codecount_number(struct tl_codecount *c, uint32_t program, uint64_t first,
                                     uint64_t last, uint32_t *number);
-/* Add `n` to the count of a run or branch of a program. TL_NOMEM. */
+/* Add `n` to the count of a run, from its first to its last instruction, or of a branch. TL_NOMEM.
+ */
 typedef int tl_codecount_add_pair(struct tl_codecount *c, uint32_t program, uint64_t from,
                                   uint64_t to, uint64_t n);
 TL_MUST_USE tl_codecount_add_pair tl_codecount_run, tl_codecount_branch;

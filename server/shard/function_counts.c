@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Adds functions' counts of a shard as its buckets end. They are in sorted lists, since a bucket has
- * some dozens of a program's thousands of functions.
+ * Adds functions' counts of a shard as its buckets end. They are in sorted lists, since a bucket
+ * has some dozens of a program's thousands of functions.
  */
 #include "shard/function_counts.h"
 

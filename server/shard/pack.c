@@ -257,9 +257,9 @@ int tl_pack_rehead(struct tl_bytes head, size_t plain, struct tl_buf *out)
     return TL_OK;
 }
 
-size_t tl_pack_rest(size_t old)
+size_t tl_pack_rest(size_t old_head)
 {
-    return HEAD + old;
+    return HEAD + old_head;
 }
 
 int tl_packer_stf(struct tl_packer *packer, const struct tl_stf_piece *piece, struct tl_buf *out)
@@ -294,9 +294,9 @@ struct tl_bytes tl_pack_head(struct tl_bytes frame)
     return (struct tl_bytes){frame.p + HEAD, n};
 }
 
-size_t tl_pack_reheaded_size(struct tl_bytes head, size_t size, size_t n)
+size_t tl_pack_reheaded_size(size_t frame, size_t old_head, size_t new_head)
 {
-    return size - head.n - BLOCK_HEAD + n + (n > 0 ? BLOCK_HEAD : 0);
+    return frame - old_head - BLOCK_HEAD + new_head + (new_head > 0 ? BLOCK_HEAD : 0);
 }
 
 int tl_pack_reheaded(struct tl_bytes frame, struct tl_bytes head, struct tl_buf *out)

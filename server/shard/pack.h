@@ -40,15 +40,16 @@ TL_MUST_USE int tl_packer_stf_new(struct tl_packer *packer, const struct tl_stf_
  * TL_PACK_HEAD_READ bytes, or all if it is shorter. n == 0: its head was 0, or too long. */
 #define TL_PACK_HEAD_READ (TL_PACK_HEAD + 32)
 struct tl_bytes tl_pack_head(struct tl_bytes frame);
-/* Size of the result of tl_pack_reheaded() for a frame of `size` bytes. */
-size_t tl_pack_reheaded_size(struct tl_bytes head, size_t size, size_t n);
+/* Size of the result of tl_pack_reheaded(), by those of the frame, its head and the new head. */
+size_t tl_pack_reheaded_size(size_t frame, size_t old_head, size_t new_head);
 /* Append `frame` with its head, which it must have, replaced by `head`, of at most TL_PACK_HEAD
  * bytes. TL_NOMEM. */
 TL_MUST_USE int tl_pack_reheaded(struct tl_bytes frame, struct tl_bytes head, struct tl_buf *out);
-/* Append only what differs from the frame: its new begin. `plain`: plain size with the new head.
- * After it comes the frame from tl_pack_rest() on, where `old` is the size of its own head. */
+/* Append only the begin of the result, which differs from the frame's. `plain`: uncompressed size
+ * with the new head. It is followed by the frame's bytes from tl_pack_rest() on, by the size of the
+ * frame's own head. TL_NOMEM. */
 TL_MUST_USE int tl_pack_rehead(struct tl_bytes head, size_t plain, struct tl_buf *out);
-size_t tl_pack_rest(size_t old);
+size_t tl_pack_rest(size_t old_head);
 /* Inputs shorter than this, mostly small numbers, hardly compress: they are stored uncompressed, in
  * a valid frame. */
 #define TL_PACK_SMALL 1024

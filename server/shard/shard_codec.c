@@ -233,9 +233,9 @@ size_t tl_shard_index_about(const struct tl_shard_index *index)
         timed += index->times.levels[i].n;
     for (unsigned i = 0; i < index->functions.n; i++)
         timed += index->functions.levels[i].n;
-    return timed * 2 * BUCKET + ROW_MAX + index->n_chunks * CHUNK_MAX + index->n_frames * FRAME_MAX +
-           index->buckets.n * BUCKET + index->n_code * EDGE + index->stats.n_functions * FUNCTION +
-           REST;
+    return timed * 2 * BUCKET + ROW_MAX + index->n_chunks * CHUNK_MAX +
+           index->n_frames * FRAME_MAX + index->buckets.n * BUCKET + index->n_code * EDGE +
+           index->stats.n_functions * FUNCTION + REST;
 }
 
 static int encode_body(const struct tl_shard_index *index, struct tl_buf *out)
@@ -257,8 +257,7 @@ int tl_shard_summary_encode(const struct tl_shard_index *index, struct tl_buf *o
     int r = tl_buckets_encode_summary(&index->buckets, out);
     if (r >= 0)
         r = tl_time_pyramid_encode_summary(&index->times, 0, out);
-    return r < 0 ? r
-                 : tl_time_pyramid_encode_summary(&index->functions, TL_LEVEL_SUMMARY, out);
+    return r < 0 ? r : tl_time_pyramid_encode_summary(&index->functions, TL_LEVEL_SUMMARY, out);
 }
 
 static void write_footer(uint8_t footer[static TL_SHARD_FOOTER], uint32_t version, uint64_t items,

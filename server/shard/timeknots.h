@@ -6,9 +6,9 @@
  *     tl_time_knots_begin(&k, position, time);          // a timestamp
  *     for each item up to the next timestamp:
  *         tl_time_knots_item(&k, position, &item);      // cycle counts, gaps
- *     tl_time_knots_end(&k, position, time);            // the next timestamp: k.points are
- * complete time = tl_time_at(&k.points[i], position);        // i: the last point at or before
- * position
+ *     tl_time_knots_end(&k, position, time);            // the next one; k.points are complete
+ *     s = tl_time_segment(&k.points[i]);                // i: the last point not behind `position`
+ *     time_of_position = tl_time_in(&s, position);
  *
  * Points are positions of known time, in order, the first and the last are the two timestamps.
  * Between two of them time passes evenly with the positions, rounded down. Of several at one

@@ -10,6 +10,7 @@
 #include "sql/memory.h"
 #include "sql/table.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -19,6 +20,9 @@
 #define VALUES_MAX (8u << 20) /* that percentile() keeps: 64 MiB */
 #define BARS_MAX   4096       /* of a histogram */
 #define COUNT(a)   (sizeof(a) / sizeof *(a))
+
+static_assert(VALUES_MAX == 8388608 && BARS_MAX == 4096, "as the messages say");
+static_assert(VALUES_MAX * sizeof(double) == 64u << 20, "as said above");
 
 bool tl_sql_function_is_allowed(const char *name)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What SQLite keeps in temporary files, sorted rows above all, in memory: in that of the thread's
- * question (memory.h), to which a file belongs.
+ * Temporary files of SQLite, which has sorted rows in them above all, as memory. It counts as
+ * memory of the question that the thread works on (memory.h).
  */
 #ifndef TL_SQL_TEMPFILE_H
 #define TL_SQL_TEMPFILE_H

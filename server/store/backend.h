@@ -137,8 +137,8 @@ struct tl_backend_ops {
      * too large for memory. Returns its descriptor. */
     int (*scratch)(struct tl_backend *backend, struct tl_fail *fail);
 
-    /* Open the file in which the holder of TL_LEASE_ALL records whose turn it is, created if absent:
-     * what is written to it outlives the process, but not always the machine. Returns its
+    /* Open the file in which the holder of TL_LEASE_ALL records whose turn it is, created if
+     * absent: what is written to it outlives the process, but not always the machine. Returns its
      * descriptor. NULL: there is none. */
     int (*turns)(struct tl_backend *backend, struct tl_fail *fail);
 

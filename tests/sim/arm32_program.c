@@ -39,8 +39,7 @@ static uint8_t kind_of(struct tl_sim_rng *rng, uint32_t function)
                                 : TL_ARM32_PLAIN;
 }
 
-/* ---- loads and stores
- * --------------------------------------------------------------------------------------------- */
+/* ---- loads and stores ------------------------------------------------------------------------ */
 
 struct access {
     uint32_t encoding;
@@ -129,9 +128,7 @@ static int add_handler(struct tl_arm32_program *p, bool m_profile)
     return rc;
 }
 
-/* ---- encodings
- * ---------------------------------------------------------------------------------------------------
- */
+/* ---- encodings ------------------------------------------------------------------------------- */
 
 static uint32_t bits(uint32_t value, unsigned high, unsigned low)
 {

@@ -61,8 +61,7 @@ struct encoder {
     size_t synced;         /* length of the trace at the last synchronisation */
 };
 
-/* ---- bytes and lines
- * --------------------------------------------------------------------------------------------- */
+/* ---- bytes and lines ------------------------------------------------------------------------- */
 
 static void put(struct encoder *e, uint8_t b)
 {
@@ -121,9 +120,7 @@ static void say_count(struct encoder *e)
     e->cycles = 0;
 }
 
-/* ---- atoms
- * -------------------------------------------------------------------------------------------------------
- */
+/* ---- atoms ----------------------------------------------------------------------------------- */
 
 static void flush_ptm(struct encoder *e)
 {
@@ -186,9 +183,7 @@ static void add_atom(struct encoder *e, bool passed)
         flush_atoms(e);
 }
 
-/* ---- branches
- * ----------------------------------------------------------------------------------------------------
- */
+/* ---- branches -------------------------------------------------------------------------------- */
 
 struct exception {
     uint16_t number; /* as traced; 0: none */
@@ -251,8 +246,7 @@ static void put_branch(struct encoder *e, uint32_t to, const struct exception *x
         put_count(e, 0);
 }
 
-/* ---- synchronisation and time
- * ------------------------------------------------------------------------------------ */
+/* ---- synchronisation and time ---------------------------------------------------------------- */
 
 static void put_time(struct encoder *e)
 {
@@ -335,9 +329,7 @@ static void put_sync(struct encoder *e, unsigned reason)
     }
 }
 
-/* ---- steps
- * -------------------------------------------------------------------------------------------------------
- */
+/* ---- steps ----------------------------------------------------------------------------------- */
 
 static bool is_waypoint(const struct encoder *e, const struct tl_arm32_insn *i)
 {
@@ -417,9 +409,7 @@ static uint32_t sometimes_predicted(struct encoder *e, uint32_t other)
     return other;
 }
 
-/* ---- data trace
- * ---------------------------------------------------------------------------------------------------
- */
+/* ---- data trace ------------------------------------------------------------------------------ */
 
 static bool traces_data(const struct encoder *e)
 {
@@ -644,9 +634,7 @@ static void step(struct encoder *e)
     e->at = next;
 }
 
-/* ---- exceptions
- * --------------------------------------------------------------------------------------------------
- */
+/* ---- exceptions ------------------------------------------------------------------------------ */
 
 /* Traced number and exception number of some M-profile exceptions. */
 static const uint8_t numbers_m[][2] = {{1, 17},  {7, 23}, {8, 16},  {9, 6},  {11, 11},
@@ -721,9 +709,7 @@ static void interrupt(struct encoder *e)
     enter(e, &x, number, true);
 }
 
-/* ---- the run
- * -----------------------------------------------------------------------------------------------------
- */
+/* ---- the run --------------------------------------------------------------------------------- */
 
 /* Some instructions are executed untraced. */
 static void skip(struct encoder *e)

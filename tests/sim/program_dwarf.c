@@ -93,8 +93,7 @@ int tl_sim_program_source(const struct tl_sim_program *program, unsigned source,
     return r;
 }
 
-/* ---- debug information ------------------------------------------------------------------------
- */
+/* ---- debug information ----------------------------------------------------------------------- */
 
 enum { UNIT = 1, FUNCTION, PLAIN_FUNCTION, ABSTRACT, INLINED };
 

@@ -144,8 +144,7 @@ static void say_exec_mode(struct tl_sim_pt_flow *flow, uint64_t ip)
     say(flow, TL_SIM_PT_EXEC_MODE, ip, 0)->isa = flow->isa;
 }
 
-/* ---- tracing continues, and off -----------------------------------------------------------------
- */
+/* ---- tracing continues, and off -------------------------------------------------------------- */
 
 static void enable(struct tl_sim_pt_flow *flow, uint32_t to)
 {
@@ -244,8 +243,7 @@ static void indirect(struct tl_sim_pt_flow *flow, uint32_t to, bool may_defer)
         disable(flow, TL_SIM_PT_DISABLED, 0, to);
 }
 
-/* ---- instructions -----------------------------------------------------------------------------
- */
+/* ---- instructions ---------------------------------------------------------------------------- */
 
 static void log_call(struct tl_sim_pt_flow *flow, uint64_t back)
 {

@@ -626,9 +626,8 @@ static bool memory_may_commit(struct tl_backend *backend)
 {
     struct memory *m = memory_of(backend);
     pthread_mutex_lock(&m->lock);
-    const bool may =
-        fenced_locked(handle_of(backend), TL_LEASE_ALL, NULL) >= 0 &&
-        allowed_locked(m, NULL) >= 0 && !m->no_commits;
+    const bool may = fenced_locked(handle_of(backend), TL_LEASE_ALL, NULL) >= 0 &&
+                     allowed_locked(m, NULL) >= 0 && !m->no_commits;
     pthread_mutex_unlock(&m->lock);
     return may;
 }

@@ -55,8 +55,7 @@ static inline struct tl_bytes hurt_bytes(const struct tl_buf *b)
     return (struct tl_bytes){b->p, b->n};
 }
 
-/* ---- formats -----------------------------------------------------------------------------------
- */
+/* ---- formats --------------------------------------------------------------------------------- */
 
 static inline int hurt_etm_ran(void *context, const struct tl_sim_truth *truth)
 {
@@ -201,8 +200,7 @@ static inline void hurt_etrace(struct hurt *h, struct tl_sim_rng *rng)
 
 typedef void hurt_make(struct hurt *h, struct tl_sim_rng *rng);
 
-/* ---- images in which code is missing
- * -------------------------------------------------------------- */
+/* ---- images in which code is missing --------------------------------------------------------- */
 
 /* How much of the code is missing: ranges like functions, and pages, of `percent` of it. */
 static inline struct tl_image *hurt_image(const struct hurt *h, unsigned percent,
@@ -227,8 +225,7 @@ static inline struct tl_image *hurt_image(const struct hurt *h, unsigned percent
     return image;
 }
 
-/* ---- damage
- * ------------------------------------------------------------------------------------------ */
+/* ---- damage ---------------------------------------------------------------------------------- */
 
 enum hurt_kind { FLIP, DROP, INSERT, ZERO, REPEAT, SWAP, HALVES, HURT_KINDS };
 

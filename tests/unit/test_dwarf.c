@@ -96,8 +96,7 @@ static void the_source_has_those_lines(void **state)
     tl_buf_fini(&text);
 }
 
-/* ---- what compilers make ----------------------------------------------------------------------
- */
+/* ---- what compilers make --------------------------------------------------------------------- */
 
 static const char source[] = "static inline int twice(int x) __attribute__((always_inline));\n"
                              "static inline int twice(int x)\n"
@@ -211,8 +210,7 @@ static void compilers_are_understood(void **state)
     assert_int_equal(system(command), 0);
 }
 
-/* ---- what is damaged --------------------------------------------------------------------------
- */
+/* ---- what is damaged ------------------------------------------------------------------------- */
 
 static void no_file_is_none(void **state)
 {

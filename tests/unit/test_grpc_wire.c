@@ -242,8 +242,8 @@ static void test_error_text_is_encoded(void **state)
     h2_free(c);
 }
 
-/* A watch that is longer than its deadline, which is long enough for its first answer to be made and
- * taken; `reset`: it cannot be taken, and the stream is reset. */
+/* A watch that is longer than its deadline, which is long enough for its first answer to be made
+ * and taken; `reset`: it cannot be taken, and the stream is reset. */
 static struct h2_exchange *watch_past_deadline(struct h2_client *c, bool reset)
 {
     for (unsigned ms = 100;; ms *= 2) {

@@ -83,8 +83,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* ---- one call ---------------------------------------------------------------------------------
- */
+/* ---- one call -------------------------------------------------------------------------------- */
 
 static unsigned function_of(const struct call *call)
 {
@@ -185,8 +184,7 @@ static void calls_are_what_they_were(void **state)
     tl_call_info_fini(&call);
 }
 
-/* ---- a range ----------------------------------------------------------------------------------
- */
+/* ---- a range --------------------------------------------------------------------------------- */
 
 struct path {
     uint64_t key; /* of the sequence of functions */

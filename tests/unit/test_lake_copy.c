@@ -324,8 +324,7 @@ static void others_copied(void **state)
     close_all();
 }
 
-/* ---- very many items at one position ----------------------------------------------------------
- */
+/* ---- very many items at one position --------------------------------------------------------- */
 
 /* Check that [0, position) and [position, end), as text without headings or as lines, add up to the
  * whole. */

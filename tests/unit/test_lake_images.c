@@ -137,8 +137,7 @@ static void programs_are_shared(void **state)
     assert_null(lake->programs->next);
 }
 
-/* ---- sources ----------------------------------------------------------------------------------
- */
+/* ---- sources --------------------------------------------------------------------------------- */
 
 struct sourced {
     struct tl_sim_program program;

@@ -127,8 +127,7 @@ static void damage_makes_gaps(void **state)
     }
 }
 
-/* ---- records by hand
- * ---------------------------------------------------------------------------------------------- */
+/* ---- records by hand ------------------------------------------------------------------------- */
 
 /*
  * 0x100: MOV, MOV, BNE 0x120, MOV, B 0x100, then MOV up to the end; 0x120: BX LR; 0x140: SVC, MOV…;
@@ -355,8 +354,7 @@ static void large_buffers_are_refused(void **state)
     tl_setup_fini(&setup);
 }
 
-/* ---- buffers with known truth
- * ------------------------------------------------------------------------------------- */
+/* ---- buffers with known truth ---------------------------------------------------------------- */
 
 static void read_truth(const char *path, struct tl_buf *out)
 {

@@ -98,8 +98,7 @@ static void misfit(void **state)
           "lacks)\n");
 }
 
-/* ---- SiFive ------------------------------------------------------------------------------------
- */
+/* ---- SiFive ---------------------------------------------------------------------------------- */
 
 /* Times by exclusive or, absolute ones of 40 bits. */
 static void sifive_times(void **state)
@@ -167,8 +166,7 @@ static void sifive_events(void **state)
           "");
 }
 
-/* ---- elsewhere ---------------------------------------------------------------------------------
- */
+/* ---- elsewhere ------------------------------------------------------------------------------- */
 
 /* In CoreSight frames the trace ID is the source. */
 static void in_frames(void **state)

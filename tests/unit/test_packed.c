@@ -400,8 +400,7 @@ static void power_cuts_cost_nothing(void **state)
     tl_buf_fini(&all);
 }
 
-/* ---- beside a push --------------------------------------------------------------------------
- */
+/* ---- beside a push --------------------------------------------------------------------------- */
 
 /* A memory backend whose syncs wait while they are held back, and which observes the packing
  * thread: that reads nothing before syncs are held back, and asks for the space left when it

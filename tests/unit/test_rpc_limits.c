@@ -29,7 +29,7 @@
 #define REFLECT "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo"
 
 #define LIMIT_MS  (PATIENCE_S * 1000) /* for events that need no further action */
-#define STREAMS   100   /* on a connection */
+#define STREAMS   100                 /* on a connection */
 #define ANNOUNCED (4u << 20)
 
 static const uint8_t empty_message[5];

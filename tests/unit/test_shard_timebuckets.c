@@ -394,8 +394,10 @@ static void long_spans_have_few_buckets(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(long_spans_have_few_buckets),    cmocka_unit_test(all_levels_are_right),
-        cmocka_unit_test(snapshots_make_no_difference),   cmocka_unit_test(items_are_counted_once),
+        cmocka_unit_test(long_spans_have_few_buckets),
+        cmocka_unit_test(all_levels_are_right),
+        cmocka_unit_test(snapshots_make_no_difference),
+        cmocka_unit_test(items_are_counted_once),
         cmocka_unit_test(items_of_ranges_are_those_of_the_whole),
         cmocka_unit_test(too_many_functions_lose_little),
     };

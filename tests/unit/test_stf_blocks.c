@@ -27,8 +27,8 @@ static struct made made[BLOCKS];
 static struct tl_item quick[ITEMS], slow[ITEMS], paths[ITEMS];
 static uintptr_t steps[ITEMS];
 static bool marks;
-static bool apart;      /* blocks are given one by one, around all that copies */
-static bool resumed;    /* after each batch another writer goes on, from the state of the last one */
+static bool apart;   /* blocks are given one by one, around all that copies */
+static bool resumed; /* after each batch another writer goes on, from the state of the last one */
 static uint64_t marked; /* bytes */
 static bool holes;      /* a gap at every third block */
 static bool comments;   /* if false, an item without a record writes nothing, and a run of blocks
@@ -451,10 +451,9 @@ static void unmapped_code_comes_back(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(same_records), cmocka_unit_test(same_marks),
-                                       cmocka_unit_test(same_marks_resumed),
-                                       cmocka_unit_test(unwanted_records),
-                                       cmocka_unit_test(points_together),
-                                       cmocka_unit_test(unmapped_code_comes_back)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(same_records),       cmocka_unit_test(same_marks),
+        cmocka_unit_test(same_marks_resumed), cmocka_unit_test(unwanted_records),
+        cmocka_unit_test(points_together),    cmocka_unit_test(unmapped_code_comes_back)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,8 +15,7 @@
 
 #include <cmocka.h>
 
-/* ---- an ELF file ------------------------------------------------------------------------------
- */
+/* ---- an ELF file ----------------------------------------------------------------------------- */
 
 enum { TEXT = 1, SYMBOLS, NAMES, SLOTS, PLT_RELOCATIONS, RELOCATIONS, SECTION_NAMES, SECTIONS };
 static const char section_names[] = "\0.text\0.plt\0.got.plt\0.rela.plt\0.rela.dyn";
@@ -212,8 +211,7 @@ static const char *name_at(const struct tl_image *image, uint64_t pc)
 #define FUNC(bind)  ((bind) << 4 | STT_FUNC)
 #define LABEL(bind) ((bind) << 4 | STT_NOTYPE)
 
-/* ---- sizes ------------------------------------------------------------------------------------
- */
+/* ---- sizes ----------------------------------------------------------------------------------- */
 
 /* A symbol without a size ends with the next one, or with its section, even if something else is
  * mapped behind it. What stands at the end of the section is the name of nothing. */
@@ -284,8 +282,7 @@ static void symbols_of_a_part(void **state)
     tl_buf_fini(&bytes);
 }
 
-/* ---- several names ----------------------------------------------------------------------------
- */
+/* ---- several names --------------------------------------------------------------------------- */
 
 static void best_of_several_names(void **state)
 {
@@ -316,8 +313,7 @@ static void best_of_several_names(void **state)
     }
 }
 
-/* ---- stubs ------------------------------------------------------------------------------------
- */
+/* ---- stubs ----------------------------------------------------------------------------------- */
 
 static const struct symbol imported[] = {{"puts", 0, 0, FUNC(STB_GLOBAL)},
                                          {"exit", 0, 0, FUNC(STB_GLOBAL)}};

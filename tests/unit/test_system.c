@@ -171,8 +171,7 @@ static void refused(void **state)
     tl_setup_fini(&setup);
 }
 
-/* ---- folders ----------------------------------------------------------------------------------
- */
+/* ---- folders --------------------------------------------------------------------------------- */
 
 static void put(const char *folder, const char *name, const char *text)
 {
@@ -215,8 +214,7 @@ static void a_copied_tree(void **state)
     assert_int_equal(system(command), 0);
 }
 
-/* ---- device trees ------------------------------------------------------------------------------
- */
+/* ---- device trees ---------------------------------------------------------------------------- */
 
 static struct tl_buf tree, names;
 

@@ -19,7 +19,8 @@
 #define ZEROS   ((size_t)16 << 20) /* bytes of the program: none of its instructions branches */
 #define SHARD   (UINT64_C(1) << 20)
 #define BASE    UINT32_C(0x80000000)
-#define ENDLESS 100000 /* jumps: hours of decoding, so that nothing of that is waited for in time */
+#define ENDLESS 100000 /* jumps: hours of decoding, so that nothing of that is waited for in time  \
+                        */
 
 static struct tl_backend *backend;
 static struct tl_lake *lake;

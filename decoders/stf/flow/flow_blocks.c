@@ -80,11 +80,11 @@ static void hold(struct tl_stf_flow *flow, const struct tl_block *block, bool wh
     if (n > sizeof held->close)
         n = sizeof held->close; /* does not happen: no instruction is that long */
     flow->state.has_pc = flow->open = false;
-    held->is = true;
+    held->valid = true;
     held->taken = taken;
     held->branches = whole && may_branch(block);
-    held->open = held->event = false;
-    held->odd = size != 2 && size != 4;
+    held->awaits_target = held->event = false;
+    held->odd_size = size != 2 && size != 4;
     held->has_target = taken && whole && block->last_kind == TL_INSN_BRANCH;
     held->target = block->target;
     held->pc = block->pc + code;
@@ -201,8 +201,8 @@ static int close_all(struct tl_stf_flow *flow, struct tl_block *block)
 /* Can a held-back instruction be written without considering anything but the next address? */
 static inline bool is_plain(const struct tl_stf_held *held, enum tl_isa isa)
 {
-    return !held->open && !held->event && held->post.n == 0 && !held->front.any &&
-           (!held->taken || held->branches) && (!held->odd || tl_isa_is_x86(isa));
+    return !held->awaits_target && !held->event && held->post.n == 0 && !held->front.any &&
+           (!held->taken || held->branches) && (!held->odd_size || tl_isa_is_x86(isa));
 }
 
 /* The instruction set of blocks that can be copied; UINT8_MAX: none. */
@@ -221,7 +221,7 @@ static inline bool notes(const struct tl_stf_flow *flow)
 static bool is_step(const struct tl_stf_flow *flow, const struct tl_block *block, uint64_t stop)
 {
     const struct tl_stf_held *const held = &flow->held;
-    return flow->header && held->is && !flow->front.any &&
+    return flow->header && held->valid && !flow->front.any &&
            is_plain(held, (enum tl_isa)flow->state.isa) && flow->markers < stop &&
            block->n < stop - flow->markers && (held->taken || block->pc == held->next) &&
            block->plain == copied_isa(flow);
@@ -231,7 +231,7 @@ static int begin_step(struct tl_stf_flow *flow)
 {
     const struct tl_stf_held *const held = &flow->held;
     return tl_stf_repeats_begin(flow->repeats, flow->out.p, flow->out.n, held->close, held->close_n,
-                                held->taken, held->odd);
+                                held->taken, held->odd_size);
 }
 
 int tl_stf_flow_block(struct tl_stf_flow *flow, const struct tl_item *item, uint64_t stop,
@@ -342,7 +342,7 @@ static INLINE bool begin_copy(const struct tl_stf_flow *flow, uint64_t stop, str
 {
     const struct tl_stf_held *const held = &flow->held;
     const struct tl_stf_front *const front = &flow->front;
-    const bool apart = !held->is;
+    const bool apart = !held->valid;
     if (!flow->out.p || !flow->header || flow->whole || flow->markers >= stop ||
         (flow->repeats && flow->out.cap > TL_STF_REPEAT_MAX) ||
         (apart ? front->lead.n || front->pre.n || flow->mode_due
@@ -352,7 +352,7 @@ static INLINE bool begin_copy(const struct tl_stf_flow *flow, uint64_t stop, str
                                 .tail = held->close,
                                 .tail_n = held->close_n,
                                 .taken = held->taken,
-                                .odd = held->odd,
+                                .odd = held->odd_size,
                                 .next = held->next},
                          .begin = flow->out.p,
                          .end = flow->out.p + flow->out.cap,
@@ -403,7 +403,7 @@ static INLINE bool leave(const struct tl_stf_flow *flow, struct copier *c)
     uint8_t *p = c->at.p;
     p[0] = TL_STF_INST_PC_TARGET;
     tl_put_le64(p + 1, target);
-    p += write ? 9 : 0;
+    p += write ? TL_STF_TARGET_BYTES : 0;
     memcpy(p, c->at.tail, TL_BLOCK_TAIL);
     c->at.p = p + c->at.tail_n;
     c->at.next = target;
@@ -482,7 +482,7 @@ static INLINE bool copy_apart(struct copier *c, const struct tl_block *b, bool t
     uint8_t *const p = c->at.p;
     p[0] = TL_STF_FORCE_PC;
     tl_put_le64(p + 1, b->pc);
-    c->at.p += 9;
+    c->at.p += TL_STF_TARGET_BYTES;
     c->at.taken = c->at.odd = false;
     c->at.tail_n = 0;
     tl_stf_copy_step(&c->at, b, taken, true);
@@ -513,7 +513,7 @@ static INLINE void end_copy(struct tl_stf_flow *flow, uint64_t stop, const struc
     front->force = front->any = c->force;
     flow->points = c->points;
     flow->open = c->open;
-    flow->held.is = false;
+    flow->held.valid = false;
     const uint64_t markers = stop - c->left + c->apart;
     if (c->apart && markers != flow->markers)
         flow->track = c->at.next;
@@ -530,7 +530,8 @@ static INLINE bool is_ample(const struct copier *c, const struct tl_item *item)
 {
     const uint64_t room = (uint64_t)(c->end - c->at.p);
     return item->value < c->left && room > 4 * BLOCK_ROOM &&
-           item->value < room / 2 / TL_STF_CLOSE_MAX && item->n < (room / 2 - BLOCK_ROOM) / 9;
+           item->value < room / 2 / TL_STF_CLOSE_MAX &&
+           item->n < (room / 2 - BLOCK_ROOM) / TL_STF_TARGET_BYTES;
 }
 
 /* Copy the steps of a path from `i` on, with space for all of them; as copy_steps(). */
@@ -767,9 +768,9 @@ size_t tl_stf_flow_pass(struct tl_stf_flow *flow, const struct tl_item *items, s
     const uint64_t most = stop > flow->markers ? stop - flow->markers : 0;
     uint64_t insns = 0;
     *result = TL_OK;
-    if (!flow->header || flow->whole || most <= flow->held.is)
+    if (!flow->header || flow->whole || most <= flow->held.valid)
         return 0;
-    const size_t passed = passable(flow, items, n, most - flow->held.is, &insns);
+    const size_t passed = passable(flow, items, n, most - flow->held.valid, &insns);
     const struct tl_item *const last = passed > 0 ? &items[passed - 1] : NULL;
     if (!last || (passed == 1 && last->n < 4))
         return 0;

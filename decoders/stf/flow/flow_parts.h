@@ -16,24 +16,25 @@ struct tl_stf_front {
     bool any;   /* any of the above is present, or the mode is due */
 };
 
+/* The instruction that is held back, with what is known of it. */
 struct tl_stf_held {
-    bool is;
-    bool taken;
-    bool branches;   /* it may be a branch: only these have an INST_PC_TARGET */
-    bool has_target; /* of a direct branch, or from an exception's return address */
-    bool open;       /* the EVENT_PC_TARGET at post_target still needs its value */
-    bool event;      /* `post` contains an EVENT */
-    bool odd;        /* not 2 or 4 bytes long: readers cannot compute the next address */
+    bool valid;         /* there is one */
+    bool taken;         /* the flow does not continue at `next` */
+    bool branches;      /* it may be a branch: only these have an INST_PC_TARGET */
+    bool has_target;    /* of a direct branch, or from an exception's return address */
+    bool awaits_target; /* the EVENT_PC_TARGET at post_target still needs its value */
+    bool event;         /* `post` contains an EVENT */
+    bool odd_size;      /* not 2 or 4 bytes long: readers cannot compute the next address */
     uint8_t close_n;
     uint8_t close[TL_STF_CLOSE_MAX];
     uint64_t pc;
     uint64_t next; /* the address after it */
     uint64_t target;
-    size_t post_target;
-    size_t post_flags; /* position of the flags field of that EVENT */
+    size_t post_target; /* position of an EVENT_PC_TARGET in `post` */
+    size_t post_flags;  /* position of the flags field of that EVENT */
     struct tl_buf post;
-    struct tl_buf accesses; /* INST_MEM_ACCESS, INST_MEM_CONTENT; */
-    bool bare;              /* the last one has no content yet */
+    struct tl_buf accesses; /* INST_MEM_ACCESS, INST_MEM_CONTENT */
+    bool bare;              /* the last access has no content yet */
     struct tl_stf_front front;
 };
 
@@ -116,7 +117,7 @@ int tl_stf_flow_tell_exception(struct tl_stf_flow *flow, const struct tl_item *i
 /* If the mode is due and no record tells it, append a comment to `out`. */
 int tl_stf_flow_tell_mode(struct tl_stf_flow *flow, struct tl_buf *out);
 /* Size of the longest "J n" comment. */
-#define TL_STF_POINTS_BYTES (5 + 3)
+#define TL_STF_POINTS_BYTES (TL_STF_COMMENT_HEAD + 3)
 /* Write "J n" to `p`, and return the end. */
 uint8_t *tl_stf_flow_put_points(uint8_t *p, enum tl_stf_points points);
 

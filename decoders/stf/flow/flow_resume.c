@@ -31,13 +31,13 @@ static void front_state(struct tl_stf_front *front, struct tl_state *s)
 
 static void held_state(struct tl_stf_held *held, struct tl_state *s)
 {
-    tl_state_bool(s, &held->is);
+    tl_state_bool(s, &held->valid);
     tl_state_bool(s, &held->taken);
     tl_state_bool(s, &held->branches);
     tl_state_bool(s, &held->has_target);
-    tl_state_bool(s, &held->open);
+    tl_state_bool(s, &held->awaits_target);
     tl_state_bool(s, &held->event);
-    tl_state_bool(s, &held->odd);
+    tl_state_bool(s, &held->odd_size);
     tl_state_u8(s, &held->close_n, TL_STF_CLOSE_MAX);
     tl_state_bytes(s, held->close, sizeof held->close);
     tl_state_u64(s, &held->pc);
@@ -49,8 +49,9 @@ static void held_state(struct tl_stf_held *held, struct tl_state *s)
     tl_state_buf(s, &held->accesses, SIZE_MAX);
     tl_state_bool(s, &held->bare);
     tl_state_check(s, !held->bare || held->accesses.n >= TL_STF_ACCESS_BYTES);
-    tl_state_check(s, !held->open || (held->post_target + TL_STF_TARGET_BYTES <= held->post.n &&
-                                      held->post_flags + 8 <= held->post.n));
+    tl_state_check(s, !held->awaits_target ||
+                          (held->post_target + TL_STF_TARGET_BYTES <= held->post.n &&
+                           held->post_flags + 8 <= held->post.n));
     front_state(&held->front, s);
 }
 

@@ -6,7 +6,8 @@
  *
  *     lead    INST_IEM, PROCESS_ID_EXT, COMMENT, FORCE_PC
  *     target  INST_PC_TARGET
- *     access  INST_MEM_ACCESS, INST_MEM_CONTENT: notes of accesses (they are comments, too)
+ *     access  INST_MEM_ACCESS, INST_MEM_CONTENT, made from the text of NOTE items, which also
+ *             becomes a COMMENT
  *     pre     EVENT MODE_CHANGE: the mode in force already for the instruction (marked by a flag in
  *             a field)
  *     post    EVENT (EVENT_PC_TARGET) for what happened at or after the instruction, COMMENT
@@ -95,7 +96,7 @@ static inline uint8_t *append_address(uint8_t *p, uint8_t type, uint64_t address
 
 int tl_stf_flow_put_address(struct tl_buf *out, uint8_t type, uint64_t address)
 {
-    uint8_t *const p = more(out, 9);
+    uint8_t *const p = more(out, TL_STF_TARGET_BYTES);
     if (!p)
         return TL_NOMEM;
     append_address(p, type, address);
@@ -126,14 +127,14 @@ int tl_stf_flow_put_mode(struct tl_buf *out, uint64_t mode, uint64_t flags)
 
 int tl_stf_flow_put_comment(struct tl_buf *out, struct tl_bytes text)
 {
-    if (text.n > TL_STF_RECORD_MAX - 5)
+    if (text.n > TL_STF_RECORD_MAX - TL_STF_COMMENT_HEAD)
         return TL_USAGE;
-    uint8_t *const p = more(out, 5 + text.n);
+    uint8_t *const p = more(out, TL_STF_COMMENT_HEAD + text.n);
     if (!p)
         return TL_NOMEM;
     p[0] = TL_STF_COMMENT;
     tl_put_le32(p + 1, (uint32_t)text.n);
-    memcpy(p + 5, text.p, text.n);
+    memcpy(p + TL_STF_COMMENT_HEAD, text.p, text.n);
     return TL_OK;
 }
 
@@ -211,8 +212,9 @@ int tl_stf_flow_put_group(struct tl_stf_flow *flow, struct tl_stf_front *front, 
                           const uint64_t *target, struct tl_bytes post, struct tl_bytes close)
 {
     struct tl_buf *const out = &flow->out;
+    const size_t addresses = (front->force ? 1 : 0) + (target ? 1 : 0);
     const size_t n =
-        front->lead.n + (front->force ? 9 : 0) + (target ? 9 : 0) + front->pre.n + post.n + close.n;
+        front->lead.n + addresses * TL_STF_TARGET_BYTES + front->pre.n + post.n + close.n;
     uint8_t *p = more(out, n);
     if (!p)
         return TL_NOMEM;
@@ -240,9 +242,9 @@ int tl_stf_flow_put_group(struct tl_stf_flow *flow, struct tl_stf_front *front, 
  */
 static void close_event(struct tl_stf_held *held, uint64_t target, bool known)
 {
-    if (!held->open)
+    if (!held->awaits_target)
         return;
-    held->open = false;
+    held->awaits_target = false;
     tl_put_le64(held->post.p + held->post_target + 1, target);
     uint8_t *const flags = held->post.p + held->post_flags;
     if (!known)
@@ -302,19 +304,19 @@ static int postpone(struct tl_stf_flow *flow)
 int tl_stf_flow_release(struct tl_stf_flow *flow, const uint64_t *next)
 {
     struct tl_stf_held *const held = &flow->held;
-    if (!held->is)
+    if (!held->valid)
         return TL_OK;
     if (held->accesses.n > 0 && tl_stf_flow_place_accesses(held) < 0)
         return TL_NOMEM;
-    held->is = false;
-    const bool event = held->open, leaves = held->taken && !held->branches;
+    held->valid = false;
+    const bool event = held->awaits_target, leaves = held->taken && !held->branches;
     bool write = held->has_target;
     uint64_t target = held->target;
     if (held->taken && !leaves && !event && next) {
         write = true;
         target = *next;
     }
-    if (!write && held->odd) {
+    if (!write && held->odd_size) {
         write = true;
         target = held->next;
     }
@@ -351,13 +353,13 @@ int tl_stf_flow_release(struct tl_stf_flow *flow, const uint64_t *next)
 static int put_line(struct tl_stf_flow *flow, struct tl_bytes text)
 {
     struct tl_stf_held *const held = &flow->held;
-    if (held->is && !flow->front.lead.n && (held->taken || held->event))
+    if (held->valid && !flow->front.lead.n && (held->taken || held->event))
         return tl_stf_flow_put_comment(&held->post, text);
     flow->front.any = true;
     return tl_stf_flow_put_comment(&flow->front.lead, text);
 }
 
-/* Write a frequent item as that comment: a letter and a number. */
+/* Write a frequent item as a comment of a letter and a number. */
 static int add_number(struct tl_stf_flow *flow, char letter, uint64_t value)
 {
     uint8_t text[24] = {(uint8_t)letter, ' '};
@@ -386,7 +388,7 @@ static int add_mode(struct tl_stf_flow *flow, uint64_t mode)
 {
     const bool begun = flow->header || flow->later;
     /* After the held-back instruction, unless something came in between. */
-    const bool after = begun && flow->held.is && !flow->front.any;
+    const bool after = begun && flow->held.valid && !flow->front.any;
     const int result = begun && !after && flow->mode_flags == TL_STF_MODE_BEFORE
                            ? tl_stf_flow_tell_mode(flow, &flow->front.lead)
                            : TL_OK;
@@ -421,7 +423,7 @@ static int add_context(struct tl_stf_flow *flow, const struct tl_item *item)
         return TL_OK;
     }
     const struct process now = process_of(s);
-    uint8_t *const p = more(&flow->front.lead, 13);
+    uint8_t *const p = more(&flow->front.lead, TL_STF_PROCESS_BYTES);
     if (!p)
         return TL_NOMEM;
     p[0] = TL_STF_PROCESS_ID_EXT;
@@ -436,9 +438,9 @@ static int add_exception(struct tl_stf_flow *flow, const struct tl_item *item)
 {
     struct tl_stf_held *const held = &flow->held;
     const bool known = item->flags & TL_ITEM_HAS_PC;
-    if (!held->is)
+    if (!held->valid)
         return tl_stf_flow_tell_exception(flow, item);
-    if (held->open) {
+    if (held->awaits_target) {
         close_event(held, known ? item->pc : held->has_target ? held->target : held->next, known);
     } else if (held->taken && held->branches && known) {
         held->has_target = true;
@@ -461,7 +463,7 @@ static int add_exception(struct tl_stf_flow *flow, const struct tl_item *item)
         memset(name + 8 * (words - 1), 0, 8);
         memcpy(name, item->text, n);
     }
-    held->open = held->event = true;
+    held->awaits_target = held->event = true;
     held->post_target = out->n;
     held->post_flags = (size_t)(fields - out->p) + 8;
     return tl_stf_flow_put_address(out, TL_STF_EVENT_PC_TARGET, 0);
@@ -470,7 +472,7 @@ static int add_exception(struct tl_stf_flow *flow, const struct tl_item *item)
 int tl_stf_flow_gap_line(struct tl_stf_flow *flow, enum tl_gap gap)
 {
     struct tl_buf line = {flow->gap.line, 0, sizeof flow->gap.line};
-    char text[sizeof flow->gap.line - 5];
+    char text[sizeof flow->gap.line - TL_STF_COMMENT_HEAD];
     if (flow->gap.n > 0 && flow->gap.of == gap)
         return TL_OK;
     const int n = snprintf(text, sizeof text, "G %s", tl_gap_name(gap));
@@ -493,8 +495,8 @@ static int release_before(struct tl_stf_flow *flow, const struct tl_item *item)
         flow->held.taken = true;
         return tl_stf_flow_release(flow, &item->value);
     case TL_ITEM_GAP: /* its successor is unknown, but for an exception's handler without image */
-        return tl_stf_flow_release(flow, flow->held.open && item->flags & TL_ITEM_HAS_PC ? &item->pc
-                                                                                         : NULL);
+        return tl_stf_flow_release(
+            flow, flow->held.awaits_target && item->flags & TL_ITEM_HAS_PC ? &item->pc : NULL);
     case TL_ITEM_TRACE_ON:
         return tl_stf_flow_release(flow, NULL);
     default:
@@ -511,7 +513,7 @@ static int add_gap(struct tl_stf_flow *flow, const struct tl_item *item)
     return result < 0 ? result : add_comment(flow, &gap);
 }
 
-/* Whole groups contain it already: only update the state for the next header. */
+/* Whole groups already contain what the item reports: only update the state for the next header. */
 static void note_item(struct tl_stf_flow *flow, const struct tl_item *item)
 {
     struct tl_stf_flow_state *const s = &flow->state;
@@ -546,7 +548,7 @@ static int add_item(struct tl_stf_flow *flow, const struct tl_item *item)
     case TL_ITEM_TRACE_ON:
         return add_gap(flow, item);
     case TL_ITEM_NOTE:
-        result = flow->held.is ? tl_stf_flow_note_access(&flow->held, item->text) : TL_OK;
+        result = flow->held.valid ? tl_stf_flow_note_access(&flow->held, item->text) : TL_OK;
         return result < 0 ? result : add_comment(flow, item);
     case TL_ITEM_CYCLES:
         return add_number(flow, 'Y', item->value);
@@ -634,14 +636,14 @@ void tl_stf_flow_swap(struct tl_stf_flow *flow, struct tl_stf_piece *piece)
     *piece = full;
 }
 
-void tl_stf_flow_move(struct tl_stf_flow *flow, struct tl_buf *room)
+void tl_stf_flow_move(struct tl_stf_flow *flow, struct tl_buf *other)
 {
     struct tl_buf before = flow->out;
-    memcpy(room->p, before.p, before.n);
-    room->n = before.n;
-    flow->out = *room;
+    memcpy(other->p, before.p, before.n);
+    other->n = before.n;
+    flow->out = *other;
     tl_buf_reset(&before);
-    *room = before;
+    *other = before;
 }
 
 void tl_stf_flow_take(struct tl_stf_flow *flow)
@@ -674,7 +676,7 @@ uint64_t tl_stf_flow_markers(const struct tl_stf_flow *flow)
 void tl_stf_flow_state(const struct tl_stf_flow *flow, struct tl_stf_flow_state *out)
 {
     *out = flow->state;
-    if (!out->has_pc && flow->header && !flow->held.is && !flow->front.force) {
+    if (!out->has_pc && flow->header && !flow->held.valid && !flow->front.force) {
         out->pc = flow->track;
         out->has_pc = true;
     }

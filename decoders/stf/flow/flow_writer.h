@@ -12,7 +12,7 @@
  *
  * Use:
  *
- *     tl_stf_flow_new(&w, &options);
+ *     tl_stf_flow_new(&w, &options, NULL);
  *     for each batch of items:
  *         struct tl_stf_flow_at at = {0};
  *         while (tl_stf_flow_items(w, items, n, chunk_end, &at) == TL_AGAIN) {
@@ -98,9 +98,9 @@ struct tl_stf_piece tl_stf_flow_piece(const struct tl_stf_flow *flow);
  * next record begins a new chunk.
  */
 void tl_stf_flow_swap(struct tl_stf_flow *flow, struct tl_stf_piece *piece);
-/* Move the bytes to `room`, which is empty and large enough for them, and go on there; `*room`
- * receives what they were in. */
-void tl_stf_flow_move(struct tl_stf_flow *flow, struct tl_buf *room);
+/* Move the bytes to `*other`, which is empty and large enough for them, and go on there; `*other`
+ * receives the buffer that they were in, empty. */
+void tl_stf_flow_move(struct tl_stf_flow *flow, struct tl_buf *other);
 /* Drop the bytes and marks; the next record begins a new chunk. */
 void tl_stf_flow_take(struct tl_stf_flow *flow);
 /* Address of the first instruction in tl_stf_flow_bytes(), for a .zstf index's start PC. 0 for a

@@ -208,8 +208,7 @@ static void add_event(struct tl_stf_invariants *v, const struct tl_stf_record *r
     v->mode = v->new_mode;
 }
 
-/* ---- the instruction --------------------------------------------------------------------------
- */
+/* ---- the instruction ------------------------------------------------------------------------- */
 
 /* Bytes of the instruction in memory order; micro-operations hold those that are not 2 or 4 bytes
  * long (docs/stf.md). */

@@ -16,7 +16,7 @@
 #define GROUP_MAX (UINT32_C(64) << 20) /* maximum bytes kept of a group */
 
 struct tl_stf_slicer {
-    uint64_t from, to;
+    uint64_t from, to; /* numbers of instructions */
     const char *comment;
     struct tl_stf_out *out;
     struct tl_stf_header header;
@@ -29,11 +29,10 @@ struct tl_stf_slicer {
     struct tl_stf_record process; /* last PROCESS_ID_EXT; type 0: none */
     uint64_t features;
     uint16_t iem;
-    uint64_t seen;
-    uint64_t written;
-    bool ours;  /* MODE_CHANGEs have our additional field */
-    bool begun; /* the new header has been written */
-    bool later; /* in the header of a further shard */
+    uint64_t seen, written; /* instructions */
+    bool ours;              /* MODE_CHANGEs have our additional field */
+    bool begun;             /* the new header has been written */
+    bool later;             /* in the header of a further shard */
 };
 
 int tl_stf_slicer_new(struct tl_stf_slicer **slicer, uint64_t from, uint64_t to,
@@ -73,6 +72,7 @@ uint64_t tl_stf_slicer_seen(const struct tl_stf_slicer *slicer)
     return slicer->seen;
 }
 
+/* Write a record of the range; instruction numbers in page walks become those of the new trace. */
 static int put(struct tl_stf_slicer *s, const struct tl_stf_record *record, struct tl_fail *fail)
 {
     if (record->type != TL_STF_PAGE_TABLE_WALK)

@@ -20,10 +20,11 @@ struct tl_stf_slicer;
 /*
  * Extract instructions [from, to) of the input into `out` (borrowed; must have been created
  * `unchecked`). `comment` (borrowed for the object's life, NULL: none) is the additional COMMENT.
+ * TL_NOMEM.
  */
 TL_MUST_USE int tl_stf_slicer_new(struct tl_stf_slicer **slicer, uint64_t from, uint64_t to,
                                   const char *comment, struct tl_stf_out *out);
-void tl_stf_slicer_free(struct tl_stf_slicer *slicer);
+void tl_stf_slicer_free(struct tl_stf_slicer *slicer); /* accepts NULL */
 
 /*
  * Process one record, in order. Returns TL_EOF: the range is complete, no more input is needed;
