@@ -281,7 +281,8 @@ static int apply_until(struct tl_perf_sideband *s, uint64_t time)
     return rc;
 }
 
-/* Because of a limit, not since no earlier record can come. */
+/* Apply records because a limit is met, although earlier ones may still come: these are late then.
+ */
 static int guess_until(struct tl_perf_sideband *s, uint64_t time)
 {
     const int rc = apply_until(s, time);

@@ -7,11 +7,11 @@
 
 #include "stf/record_hot.h"
 
-/* Payload before an array, at most 22 bytes, and the array. */
+/* A record in parts. */
 struct encoding {
-    uint8_t head[40];
-    size_t n;
-    struct tl_bytes tail, tail2;
+    uint8_t head[22]; /* type and fields in front of an array; PAGE_TABLE_WALK has most of them */
+    size_t n;         /* bytes of `head` */
+    struct tl_bytes tail, tail2; /* the array; a transaction has two */
 };
 
 static void put8(struct encoding *e, uint8_t v)
@@ -83,7 +83,7 @@ static int encode_walk(const struct tl_stf_record *record, struct encoding *e)
 
 static int encode_text32(struct tl_bytes text, struct encoding *e)
 {
-    if (text.n > TL_STF_RECORD_MAX - 5)
+    if (text.n > TL_STF_RECORD_MAX - TL_STF_COMMENT_HEAD)
         return TL_USAGE;
     put32(e, (uint32_t)text.n);
     e->tail = text;

@@ -5,14 +5,20 @@
  */
 #include "stf/zstf.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <zstd.h>
+
+/* The index: a number of entries, and these. Bytes. */
+enum { INDEX_HEAD = 8, INDEX_ENTRY = 24 };
+
+static_assert(TL_ZSTF_CHUNK_MAX == 1 << 30, "as the message says");
 
 struct tl_zstf {
     struct tl_zstf_input input;
     struct tl_bytes memory; /* the file, if it is in memory */
-    uint64_t markers;
-    uint64_t index; /* offset of the index */
+    uint64_t markers;       /* of a chunk */
+    uint64_t index;         /* offset of the index */
     struct tl_zstf_entry *entries;
     size_t n;
     ZSTD_DCtx *zstd;
@@ -41,7 +47,7 @@ static int check_entries(const struct tl_zstf *zstf, struct tl_fail *fail)
     uint64_t min = TL_ZSTF_HEAD;
     for (size_t i = 0; i < zstf->n; i++) {
         if (zstf->entries[i].offset < min || zstf->entries[i].offset >= zstf->index)
-            return tl_fail_at(fail, TL_BAD, zstf->index + 8 + 24 * i,
+            return tl_fail_at(fail, TL_BAD, zstf->index + INDEX_HEAD + INDEX_ENTRY * i,
                               "chunk index: chunk %zu lies outside the chunks' place", i);
         min = zstf->entries[i].offset + 1;
     }
@@ -51,20 +57,20 @@ static int check_entries(const struct tl_zstf *zstf, struct tl_fail *fail)
 static int read_entries(struct tl_zstf *zstf, struct tl_fail *fail)
 {
     struct tl_bytes bytes;
-    int result = read_at(zstf, zstf->index, 8, &bytes, fail);
+    int result = read_at(zstf, zstf->index, INDEX_HEAD, &bytes, fail);
     if (result < 0)
         return result;
     const uint64_t n = tl_le64(bytes.p);
-    if (n == 0 || n > (zstf->input.size - zstf->index - 8) / 24)
+    if (n == 0 || n > (zstf->input.size - zstf->index - INDEX_HEAD) / INDEX_ENTRY)
         return tl_fail_at(fail, TL_BAD, zstf->index, "chunk index: %llu chunks cannot be",
                           (unsigned long long)n);
     zstf->entries = malloc((size_t)n * sizeof *zstf->entries);
     if (!zstf->entries)
         return tl_fail_set(fail, TL_NOMEM, "out of memory");
-    result = read_at(zstf, zstf->index + 8, (size_t)n * 24, &bytes, fail);
+    result = read_at(zstf, zstf->index + INDEX_HEAD, (size_t)n * INDEX_ENTRY, &bytes, fail);
     if (result < 0)
         return result;
-    for (const uint8_t *p = bytes.p; zstf->n < n; p += 24) {
+    for (const uint8_t *p = bytes.p; zstf->n < n; p += INDEX_ENTRY) {
         zstf->entries[zstf->n++] = (struct tl_zstf_entry){
             .offset = tl_le64(p), .start_pc = tl_le64(p + 8), .size = tl_le64(p + 16)};
     }
@@ -87,7 +93,8 @@ static int read_head(struct tl_zstf *zstf, struct tl_fail *fail)
         return tl_fail_at(fail, TL_EOF, 12, "the .zstf was never completed: it has no chunk index");
     if (zstf->markers == 0)
         return tl_fail_at(fail, TL_BAD, 4, "chunks of 0 instructions");
-    if (zstf->index < TL_ZSTF_HEAD || zstf->input.size < 8 || zstf->index > zstf->input.size - 8)
+    if (zstf->index < TL_ZSTF_HEAD || zstf->input.size < INDEX_HEAD ||
+        zstf->index > zstf->input.size - INDEX_HEAD)
         return tl_fail_at(fail, TL_BAD, 12, "the chunk index lies outside the file: it is cut");
     return TL_OK;
 }
