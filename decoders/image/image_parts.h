@@ -24,12 +24,12 @@ struct tl_region {
 
 /* A function in a file or a part of it. */
 struct tl_part_symbol {
-    uint64_t offset;  /* in the part or the file; or its address */
-    uint64_t size;    /* 0: not known */
-    uint64_t room;    /* the size it can have: up to the end of its section and file */
-    const char *name; /* owned by the image */
-    uint32_t order;   /* index in the file's symbol table */
-    uint8_t rank;     /* among names for the same address the lowest is used */
+    uint64_t offset;   /* in the part or the file; or its address */
+    uint64_t size;     /* 0: not known */
+    uint64_t max_size; /* the size it can have: up to the end of its section and file */
+    const char *name;  /* owned by the image */
+    uint32_t order;    /* index in the file's symbol table */
+    uint8_t rank;      /* among names for the same address the lowest is used */
 };
 
 /* The functions of a file parts of which are mapped. */
