@@ -183,7 +183,7 @@ static inline void open_kind(struct rigged *r, const struct rig_kind *kind, cons
 static inline void open_etm(struct rigged *r, const struct shape *shape)
 {
     const struct sim_options options = {.seed = shape->seed,
-                                        .insns = shape->is_long ? 1400000 : 200000,
+                                        .insns = shape->is_long ? 1150000 : 200000,
                                         .cores = 1,
                                         .image = true,
                                         .events = true,
@@ -226,7 +226,7 @@ static inline void open_di(struct rigged *r, const struct shape *shape)
     for (size_t i = 0; i < 40; i++)
         begins[i] = i * 0x400;
     make_elf(&elf, 0x80001000, (struct tl_bytes){code, sizeof code}, begins, 40);
-    open_kind(r, &rig_di, "di.0.1", shape->is_long ? 40000000 : 300000, shape, &elf);
+    open_kind(r, &rig_di, "di.0.1", shape->is_long ? 37500000 : 300000, shape, &elf);
     tl_buf_fini(&elf);
 }
 
@@ -261,7 +261,7 @@ static inline void open_nexus(struct rigged *r, const struct shape *shape)
     const struct tl_sim_riscv_options program = {.seed = seed * 7 + 1,
                                                  .xlen = 64,
                                                  .base = 0x80000000,
-                                                 .events = shape->is_long ? 1500000 : 200000,
+                                                 .events = shape->is_long ? 1250000 : 200000,
                                                  .trap_per_mille = 5,
                                                  .true_returns = true};
     uint64_t begins[FUNCTIONS];
@@ -282,7 +282,7 @@ static inline void open_nexus(struct rigged *r, const struct shape *shape)
 
 static inline void open_pt(struct rigged *r, const struct shape *shape)
 {
-    open_kind(r, &rig_pt, "pt.0", shape->is_long ? 1500000 : 150000, shape, NULL);
+    open_kind(r, &rig_pt, "pt.0", shape->is_long ? 1000000 : 150000, shape, NULL);
 }
 
 #endif

@@ -13,6 +13,7 @@ const here = path.dirname(fileURLToPath(import.meta.url));
 const root = path.resolve(here, "../../..");
 const build = process.env.TL_BUILD_DIR ?? path.join(root, "build");
 const BUCKETS = 512;
+const TILES_KEPT = 500; // of a lane each, some 80 KB
 const TILE_BASE = { insn: 0, time: 10 };
 const DAY = 86400e9;
 const CREATED = 1767225600e9; // 2026-01-01
@@ -77,6 +78,24 @@ export function createServer({ rate = 3e6 } = {}) {
     return { revision: live.revision, traces: [live, ...fixed] };
   };
 
+  // Checks look at the same tiles again and again; to make one takes longer than all else here.
+  const made = new Map();
+  function columnsOf(lane, axis, first, width, insns) {
+    const name = [lane, axis, first, width, insns].join();
+    if (!made.has(name)) {
+      const rows = Array.from({ length: BUCKETS }, (_, b) => synth.bucket(lane, axis, first + b * width, width, insns));
+      const column = (key) => rows.map((r) => r[key]);
+      if (made.size === TILES_KEPT) made.clear();
+      made.set(name, {
+        lane, insns: column("insns"), coverage: column("coverage"), fn: column("fn"), share: column("share"),
+        fn2: column("fn2"), share2: column("share2"), distinct: column("distinct"), page: column("page"),
+        privilege: rows.flatMap((r) => r.privilege), branches: column("branches"), events: column("events"),
+        eventCount: column("eventCount"), flags: column("flags"), depthMin: column("least"), depthMax: column("most"),
+      });
+    }
+    return made.get(name);
+  }
+
   function tile(t, [axis, level, index], query) {
     const width = 2 ** (TILE_BASE[axis] + 2 * level);
     const first = index * BUCKETS * width;
@@ -89,14 +108,8 @@ export function createServer({ rate = 3e6 } = {}) {
       sealed ||= edge >= first + BUCKETS * width;
       if (edge < first + BUCKETS * width && !["sealed", "failed"].includes(t.state)) sealed = false;
       const more = axis === "time" ? t.streams[lane].outlined_time : t.streams[lane].outlined_insns;
-      const rows = Array.from({ length: BUCKETS }, (_, b) =>
-        synth.bucket(lane, axis, first + b * width, width, insns));
-      const column = (key) => rows.map((r) => r[key]);
       lanes.push({
-        lane, insns: column("insns"), coverage: column("coverage"), fn: column("fn"), share: column("share"),
-        fn2: column("fn2"), share2: column("share2"), distinct: column("distinct"), page: column("page"),
-        privilege: rows.flatMap((r) => r.privilege), branches: column("branches"), events: column("events"),
-        eventCount: column("eventCount"), flags: column("flags"), depthMin: column("least"), depthMax: column("most"),
+        ...columnsOf(lane, axis, first, width, insns),
         behindFrom: more > edge && first + BUCKETS * width > edge ? edge : undefined,
       });
     }

@@ -26,50 +26,54 @@ const GRAIN = 128;
 const IRQ_EVERY = 2 ** 16;
 const IRQ_LENGTH = 1024;
 
-export function hash(...parts) {
-  let h = 0x9e3779b9;
-  for (const part of parts) {
-    for (const word of [part >>> 0, Math.floor(part / 2 ** 32) >>> 0]) {
-      h = Math.imul(h ^ word, 0x85ebca6b);
-      h ^= h >>> 13;
-      h = Math.imul(h, 0xc2b2ae35);
-      h ^= h >>> 16;
-    }
-  }
-  return h >>> 0;
+function stir(h, word) {
+  h = Math.imul(h ^ word, 0x85ebca6b);
+  h ^= h >>> 13;
+  h = Math.imul(h, 0xc2b2ae35);
+  return h ^ h >>> 16;
 }
+
+const FIRST = 0x9e3779b9;
+const stirBoth = (h, part) => stir(stir(h, part >>> 0), Math.floor(part / 2 ** 32) >>> 0);
+
+export function hash(...parts) {
+  return parts.reduce(stirBoth, FIRST) >>> 0;
+}
+
+/** The hash of three numbers: it decides everything here, millions of times. */
+const hash3 = (a, b, c) => stirBoth(stirBoth(stirBoth(FIRST, a), b), c) >>> 0;
 
 const pick = (list, h) => list[h % list.length];
 
 /** The call stack at an instruction, outermost first, as ids. */
 export function stackAt(lane, i) {
   const block = Math.floor(i / BLOCK);
-  const user = hash(lane, block, 1) % 10 < 6;
+  const user = hash3(lane, block, 1) % 10 < 6;
   const stack = [ID.get(user ? "main" : "el0_sync")];
-  const task = hash(lane, block, 2);
+  const task = hash3(lane, block, 2);
   stack.push(ID.get(user ? pick(["worker_loop", "dispatch", "encode_frame"], task) : "do_el0_svc"));
   const phase = Math.floor(i / 2 ** 18);
   const pool = user ? USER : KERNEL;
-  stack.push(ID.get(pool[(hash(lane, phase, 3) + task) % pool.length]));
+  stack.push(ID.get(pool[(hash3(lane, phase, 3) + task) % pool.length]));
   const part = Math.floor(i / 2 ** 12);
-  const local = hash(lane, part, 4);
+  const local = hash3(lane, part, 4);
   if (local % 3 > 0) {
-    const begin = hash(lane, phase, 5) % pool.length;
+    const begin = hash3(lane, phase, 5) % pool.length;
     stack.push(ID.get(pool[(begin + (local % 4)) % pool.length]));
   }
   const grain = Math.floor(i / GRAIN);
-  if (hash(lane, grain >> 1, 6) % 100 < 35) stack.push(ID.get(pick(LEAF, hash(lane, grain >> 2, 7))));
+  if (hash3(lane, grain >> 1, 6) % 100 < 35) stack.push(ID.get(pick(LEAF, hash3(lane, grain >> 2, 7))));
   if (inIrq(lane, i)) {
     const into = i % IRQ_EVERY;
     stack.push(ID.get("el1_irq"));
     if (into >= 128 && into < 896) stack.push(ID.get("gic_handle_irq"));
-    if (into >= 256 && into < 768) stack.push(ID.get(pick(KERNEL.slice(3, 8), hash(lane, i >> 16, 8))));
+    if (into >= 256 && into < 768) stack.push(ID.get(pick(KERNEL.slice(3, 8), hash3(lane, i >> 16, 8))));
   }
   return stack;
 }
 
 function inIrq(lane, i) {
-  return i % IRQ_EVERY < IRQ_LENGTH && hash(lane, Math.floor(i / IRQ_EVERY), 9) % 3 === 0;
+  return i % IRQ_EVERY < IRQ_LENGTH && hash3(lane, Math.floor(i / IRQ_EVERY), 9) % 3 === 0;
 }
 
 export function exceptionAt(lane, i) {
@@ -78,7 +82,7 @@ export function exceptionAt(lane, i) {
 
 /** After some blocks, trace is lost. */
 function gapBehind(lane, block) {
-  return hash(lane, block, 10) % 9 === 0;
+  return hash3(lane, block, 10) % 9 === 0;
 }
 
 export function gapAt(lane, i) {
@@ -88,8 +92,8 @@ export function gapAt(lane, i) {
 function privilegeAt(lane, i) {
   if (inIrq(lane, i)) return 1;
   const block = Math.floor(i / BLOCK);
-  if (hash(lane, block, 11) % 17 === 0) return 2;
-  return hash(lane, block, 1) % 10 < 6 ? 0 : 1;
+  if (hash3(lane, block, 11) % 17 === 0) return 2;
+  return hash3(lane, block, 1) % 10 < 6 ? 0 : 1;
 }
 
 export function timeOf(lane, i) {
@@ -102,7 +106,7 @@ export function insnAt(lane, time) {
   return Math.floor(t / PERIOD) * BLOCK + Math.min(BLOCK - 1, Math.floor(t % PERIOD));
 }
 
-const SAMPLES = 48;
+const SAMPLES = 24;
 
 /** The two most frequent functions etc. of instructions [from, to), from samples. */
 function summarise(lane, from, to) {
@@ -130,7 +134,7 @@ function summarise(lane, from, to) {
 }
 
 function branchAt(lane, i) {
-  return hash(lane, i, 12) % 6 === 0;
+  return hash3(lane, i, 12) % 6 === 0;
 }
 
 function exceptions(lane, from, to) {
@@ -171,7 +175,7 @@ export function bucket(lane, axis, from, width, insns) {
   out.page = 0xffff000008080 + out.fn;
   out.eventCount = exceptions(lane, a, b);
   out.events = out.eventCount > 0 ? 1 : 0;
-  if (hash(lane, Math.floor(a / 100000), 13) % 40 === 0) {
+  if (hash3(lane, Math.floor(a / 100000), 13) % 40 === 0) {
     out.events |= 8;
     out.eventCount++;
   }
