@@ -60,6 +60,8 @@ struct run {
     const struct tl_decode_out_place *place;
     uint64_t items;    /* items of execution or software trace, over all streams */
     unsigned restarts; /* of timestamps */
+    uint64_t cut;      /* bytes of packets, of all streams, within which the capture ends */
+    uint64_t cut_at;   /* offset of the first one */
     struct tl_faults faults;
 };
 
@@ -163,9 +165,8 @@ static int on_loss(void *context, const struct tl_decode_loss *loss)
         return TL_OK;
     }
     if (strcmp(loss->reason, TL_LOSS_CUT_OFF) == 0) {
-        tl_cli_warn(r->name, "offset 0x%llx: %s, %llu bytes not decoded",
-                    (unsigned long long)loss->offset, loss->reason,
-                    (unsigned long long)loss->bytes);
+        r->cut_at = r->cut && r->cut_at < loss->offset ? r->cut_at : loss->offset;
+        r->cut += loss->bytes;
         return TL_OK;
     }
     if (!loss->fault && loss->stream)
@@ -366,6 +367,10 @@ static int decode_capture(const struct tl_bundle_capture *capture, bool alone,
         where = NULL;
         tl_fail_set(&fail, TL_IO, "standard output: cannot write all of it");
     }
+    if (run.cut > 0)
+        tl_cli_warn(run.name, "offset 0x%llx: %s, %llu byte%s not decoded",
+                    (unsigned long long)run.cut_at, TL_LOSS_CUT_OFF, (unsigned long long)run.cut,
+                    run.cut > 1 ? "s" : "");
     tl_faults_show(&run.faults, run.name);
     int status = rc < 0 ? tl_cli_fail(where, &fail) : TL_CLI_DONE;
     if (run.restarts > 1)

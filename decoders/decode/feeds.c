@@ -80,12 +80,10 @@ int tl_feeds_flush(struct tl_feeds *l)
     return rc;
 }
 
-static int restart(struct tl_feeds *l, struct tl_feed *feed, uint64_t offset, bool missing)
+static int restart(struct tl_feeds *l, struct tl_feed *feed, uint64_t offset, const char *cut)
 {
     struct tl_stream_decoder *const last = feed->decoder;
-    feed->out.ends_early = missing;
-    int rc = last->ops->finish(last);
-    feed->out.ends_early = false;
+    int rc = last->ops->finish(last, cut);
     feed->decoder = NULL;
     if (rc == TL_OK)
         rc = make_decoder(l, feed, offset);
@@ -95,12 +93,12 @@ static int restart(struct tl_feeds *l, struct tl_feed *feed, uint64_t offset, bo
     return rc;
 }
 
-int tl_feeds_restart(struct tl_feeds *l, uint64_t offset, bool missing)
+int tl_feeds_restart(struct tl_feeds *l, uint64_t offset, const char *cut)
 {
     int rc = TL_OK;
     for (uint32_t i = 0; rc == TL_OK && i < l->n; i++)
         if (l->v[i]->decoder)
-            rc = restart(l, l->v[i], offset, missing);
+            rc = restart(l, l->v[i], offset, cut);
     return rc;
 }
 
@@ -156,7 +154,7 @@ int tl_feeds_finish(struct tl_feeds *l)
     for (uint32_t i = 0; rc == TL_OK && i < l->n; i++) {
         struct tl_feed *const feed = l->v[i];
         if (feed->decoder)
-            rc = feed->decoder->ops->finish(feed->decoder);
+            rc = feed->decoder->ops->finish(feed->decoder, TL_LOSS_CUT_OFF);
         if (feed->decoder && rc >= 0)
             rc = tl_stream_out_doubt(&feed->out);
         else if (feed->out.stream.source && feed->refused_bytes)

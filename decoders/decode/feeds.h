@@ -66,9 +66,9 @@ static inline void tl_feed_skip(struct tl_feed *feed, size_t n)
 
 TL_MUST_USE int tl_feeds_flush(struct tl_feeds *feeds);
 /* End all streams, and start them again with the bytes from `offset` on; clocks that only count
- * differences go on. `missing`: there are bytes in front of these that are lost; else another
- * capture begins. */
-TL_MUST_USE int tl_feeds_restart(struct tl_feeds *feeds, uint64_t offset, bool missing);
+ * differences go on. `cut`: why packets are not complete, TL_LOSS_NO_END if bytes in front of these
+ * are lost, TL_LOSS_CUT_OFF if another buffer begins. */
+TL_MUST_USE int tl_feeds_restart(struct tl_feeds *feeds, uint64_t offset, const char *cut);
 /* Report in all streams that bytes are missing, after a note (NULL: none). */
 TL_MUST_USE int tl_feeds_report_gap(struct tl_feeds *feeds, uint64_t offset, const char *note);
 /* At the end of the capture: end all streams, and report the bytes of the other sources. */

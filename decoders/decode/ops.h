@@ -72,6 +72,8 @@ TL_MUST_USE int tl_decode_reread(const struct tl_decode *decode, uint64_t offset
 #define TL_LOSS_DISCARD  "trace unit discard"
 #define TL_LOSS_NO_ID    "no trace ID yet"
 #define TL_LOSS_CUT_OFF  "the capture ends within a packet"
+/* The same where bytes of the capture are missing behind the packet's begin: a fault. */
+#define TL_LOSS_NO_END "the end of a packet is missing"
 /* Faults that depend on the program: another one ran, or bytes are damaged. */
 #define TL_LOSS_MISFIT                                                                             \
     "trace and program do not fit (another image, or encoder options that --config lacks)"
@@ -133,7 +135,10 @@ struct tl_stream_ops {
     /* Decode the whole run; items may stay pending until flush(). Bad bytes are reported to the
      * sink. Returns < 0 only for the sink's errors or TL_NOMEM. */
     int (*push)(struct tl_stream_decoder *decoder, const struct tl_run *run);
-    int (*finish)(struct tl_stream_decoder *decoder);
+    /* No more bytes come: deliver what is complete. What is there of one more packet is a loss for
+     * the reason `cut`, TL_LOSS_CUT_OFF or TL_LOSS_NO_END; not zeros, which are memory that the
+     * trace unit did not write. */
+    int (*finish)(struct tl_stream_decoder *decoder, const char *cut);
     void (*destroy)(struct tl_stream_decoder *decoder); /* accepts NULL */
     /* Bytes are missing between those of `last`, which is finished, and those of `decoder`, which
      * is new: take over what the trace tells by differences only. NULL: there is nothing such. */

@@ -87,8 +87,14 @@ static int drop_frame(struct orbflow *o)
 {
     int rc = report_loss(o, o->begun ? BAD_FRAME : TL_LOSS_NOT_SYNC, o->start, o->n);
     if (rc >= 0)
-        rc = tl_feeds_restart(&o->feeds, o->start + o->n, true);
+        rc = tl_feeds_restart(&o->feeds, o->start + o->n, TL_LOSS_NO_END);
     return rc < 0 ? rc : tl_feeds_report_gap(&o->feeds, o->start, NULL);
+}
+
+/* A frame without end, for this reason. */
+static int drop_begun(struct orbflow *o, const char *cut)
+{
+    return o->n ? report_loss(o, o->begun ? cut : TL_LOSS_NOT_SYNC, o->start, o->n) : TL_OK;
 }
 
 static int end_frame(struct orbflow *o)
@@ -154,7 +160,7 @@ static int flush(struct tl_decode *decode)
 static int finish(struct tl_decode *decode)
 {
     struct orbflow *const o = (struct orbflow *)decode;
-    const int rc = o->n ? report_loss(o, TL_LOSS_NOT_SYNC, o->start, o->n) : TL_OK;
+    const int rc = drop_begun(o, TL_LOSS_CUT_OFF);
     return rc < 0 ? rc : tl_feeds_finish(&o->feeds);
 }
 
@@ -162,7 +168,9 @@ static int lost(struct tl_decode *decode, const struct tl_decode_hole *hole)
 {
     struct orbflow *const o = (struct orbflow *)decode;
     const uint64_t offset = o->start + o->n;
-    int rc = tl_feeds_restart(&o->feeds, offset + hole->n, true);
+    int rc = drop_begun(o, TL_LOSS_NO_END);
+    if (rc >= 0)
+        rc = tl_feeds_restart(&o->feeds, offset + hole->n, TL_LOSS_NO_END);
     if (rc >= 0)
         rc = report_loss(o, hole->reason, offset, hole->n);
     if (rc >= 0)

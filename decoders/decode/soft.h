@@ -74,7 +74,15 @@ static inline void tl_soft_report_loss(struct tl_soft *s, const char *packet, ui
     if (s->rc >= 0)
         s->rc = s->sink.loss(s->sink.context, s->lost_why, s->lost_at, bytes);
     struct tl_item *const gap = tl_item_batch_add(&s->out, TL_ITEM_GAP, s->lost_at);
-    gap->sub = tl_loss_is_fault(s->lost_why) ? TL_GAP_BAD_PACKET : TL_GAP_SYNC;
+    const bool missing = strcmp(s->lost_why, TL_LOSS_NO_END) == 0;
+    gap->sub = tl_loss_is_fault(s->lost_why) && !missing ? TL_GAP_BAD_PACKET : TL_GAP_SYNC;
+}
+
+/* At the stream's end: of the last packet only these bytes are there, lost for the reason `cut`. */
+static inline void tl_soft_cut(struct tl_soft *s, const char *cut, uint64_t offset, uint64_t bytes)
+{
+    if (bytes > 0 && s->rc >= 0)
+        s->rc = s->sink.loss(s->sink.context, cut, offset, bytes);
 }
 
 /* Append a NOTE: `time` begins a new time segment. */

@@ -601,11 +601,11 @@ static int push(struct tl_stream_decoder *decoder, const struct tl_run *run)
     return tl_split_gather_add(&s->gather, run);
 }
 
-static int finish(struct tl_stream_decoder *decoder)
+static int finish(struct tl_stream_decoder *decoder, const char *cut)
 {
     struct split *const s = (struct split *)decoder;
     const int rc = flush(decoder);
-    return rc < 0 ? rc : s->ops->finish(s->live.format);
+    return rc < 0 ? rc : s->ops->finish(s->live.format, cut);
 }
 
 static void destroy(struct tl_stream_decoder *decoder)

@@ -24,8 +24,6 @@ int tl_stream_out_items(struct tl_stream_out *o, const struct tl_item *items, si
 
 int tl_stream_out_loss(struct tl_stream_out *o, const char *reason, uint64_t offset, uint64_t bytes)
 {
-    if (o->ends_early && strcmp(reason, TL_LOSS_CUT_OFF) == 0)
-        reason = TL_LOSS_NO_END;
     const struct tl_decode_loss loss = {
         &o->stream, reason, offset, bytes, tl_loss_is_fault(reason),
     };

@@ -9,9 +9,6 @@
 #include "decode/doubts.h"
 #include "decode/ops.h"
 
-/* A loss reason, a fault: as TL_LOSS_CUT_OFF, where bytes of the capture are lost instead. */
-#define TL_LOSS_NO_END "the end of a packet is missing"
-
 /* All zero except the members marked as set by the owner. */
 struct tl_stream_out {
     struct tl_decode_stream stream;    /* set by the owner */
@@ -21,7 +18,6 @@ struct tl_stream_out {
     /* Set by the owner: receives the same items after the sink. NULL: unused. If set, digests are
      * not used. */
     int (*also)(struct tl_stream_out *out, const struct tl_item *items, size_t n);
-    bool ends_early;              /* set by the owner: the decoder is finished in mid-capture */
     bool heard;                   /* something was delivered since the owner cleared it */
     const struct tl_image *image; /* of the decoder; borrowed; NULL: none */
     struct tl_doubts doubts;

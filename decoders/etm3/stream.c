@@ -266,8 +266,7 @@ static int flush(struct tl_stream_decoder *decoder)
     return tl_soft_flush(&((struct etm3_stream *)decoder)->soft);
 }
 
-/* What a packet lacks at the end of a capture is no fault. */
-static int finish(struct tl_stream_decoder *decoder)
+static int finish(struct tl_stream_decoder *decoder, const char *cut)
 {
     struct etm3_stream *const s = (struct etm3_stream *)decoder;
     if (s->mode == HUNT)
@@ -277,6 +276,7 @@ static int finish(struct tl_stream_decoder *decoder)
     tell_late(s);
     tl_etm3_flow_finish(&s->flow, s->n > 0 && s->bytes[0] & 1, s->start);
     tell_restart(s);
+    tl_soft_cut(&s->soft, cut, s->start, s->n);
     return flush(decoder);
 }
 

@@ -388,6 +388,12 @@ int tl_etm4_packetizer_push(struct tl_etm4_packetizer *p, const struct tl_run *r
     return p->failed < 0 ? p->failed : 0;
 }
 
+size_t tl_etm4_packetizer_begun(const struct tl_etm4_packetizer *p, uint64_t *offset)
+{
+    *offset = p->start;
+    return p->in_sync ? p->length : 0;
+}
+
 int tl_etm4_packetizer_finish(struct tl_etm4_packetizer *p)
 {
     if (!p->in_sync && p->skipped + p->zeros > 0)

@@ -112,6 +112,10 @@ void tl_etm4_packetizer_state(struct tl_etm4_packetizer *p, struct tl_state *sta
  */
 TL_MUST_USE int tl_etm4_packetizer_push(struct tl_etm4_packetizer *p, const struct tl_run *run);
 
+/* How many bytes there are of a packet that has begun, between pushes, and the first one's offset.
+ * Of an A-Sync there are none. */
+size_t tl_etm4_packetizer_begun(const struct tl_etm4_packetizer *p, uint64_t *offset);
+
 /* End of input: an incomplete packet becomes INCOMPLETE. Returns as tl_etm4_packetizer_push(). */
 TL_MUST_USE int tl_etm4_packetizer_finish(struct tl_etm4_packetizer *p);
 

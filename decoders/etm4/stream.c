@@ -100,11 +100,15 @@ static int flush(struct tl_stream_decoder *decoder)
     return s->flow ? tl_etm4_flow_flush(s->flow) : TL_OK;
 }
 
-static int finish(struct tl_stream_decoder *decoder)
+static int finish(struct tl_stream_decoder *decoder, const char *cut)
 {
     struct etm4_stream *s = (struct etm4_stream *)decoder;
-    const int rc = tl_etm4_packetizer_finish(&s->packetizer);
-    return rc < 0 || !s->flow ? rc : tl_etm4_flow_finish(s->flow, s->end);
+    uint64_t offset;
+    const size_t begun = tl_etm4_packetizer_begun(&s->packetizer, &offset);
+    int rc = tl_etm4_packetizer_finish(&s->packetizer);
+    if (rc >= 0 && s->flow)
+        rc = tl_etm4_flow_finish(s->flow, s->end);
+    return rc < 0 || !begun ? rc : s->sink.loss(s->sink.context, cut, offset, begun);
 }
 
 static void state(struct tl_stream_decoder *decoder, struct tl_state *state)

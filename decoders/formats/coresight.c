@@ -35,7 +35,6 @@ struct coresight {
     uint64_t position;   /* offset in a single source */
     uint64_t checked_at; /* offset of the last checkpoint */
     bool framed;
-    bool ends;          /* no more bytes come: an unfinished frame is where the capture ends */
     uint16_t unaligned; /* bytes to drop until the next frame, after lost bytes */
     struct tl_align align;
     struct tl_tpiu tpiu;
@@ -108,8 +107,6 @@ static int on_run(void *context, uint8_t byte, const struct tl_run *run)
 static int on_frame_loss(void *context, const char *reason, uint64_t offset, uint64_t bytes)
 {
     const struct coresight *const cs = context;
-    if (cs->ends && strcmp(reason, TL_TPIU_UNFINISHED) == 0)
-        reason = TL_LOSS_CUT_OFF;
     const struct tl_decode_loss loss = {NULL, reason, offset, bytes, tl_loss_is_fault(reason)};
     return cs->feeds.sink.loss ? cs->feeds.sink.loss(cs->feeds.sink.context, &loss) : TL_OK;
 }
@@ -126,11 +123,12 @@ static int on_tpiu_loss(void *context, const char *reason, uint64_t offset, uint
     return on_frame_loss(cs, reason, offset, bytes);
 }
 
-static int on_tpiu_reset(void *context, uint64_t offset)
+/* Concatenated captures: end each stream and start it again. */
+static int on_tpiu_reset(void *context, uint64_t offset, bool out_of_step)
 {
     struct coresight *const cs = context;
-    /* Concatenated captures: end each stream and start it again. */
-    return tl_align_is_muted(&cs->align) ? TL_OK : tl_feeds_restart(&cs->feeds, offset, false);
+    const char *const cut = out_of_step ? TL_LOSS_NO_END : TL_LOSS_CUT_OFF;
+    return tl_align_is_muted(&cs->align) ? TL_OK : tl_feeds_restart(&cs->feeds, offset, cut);
 }
 
 /* May the first synchronisation packets of those that have not spoken yet still be to come? Of all
@@ -271,11 +269,11 @@ static uint64_t frame_size(enum tl_tpiu_sync sync)
 static int lost(struct tl_decode *decode, const struct tl_decode_hole *hole)
 {
     struct coresight *const cs = (struct coresight *)decode;
-    int rc = cs->framed ? tl_align_finish(&cs->align) : TL_OK;
+    int rc = cs->framed ? tl_align_finish(&cs->align, TL_LOSS_NO_END) : TL_OK;
     const uint64_t offset = cs->framed ? cs->tpiu.start + cs->tpiu.raw : cs->position;
     const uint64_t end = offset + hole->n;
     if (rc == TL_OK)
-        rc = tl_feeds_restart(&cs->feeds, end, true);
+        rc = tl_feeds_restart(&cs->feeds, end, TL_LOSS_NO_END);
     if (rc == TL_OK)
         rc = on_frame_loss(cs, hole->reason, offset, hole->n);
     if (rc == TL_OK)
@@ -297,8 +295,7 @@ static int lost(struct tl_decode *decode, const struct tl_decode_hole *hole)
 static int finish(struct tl_decode *decode)
 {
     struct coresight *const cs = (struct coresight *)decode;
-    cs->ends = true;
-    const int rc = cs->framed ? tl_align_finish(&cs->align) : TL_OK;
+    const int rc = cs->framed ? tl_align_finish(&cs->align, TL_LOSS_CUT_OFF) : TL_OK;
     return rc < 0 ? rc : tl_feeds_finish(&cs->feeds);
 }
 

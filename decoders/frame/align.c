@@ -202,11 +202,11 @@ static int move_frames(struct tl_align *a, uint64_t offset, size_t phase)
 {
     const struct tl_tpiu_sink sink = a->tpiu->demux.sink;
     const uint8_t id = only_id(a);
-    int rc = tl_tpiu_finish(a->tpiu);
+    int rc = tl_tpiu_finish(a->tpiu, TL_TPIU_UNFINISHED);
     if (rc == TL_OK && sink.loss)
         rc = sink.loss(sink.context, OUT_OF_STEP, offset, phase);
     if (rc == TL_OK && sink.reset)
-        rc = sink.reset(sink.context, offset + phase);
+        rc = sink.reset(sink.context, offset + phase, true);
     tl_tpiu_init(a->tpiu, a->tpiu->sync, offset + phase, &sink);
     if (rc == TL_OK)
         rc = tl_demux_set_id(&a->tpiu->demux, id);
@@ -349,12 +349,12 @@ void tl_align_state(struct tl_align *a, struct tl_state *s)
     a->trouble = (unsigned)trouble;
 }
 
-int tl_align_finish(struct tl_align *a)
+int tl_align_finish(struct tl_align *a, const char *cut)
 {
     while (a->window) {
         const int rc = go_on(a);
         if (rc < 0)
             return rc;
     }
-    return tl_tpiu_finish(a->tpiu);
+    return tl_tpiu_finish(a->tpiu, cut);
 }

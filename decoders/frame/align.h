@@ -66,7 +66,7 @@ void tl_align_fini(struct tl_align *a);
 
 /* As tl_tpiu_push() and tl_tpiu_finish(). Also return TL_NOMEM. */
 TL_MUST_USE int tl_align_push(struct tl_align *a, const uint8_t *p, size_t n);
-TL_MUST_USE int tl_align_finish(struct tl_align *a);
+TL_MUST_USE int tl_align_finish(struct tl_align *a, const char *cut);
 
 /* Save or restore the state of this and of `tpiu`, as tl_tpiu_state(). */
 void tl_align_state(struct tl_align *a, struct tl_state *state);

@@ -42,9 +42,10 @@ struct tl_tpiu_sink {
     int (*loss)(void *context, const char *reason, uint64_t offset, uint64_t bytes);
     /*
      * Four FSYNC words in an aligned frame, which perf inserts between buffers: for all sources,
-     * the following bytes do not continue the preceding ones. May be NULL.
+     * the following bytes do not continue the preceding ones. The same where frames turn out to be
+     * `out_of_step`. May be NULL.
      */
-    int (*reset)(void *context, uint64_t offset);
+    int (*reset)(void *context, uint64_t offset, bool out_of_step);
     /*
      * Set of sources (bit id % 64 of word id / 64) for which only the order of their own bytes
      * matters: their bytes in a block are delivered as one run, before or after the block's other

@@ -38,13 +38,12 @@ enum answer {
 struct view {
     const uint8_t *p;
     size_t n;
-    bool final; /* nothing will follow */
+    const char *cut; /* why a packet may not be complete: nothing follows. NULL: more may */
 };
 
 /* TL_LOSS_NOT_SYNC of decode/ops.h, which is not a fault. */
 static const char NOT_YET[] = "not synchronised";
 static const char OUT_OF_STEP[] = "no DI packet header";
-static const char UNFINISHED[] = TL_DI_UNFINISHED;
 static const char NO_MORE[] = "no DI packets up to the end";
 
 /* Search from the very next byte on, without any knowledge of the system. */
@@ -232,7 +231,7 @@ static enum answer is_chain(const struct tl_di *d, const struct view *v, size_t 
     size_t before = i;
     for (unsigned k = 0; k < count; k++) {
         if (v->n - i < HEADER_BYTES) {
-            if (v->final)
+            if (v->cut)
                 return k > 0 && is_end(d, v, before, i) ? YES : NO;
             return MORE;
         }
@@ -243,7 +242,7 @@ static enum answer is_chain(const struct tl_di *d, const struct view *v, size_t 
                            chunking */
         const size_t bytes = packet_bytes(d, v->p + i);
         if (bytes > v->n - i)
-            return v->final ? NO : MORE;
+            return v->cut ? NO : MORE;
         if (swallows_others(d, v->p + i))
             return NO;
         before = i;
@@ -257,7 +256,7 @@ static inline enum answer is_next(const struct tl_di *d, const struct view *v, s
                                   size_t i)
 {
     if (v->n - i < HEADER_BYTES) {
-        if (!v->final)
+        if (!v->cut)
             return MORE;
         return is_end(d, v, before, i) ? YES : NO;
     }
@@ -269,7 +268,7 @@ static inline enum answer is_next(const struct tl_di *d, const struct view *v, s
     /* Both addresses are new, or only the flags are unusual: decide by the next packet. */
     const size_t bytes = packet_bytes(d, v->p + i);
     if (v->n - i < bytes + HEADER_BYTES)
-        return !v->final ? MORE : v->n - i == bytes && is_answer(d, v->p + i) ? YES : NO;
+        return !v->cut ? MORE : v->n - i == bytes && is_answer(d, v->p + i) ? YES : NO;
     const uint8_t *const after = v->p + i + bytes;
     const unsigned further = evidence(d, after);
     if (further >= FRESH && is_answer(d, v->p + i)) /* to a new host */
@@ -484,7 +483,7 @@ static struct row row_at(struct tl_di *d, const struct view *v, size_t at, bool 
     d->little_endian = little_endian;
     for (; row.n < most; row.n++) {
         if (at > v->n || v->n - at < HEADER_BYTES) {
-            row.cut = !v->final || at == v->n;
+            row.cut = !v->cut || at == v->n;
             break;
         }
         const uint8_t *const p = v->p + at;
@@ -550,14 +549,14 @@ static enum answer learn(struct tl_di *d, const struct view *v, size_t i)
             learn_row(d, v, &row);
             return YES;
         }
-        if (row.cut && !v->final)
+        if (row.cut && !v->cut)
             return MORE;
     }
     const size_t bytes = window_of(d);
-    if (v->n - i < bytes && !v->final)
+    if (v->n - i < bytes && !v->cut)
         return MORE;
     const bool rest = v->n - i <= bytes;
-    const struct view window = {v->p, rest ? v->n : i + bytes, rest && v->final};
+    const struct view window = {v->p, rest ? v->n : i + bytes, rest ? v->cut : NULL};
     const struct row best = longest_row(d, &window, i);
     if (best.n == 0)
         return NO;
@@ -590,7 +589,7 @@ static const char *why_lost(const struct tl_di *d, const struct view *v, size_t 
 {
     if (found)
         return d->started ? OUT_OF_STEP : NOT_YET;
-    return is_unfinished(d, v, i) ? UNFINISHED : NO_MORE;
+    return is_unfinished(d, v, i) ? v->cut : NO_MORE;
 }
 
 /*
@@ -610,7 +609,7 @@ static int64_t search(struct tl_di *d, const struct view *v, size_t i, bool *wai
         answer = at == i ? is_chain(d, v, at, 2, GOOD, GOOD)
                          : is_resync(d, v, at, (d->offset + at - d->lost_at) % 2);
     }
-    if (answer == YES || v->final) {
+    if (answer == YES || v->cut) {
         const int rc = end_search(d, v, i, at, why_lost(d, v, i, answer == YES));
         return rc < 0 ? rc : (int64_t)(at - i);
     }
@@ -624,7 +623,7 @@ static int64_t step(struct tl_di *d, const struct view *v, size_t i)
 {
     const size_t bytes = packet_bytes(d, v->p + i);
     if (bytes > v->n - i) {
-        if (v->final)
+        if (v->cut)
             start_search(d, i, false);
         return 0;
     }
@@ -687,7 +686,7 @@ static int64_t join(struct tl_di *d, const uint8_t *p, size_t n)
         int rc = tl_buf_add(&d->pending, p + taken, part);
         if (rc < 0)
             return rc;
-        const struct view v = {d->pending.p, d->pending.n, false};
+        const struct view v = {d->pending.p, d->pending.n, NULL};
         const int64_t done = inspect(d, &v);
         if (done < 0)
             return done;
@@ -713,7 +712,7 @@ int tl_di_push(struct tl_di *d, const uint8_t *p, size_t n)
     }
     if (n == 0)
         return TL_OK;
-    const struct view v = {p, n, false};
+    const struct view v = {p, n, NULL};
     const int64_t done = inspect(d, &v);
     if (done < 0)
         return (int)done;
@@ -721,15 +720,15 @@ int tl_di_push(struct tl_di *d, const uint8_t *p, size_t n)
     return tl_buf_add(&d->pending, p + done, n - (size_t)done);
 }
 
-int tl_di_finish(struct tl_di *d)
+int tl_di_finish(struct tl_di *d, const char *cut)
 {
-    const struct view v = {d->pending.p, d->pending.n, true};
+    const struct view v = {d->pending.p, d->pending.n, cut};
     const int64_t done = inspect(d, &v);
     if (done < 0)
         return (int)done;
     const uint64_t end = d->offset + v.n;
     const uint64_t from = d->searching ? d->lost_at : d->offset + (uint64_t)done;
-    const int rc = report(d, d->searching && !d->started ? NOT_YET : UNFINISHED, from, end);
+    const int rc = report(d, d->searching && !d->started ? NOT_YET : cut, from, end);
     d->offset = d->lost_at = end;
     tl_buf_reset(&d->pending);
     return rc;

@@ -127,9 +127,8 @@ TL_MUST_USE int tl_di_push(struct tl_di *d, const uint8_t *p, size_t n);
 void tl_di_skip(struct tl_di *d, uint64_t n);
 
 /* End of input, or of contiguous input: deliver what is complete and report the rest as lost; if
- * that is the begin of a packet, for this reason. */
-#define TL_DI_UNFINISHED "unfinished DI packet"
-TL_MUST_USE int tl_di_finish(struct tl_di *d);
+ * that is the begin of a packet, for the reason `cut`. */
+TL_MUST_USE int tl_di_finish(struct tl_di *d, const char *cut);
 
 /*
  * Save the state between pushes, or restore it into a newly initialised object with the same sink.

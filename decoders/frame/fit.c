@@ -92,7 +92,7 @@ int tl_fit_frames(struct tl_fit *fit, const struct tl_fit_sources *sources, cons
     if (rc == TL_OK)
         rc = tl_tpiu_push(&t->tpiu, p, n);
     if (rc == TL_OK)
-        rc = tl_tpiu_finish(&t->tpiu);
+        rc = tl_tpiu_finish(&t->tpiu, TL_TPIU_UNFINISHED);
     free(t);
     return rc;
 }

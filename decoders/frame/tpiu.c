@@ -80,7 +80,7 @@ static int reset_all(struct tl_tpiu *t, uint64_t offset)
 {
     const struct tl_tpiu_sink *const sink = &t->demux.sink;
     const int rc = tl_demux_set_id(&t->demux, TL_TPIU_NO_ID);
-    return rc < 0 || !sink->reset ? rc : sink->reset(sink->context, offset);
+    return rc < 0 || !sink->reset ? rc : sink->reset(sink->context, offset, false);
 }
 
 /*
@@ -427,7 +427,7 @@ static int move_blocks(struct tl_tpiu *t, unsigned phase)
     const uint64_t ids[2] = {t->ids_sure[0] | t->demux.ids[0], t->ids_sure[1] | t->demux.ids[1]};
     const unsigned in_block = BLOCK - phase;
     const uint64_t offset = t->start + t->raw;
-    const int rc = tl_tpiu_finish(t);
+    const int rc = tl_tpiu_finish(t, unfinished);
     tl_tpiu_init(t, TL_TPIU_DSTREAM, offset - in_block, &sink);
     t->raw = in_block;
     t->synchronised = true;
@@ -516,13 +516,13 @@ int tl_tpiu_push(struct tl_tpiu *t, const uint8_t *p, size_t n)
     return rc < 0 ? rc : tl_demux_flush(&t->demux);
 }
 
-int tl_tpiu_finish(struct tl_tpiu *t)
+int tl_tpiu_finish(struct tl_tpiu *t, const char *cut)
 {
     int rc = t->state == HOLD ? release_held(t, false) : TL_OK;
     if (t->demux.lost && t->demux.lost_reason == not_yet) /* and never became synchronised */
         t->demux.lost_reason = no_sync;
     if (rc == TL_OK)
-        rc = lose_frame(t, unfinished);
+        rc = lose_frame(t, cut);
     return rc < 0 ? rc : tl_demux_report(&t->demux);
 }
 

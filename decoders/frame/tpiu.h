@@ -84,8 +84,10 @@ TL_MUST_USE int tl_tpiu_push(struct tl_tpiu *t, const uint8_t *p, size_t n);
  */
 void tl_tpiu_state(struct tl_tpiu *t, struct tl_state *state);
 
-/* End of input: report an incomplete frame as lost, for this reason. */
+/* End of input, or of contiguous input: report an incomplete frame as lost, for the reason `cut`.
+ */
+TL_MUST_USE int tl_tpiu_finish(struct tl_tpiu *t, const char *cut);
+/* The reason where frames begin anew in mid-input. */
 #define TL_TPIU_UNFINISHED "unfinished frame"
-TL_MUST_USE int tl_tpiu_finish(struct tl_tpiu *t);
 
 #endif

@@ -464,13 +464,15 @@ static int push(struct tl_stream_decoder *decoder, const struct tl_run *run)
     return tl_soft_flush(&d->soft);
 }
 
-static int finish(struct tl_stream_decoder *decoder)
+static int finish(struct tl_stream_decoder *decoder, const char *cut)
 {
     struct itm *const d = (struct itm *)decoder;
     break_off(d);
     report_loss(d, d->lost);
     if (d->state != HEADER)
         tl_soft_list(&d->soft, d->start, "ITM_INCOMPLETE_EOT", "");
+    if (d->state == FIXED || d->state == SERIES)
+        tl_soft_cut(&d->soft, cut, d->start, d->n);
     return tl_soft_flush(&d->soft);
 }
 

@@ -141,7 +141,7 @@ static int flush(struct tl_stream_decoder *decoder)
 }
 
 /* What was kept is younger than all before. */
-static int finish(struct tl_stream_decoder *decoder)
+static int finish(struct tl_stream_decoder *decoder, const char *cut)
 {
     struct mtb *const m = (struct mtb *)decoder;
     const struct tl_mtb_config *const c = config_of(m);
@@ -150,6 +150,10 @@ static int finish(struct tl_stream_decoder *decoder)
     for (; at + TL_MTB_RECORD <= m->young.n && verdict(m, TL_OK) == TL_OK; at += TL_MTB_RECORD)
         on_record(m, m->young.p + at, first + at, first + older + at);
     tl_mtb_flow_finish(&m->flow, at ? first + older + at : m->start);
+    if (m->n > 0)
+        tl_soft_cut(&m->soft, cut, m->start, m->n);
+    else
+        tl_soft_cut(&m->soft, cut, first + at, m->young.n - at);
     const int rc = flush(decoder);
     return verdict(m, rc);
 }

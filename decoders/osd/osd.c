@@ -38,7 +38,6 @@ struct osd {
     uint32_t n_streams;
     unsigned n_lanes;
     uint16_t words[UINT16_MAX + 1]; /* of a packet from a batch */
-    bool ends;                      /* no more bytes come: the last packet may be unfinished */
     bool has_items;                 /* some lane has pending items */
     uint64_t pushed;                /* input bytes */
     uint64_t first_ns;              /* arrival of the first bytes */
@@ -337,8 +336,6 @@ static int mark_loss(void *context, struct tl_osd_module *m)
 static int on_loss(void *context, const char *reason, uint64_t offset, uint64_t bytes)
 {
     struct osd *const osd = context;
-    if (osd->ends && strcmp(reason, TL_DI_UNFINISHED) == 0)
-        reason = TL_LOSS_CUT_OFF;
     tl_osd_reader_lost(&osd->reader);
     (void)tl_osd_each_module(&osd->reader, mark_loss, &offset);
     return report_loss(osd, NULL, reason, offset, bytes);
@@ -444,8 +441,7 @@ static int finish_lane(void *context, struct tl_osd_module *m)
 static int finish(struct tl_decode *decode)
 {
     struct osd *const osd = (struct osd *)decode;
-    osd->ends = true;
-    int rc = tl_di_finish(&osd->di);
+    int rc = tl_di_finish(&osd->di, TL_LOSS_CUT_OFF);
     if (rc == TL_OK)
         rc = tl_osd_each_module(&osd->reader, finish_lane, osd);
     return rc < 0 ? rc : deliver_all(osd);
@@ -456,7 +452,7 @@ static int lost(struct tl_decode *decode, const struct tl_decode_hole *hole)
 {
     struct osd *const osd = (struct osd *)decode;
     osd->pushed += hole->n;
-    int rc = tl_di_finish(&osd->di);
+    int rc = tl_di_finish(&osd->di, TL_LOSS_NO_END);
     if (rc == TL_OK)
         rc = on_loss(osd, hole->reason, osd->pushed - hole->n, hole->n);
     tl_di_skip(&osd->di, hole->n);

@@ -97,7 +97,7 @@ int tl_osdsw_push(struct tl_osdsw *s, const uint8_t *p, size_t n)
 
 int tl_osdsw_finish(struct tl_osdsw *s)
 {
-    return tl_di_finish(&s->di);
+    return tl_di_finish(&s->di, "");
 }
 
 void tl_osdsw_fini(struct tl_osdsw *s)

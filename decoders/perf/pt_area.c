@@ -195,7 +195,7 @@ static int take_break(struct tl_perf_area_state *a, const struct tl_perf_break *
         return TL_OK;
     int rc = TL_OK;
     if (b->is_anew) {
-        rc = a->decoder->ops->finish(a->decoder);
+        rc = a->decoder->ops->finish(a->decoder, TL_LOSS_CUT_OFF);
         a->decoder->ops->destroy(a->decoder);
         a->decoder = NULL;
         if (rc == TL_OK)
@@ -390,7 +390,7 @@ int tl_perf_pt_look(struct tl_perf_area_state *a, bool last)
 
 int tl_perf_pt_finish(struct tl_perf_area_state *a)
 {
-    return a->decoder ? a->decoder->ops->finish(a->decoder) : TL_OK;
+    return a->decoder ? a->decoder->ops->finish(a->decoder, TL_LOSS_CUT_OFF) : TL_OK;
 }
 
 void tl_perf_pt_fini(struct tl_perf_area_state *a)

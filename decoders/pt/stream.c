@@ -17,7 +17,8 @@ struct pt_stream {
     struct tl_stream_sink sink;
     unsigned id;
     bool begun;
-    bool damaged; /* the next loss follows an error */
+    bool damaged;    /* the next loss follows an error */
+    const char *cut; /* at the end: why a packet is not complete */
     struct tl_pt_config config;
     struct tl_pt_flow *flow; /* NULL: only list packets */
     struct tl_pt_packetizer packetizer;
@@ -68,7 +69,11 @@ static int on_error(void *context, int why, uint64_t offset)
                                                      : "BAD_PACKET";
     s->damaged = true;
     const int rc = s->sink.packet ? list(s, offset, name, "", 0) : TL_OK;
-    return rc < 0 || !s->flow || why == TL_AGAIN ? rc : tl_pt_flow_bad(s->flow, offset);
+    if (rc < 0)
+        return rc;
+    if (why == TL_AGAIN)
+        return s->sink.loss(s->sink.context, s->cut, offset, s->packetizer.end - offset);
+    return s->flow ? tl_pt_flow_bad(s->flow, offset) : TL_OK;
 }
 
 static int on_loss(void *context, uint64_t offset, uint64_t bytes)
@@ -137,9 +142,10 @@ static int flush(struct tl_stream_decoder *decoder)
     return tl_pt_flow_flush(((struct pt_stream *)decoder)->flow);
 }
 
-static int finish(struct tl_stream_decoder *decoder)
+static int finish(struct tl_stream_decoder *decoder, const char *cut)
 {
     struct pt_stream *const s = (struct pt_stream *)decoder;
+    s->cut = cut;
     const int rc = tl_pt_packetizer_finish(&s->packetizer);
     return rc < 0 ? rc : tl_pt_flow_finish(s->flow, s->packetizer.end);
 }

@@ -483,7 +483,7 @@ static int flush(struct tl_stream_decoder *decoder)
     return tl_soft_flush((struct tl_soft *)decoder);
 }
 
-static int finish(struct tl_stream_decoder *decoder)
+static int finish(struct tl_stream_decoder *decoder, const char *cut)
 {
     struct tl_etrace_flow *const f = (struct tl_etrace_flow *)decoder;
     const int rc = tl_etrace_guess(f);

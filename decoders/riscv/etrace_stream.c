@@ -92,11 +92,11 @@ static int flush(struct tl_stream_decoder *decoder)
     return t->flow->ops->flush(t->flow);
 }
 
-static int finish(struct tl_stream_decoder *decoder)
+static int finish(struct tl_stream_decoder *decoder, const char *cut)
 {
     struct stream *const t = (struct stream *)decoder;
-    const int rc = tl_etrace_deframe_finish(&t->deframe, t->pushed, TL_LOSS_CUT_OFF);
-    return rc < 0 ? rc : t->flow->ops->finish(t->flow);
+    const int rc = tl_etrace_deframe_finish(&t->deframe, t->pushed, cut);
+    return rc < 0 ? rc : t->flow->ops->finish(t->flow, cut);
 }
 
 static void destroy(struct tl_stream_decoder *decoder)

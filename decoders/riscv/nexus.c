@@ -220,7 +220,7 @@ static int lost(struct tl_decode *decode, const struct tl_decode_hole *hole)
     if (rc == TL_OK)
         rc = report_loss(x, hole->reason, offset, hole->n);
     if (rc == TL_OK)
-        rc = tl_feeds_restart(&x->feeds, x->position, true);
+        rc = tl_feeds_restart(&x->feeds, x->position, TL_LOSS_NO_END);
     return rc < 0 ? rc : tl_feeds_report_gap(&x->feeds, offset, hole->note);
 }
 

@@ -151,12 +151,12 @@ static int flush(struct tl_stream_decoder *decoder)
     return tl_soft_flush(&((struct stream *)decoder)->flow.soft);
 }
 
-static int finish(struct tl_stream_decoder *decoder)
+static int finish(struct tl_stream_decoder *decoder, const char *cut)
 {
     struct stream *const t = (struct stream *)decoder;
     /* Zeros at the end are memory that the trace unit did not write. */
     if (t->where == INSIDE && !t->zeros)
-        reject(t, TL_LOSS_CUT_OFF);
+        reject(t, cut);
     tl_nexus_flow_report(&t->flow);
     return flush(decoder);
 }

@@ -427,13 +427,15 @@ static int push(struct tl_stream_decoder *decoder, const struct tl_run *run)
     return tl_soft_flush(&d->soft);
 }
 
-static int finish(struct tl_stream_decoder *decoder)
+static int finish(struct tl_stream_decoder *decoder, const char *cut)
 {
     struct stm *const d = (struct stm *)decoder;
-    if (d->state == HUNT)
+    if (d->state == HUNT) {
         report_loss(d, d->lost_nibbles);
-    else if (d->state != HEADER || d->level)
+    } else if (d->state != HEADER || d->level) {
         tl_soft_list(&d->soft, d->start, "INCOMPLETE_EOT", "");
+        tl_soft_cut(&d->soft, cut, d->start, (d->packet + 1) / 2);
+    }
     return tl_soft_flush(&d->soft);
 }
 

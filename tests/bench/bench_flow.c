@@ -175,7 +175,7 @@ static void decode(void *context)
             at += run.n;
             offset += run.n;
         }
-    if (d->ops->finish(d) < 0)
+    if (d->ops->finish(d, TL_LOSS_CUT_OFF) < 0)
         die("decoding failed");
     if (share.crew)
         tl_crew_call(share.crew);

@@ -57,7 +57,7 @@ static void decode(void *context)
             if (tl_tpiu_push(&decoder, in->bytes.p + i,
                              in->bytes.n - i < PUSH ? in->bytes.n - i : PUSH) < 0)
                 abort();
-    if (tl_tpiu_finish(&decoder) < 0)
+    if (tl_tpiu_finish(&decoder, TL_TPIU_UNFINISHED) < 0)
         abort();
 }
 

@@ -173,7 +173,7 @@ static void ours(void *context)
         if (d->ops->push(d, &run) < 0 || d->ops->flush(d) < 0)
             die("push");
     }
-    if (d->ops->finish(d) < 0)
+    if (d->ops->finish(d, TL_LOSS_CUT_OFF) < 0)
         die("finish");
     end_shards(b);
     b->met = b->threads > 1 ? tl_split_met(d) : 0;

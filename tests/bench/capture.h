@@ -61,7 +61,7 @@ static inline bool capture_frames(struct capture_ids *ids, const struct tl_bundl
     while (good && (n = tl_bundle_next(&in, bytes, sizeof bytes)) > 0)
         good = tl_tpiu_push(&tpiu, bytes, (size_t)n) >= 0;
     tl_bundle_close(&in);
-    return good && tl_tpiu_finish(&tpiu) >= 0;
+    return good && tl_tpiu_finish(&tpiu, TL_TPIU_UNFINISHED) >= 0;
 }
 
 static inline void capture_fini(struct capture *c)

@@ -73,7 +73,7 @@ static uint64_t decode(const struct input *in, const char *how)
         if (decoder->ops->push(decoder, &run) < 0)
             input_die("decoding failed");
     }
-    if (decoder->ops->finish(decoder) < 0 || tl_build_finish(build) < 0)
+    if (decoder->ops->finish(decoder, TL_LOSS_CUT_OFF) < 0 || tl_build_finish(build) < 0)
         input_die("decoding failed");
     decoder->ops->destroy(decoder);
     tl_build_free(build);

@@ -103,7 +103,7 @@ static void decode_ours(struct bench *b)
     b->ours->n = 0;
     b->steps = (struct steps){0};
     if (tl_etm4_ops.create(&d, &b->source, b->image, &sink, NULL) < 0 ||
-        d->ops->push(d, &run) < 0 || d->ops->finish(d) < 0)
+        d->ops->push(d, &run) < 0 || d->ops->finish(d, TL_LOSS_CUT_OFF) < 0)
         die("decoding failed");
     d->ops->destroy(d);
 }

@@ -99,7 +99,7 @@ static void frames(const char *input, unsigned k, enum tl_tpiu_sync sync, const 
         require(tl_tpiu_push(&tpiu, p + i, some < left ? some : left) == 0);
         i += some < left ? some : left;
     }
-    require(tl_tpiu_finish(&tpiu) == 0);
+    require(tl_tpiu_finish(&tpiu, TL_TPIU_UNFINISHED) == 0);
     for (unsigned id = 0; id < 128; id++) {
         add_number(&all, sources.of[id].value);
         all.n += sources.of[id].n;
@@ -266,7 +266,7 @@ static struct digest follow(const struct tl_source *source, const struct tl_imag
     require(tl_stf_flow_new(&f.writer, &options, NULL) == 0);
     require(tl_crew_new(&share.crew, threads) == 0);
     require(tl_split_new(&d, &tl_etm4_ops, source, image, &sink, &share, NULL) == 0);
-    require(d->ops->push(d, &run) == 0 && d->ops->finish(d) == 0);
+    require(d->ops->push(d, &run) == 0 && d->ops->finish(d, TL_LOSS_CUT_OFF) == 0);
     d->ops->destroy(d);
     tl_kept_rooms_free(share.rooms);
     tl_crew_free(share.crew);

@@ -114,7 +114,7 @@ static void follow(const uint8_t *choose, const uint8_t *p, size_t n)
         return;
     const struct tl_run run = {p, n, 0, NULL};
     require(tl_etm4_ops.push(decoder, &run) == 0);
-    require(tl_etm4_ops.finish(decoder) == 0);
+    require(tl_etm4_ops.finish(decoder, TL_LOSS_CUT_OFF) == 0);
     tl_etm4_ops.destroy(decoder);
 }
 

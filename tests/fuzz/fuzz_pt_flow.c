@@ -71,7 +71,7 @@ static void flow(struct tl_buf *text, const struct tl_source *source, const stru
         const struct tl_run run = {trace.p + at, n, at, NULL};
         require(tl_pt_ops.push(d, &run) == TL_OK);
     }
-    require(tl_pt_ops.finish(d) == TL_OK);
+    require(tl_pt_ops.finish(d, TL_LOSS_CUT_OFF) == TL_OK);
     tl_pt_ops.destroy(d);
 }
 

@@ -44,7 +44,7 @@ static int on_loss(void *context, const char *reason, uint64_t offset, uint64_t 
     return TL_OK;
 }
 
-static int on_reset(void *context, uint64_t offset)
+static int on_reset(void *context, uint64_t offset, bool out_of_step)
 {
     ((struct digest *)context)->resets++;
     return TL_OK;
@@ -60,7 +60,7 @@ static void decode(struct digest *d, enum tl_tpiu_sync sync, const uint8_t *p, s
     for (size_t i = 0; i < n; i += chunk)
         if (tl_tpiu_push(&t, p + i, n - i < chunk ? n - i : chunk) < 0)
             abort();
-    if (tl_tpiu_finish(&t) < 0 || d->bytes + d->lost > n)
+    if (tl_tpiu_finish(&t, TL_TPIU_UNFINISHED) < 0 || d->bytes + d->lost > n)
         abort();
 }
 

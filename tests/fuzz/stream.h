@@ -51,7 +51,7 @@ static inline void fuzz_decode(const struct tl_stream_ops *ops, bool packets, co
         if (ops->push(d, &run) < 0)
             abort();
     }
-    if (ops->finish(d) < 0 || r->lost > n)
+    if (ops->finish(d, TL_LOSS_CUT_OFF) < 0 || r->lost > n)
         abort();
     ops->destroy(d);
 }

@@ -128,10 +128,12 @@ static int flush(struct tl_stream_decoder *decoder)
     return tl_soft_flush(&((struct toy *)decoder)->soft);
 }
 
-static int finish(struct tl_stream_decoder *decoder)
+static int finish(struct tl_stream_decoder *decoder, const char *cut)
 {
     struct toy *const t = (struct toy *)decoder;
-    if (t->n > 0)
+    if (t->synced)
+        tl_soft_cut(&t->soft, cut, t->start, t->n);
+    else if (t->n > 0)
         lose(t);
     tl_soft_report_loss(&t->soft, "TOY_NOTSYNC", t->lost);
     return flush(decoder);

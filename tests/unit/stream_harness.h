@@ -62,7 +62,7 @@ static inline void run_stream(const struct tl_stream_ops *ops, const struct tl_s
             abort();
         at += piece;
     }
-    if (ops->finish(d) < 0)
+    if (ops->finish(d, TL_LOSS_CUT_OFF) < 0)
         abort();
     ops->destroy(d);
     if (tl_buf_add(&r->text, "", 1) < 0 || tl_buf_add(&r->packets, "", 1) < 0)
@@ -99,7 +99,8 @@ static inline bool run_capture(const struct tl_stream_ops *ops, const char *name
     const struct tl_tpiu_sink runs = {.context = (void *)context, .run = harness_run};
     tl_tpiu_init(&frames, TL_TPIU_ALIGNED, 0, &runs);
     const struct tl_run run = {bytes, n, 0, NULL};
-    if ((framed ? tl_tpiu_push(&frames, bytes, n) : ops->push(d, &run)) < 0 || ops->finish(d) < 0)
+    if ((framed ? tl_tpiu_push(&frames, bytes, n) : ops->push(d, &run)) < 0 ||
+        ops->finish(d, TL_LOSS_CUT_OFF) < 0)
         abort();
     ops->destroy(d);
     if (tl_buf_add(&r->text, "", 1) < 0 || tl_buf_add(&r->packets, "", 1) < 0)

@@ -539,7 +539,7 @@ static void follows_a_core(void **state)
     assert_int_equal(tl_etm4_ops.create(&decoder, &source, image, &sink, &fail), TL_OK);
     const struct tl_run run = {trace.p, trace.n, 0, NULL};
     assert_int_equal(decoder->ops->push(decoder, &run), TL_OK);
-    assert_int_equal(decoder->ops->finish(decoder), TL_OK);
+    assert_int_equal(decoder->ops->finish(decoder, TL_LOSS_CUT_OFF), TL_OK);
     decoder->ops->destroy(decoder);
     assert_int_equal(tl_callstack_finish(&cs), TL_OK);
     print_message("%u instructions, %zu frames, %u deep\n", (unsigned)sim.insns, sim.watch.pushes,

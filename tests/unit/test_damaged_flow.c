@@ -387,80 +387,6 @@ static void missing_bytes(void **state)
     }
 }
 
-/* ---- captures that end anywhere
- * --------------------------------------------------------------- */
-
-struct ending {
-    struct heard heard; /* must be first */
-    unsigned ends, faults;
-};
-
-static int hear_loss(void *context, const struct tl_decode_loss *loss)
-{
-    struct ending *const e = context;
-    e->ends += strcmp(loss->reason, TL_LOSS_CUT_OFF) == 0;
-    e->faults += loss->fault;
-    return TL_OK;
-}
-
-static void end_at(const struct hurt *h, const struct tl_image *image, size_t n, struct ending *out)
-{
-    const struct tl_decode_sink sink = {.context = out, .items = hear, .loss = hear_loss};
-    struct tl_decode *d;
-    struct tl_fail fail = {0};
-    *out = (struct ending){.ends = 0};
-    if (tl_decode_new(&d, &h->setup, image, &sink, &fail) < 0)
-        fail_msg("%s: %s", h->format, fail.text);
-    assert_int_equal(tl_decode_push(d, h->trace.p, n), TL_OK);
-    assert_int_equal(tl_decode_finish(d), TL_OK);
-    tl_decode_free(d);
-}
-
-/* Is what was told of the part told of the whole, too, but for the last instruction of ETMv3? */
-static bool is_begin(const struct hurt *h, struct heard *part, const struct heard *whole)
-{
-    size_t k = 0;
-    forgive_last(h, part);
-    for (size_t i = 0; i < part->n; i++) {
-        if (part->told[i].pc == UINT64_MAX)
-            continue;
-        while (k < whole->n && whole->told[k].pc == UINT64_MAX)
-            k++;
-        if (k == whole->n || whole->told[k++].pc != part->told[i].pc)
-            return false;
-    }
-    return true;
-}
-
-/* A rig that is stopped ends a capture at any byte: that is no fault, is said once at most, and
- * what is told are the first instructions of the whole. The RAM of MTB is read as a whole. */
-static void ends_anywhere(void **state)
-{
-    enum { LAST = 80 };
-    static hurt_make *const makes[] = {hurt_etm, hurt_etm3,  hurt_frames,
-                                       hurt_pt,  hurt_nexus, hurt_etrace};
-    (void)state;
-    for (unsigned i = 0; i < sizeof makes / sizeof *makes; i++) {
-        struct tl_sim_rng rng = {test_seed() + i};
-        struct hurt h = {0};
-        struct ending whole, part;
-        makes[i](&h, &rng);
-        struct tl_image *const image = hurt_image(&h, 0, &rng);
-        end_at(&h, image, h.trace.n, &whole);
-        for (size_t k = 1; k < LAST && k < h.trace.n; k++) {
-            end_at(&h, image, h.trace.n - k, &part);
-            if (part.faults > whole.faults || part.ends > 1 ||
-                !is_begin(&h, &part.heard, &whole.heard))
-                fail_msg("%s, %zu bytes less: %u faults, %u ends", h.format, k, part.faults,
-                         part.ends);
-            heard_fini(&part.heard);
-        }
-        heard_fini(&whole.heard);
-        tl_image_free(image);
-        hurt_fini(&h);
-    }
-}
-
 static void one(hurt_make *make, struct round *r, const char **format)
 {
     static void (*const ways[])(struct hurt *, struct tl_sim_rng *,
@@ -667,7 +593,6 @@ int main(int argc, char **argv)
         cmocka_unit_test(nexus),
         cmocka_unit_test(etrace),
         cmocka_unit_test(missing_bytes),
-        cmocka_unit_test(ends_anywhere),
         cmocka_unit_test(etrace_round_to_trap),
         cmocka_unit_test(etrace_behind_holes),
         cmocka_unit_test(etrace_counted_returns),

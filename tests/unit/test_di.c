@@ -51,7 +51,7 @@ static void frame(struct got *g, const uint8_t *p, size_t n, unsigned chunk)
         p += part;
         n -= part;
     }
-    assert_int_equal(tl_di_finish(&d), TL_OK);
+    assert_int_equal(tl_di_finish(&d, "unfinished"), TL_OK);
     tl_di_fini(&d);
 }
 

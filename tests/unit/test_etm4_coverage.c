@@ -179,7 +179,7 @@ static bool say(uint64_t configr, bool list, struct said *out)
         return false;
     }
     assert_int_equal(tl_etm4_ops.push(d, &run), 0);
-    assert_int_equal(tl_etm4_ops.finish(d), 0);
+    assert_int_equal(tl_etm4_ops.finish(d, TL_LOSS_CUT_OFF), 0);
     tl_etm4_ops.destroy(d);
     assert_int_equal(tl_buf_add(&out->packets, "", 1), 0);
     assert_int_equal(tl_buf_add(&out->items, "", 1), 0);

@@ -74,7 +74,7 @@ static int follow_pt(void *context, struct tl_buf *out)
             rc = hand_on(e, &d, out);
     }
     if (rc == TL_OK)
-        rc = tl_pt_ops.finish(d);
+        rc = tl_pt_ops.finish(d, TL_LOSS_CUT_OFF);
     if (d)
         tl_pt_ops.destroy(d);
     return rc;

@@ -205,7 +205,7 @@ static void decode(struct trail *out, const struct tl_sim_etm4_options *etm,
         const struct tl_run run = {trace->p + i, n, i, NULL};
         assert_int_equal(tl_etm4_ops.push(decoder, &run), 0);
     }
-    assert_int_equal(tl_etm4_ops.finish(decoder), 0);
+    assert_int_equal(tl_etm4_ops.finish(decoder, TL_LOSS_CUT_OFF), 0);
     tl_etm4_ops.destroy(decoder);
 }
 

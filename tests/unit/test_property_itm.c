@@ -240,7 +240,7 @@ static void times_are_bounds(void **state)
         assert_int_equal(tl_itm_ops.create(&d, &source, NULL, &sink, NULL), TL_OK);
         assert_int_equal(tl_itm_ops.push(d, &(struct tl_run){itm.trace.p, itm.trace.n, 0, NULL}),
                          TL_OK);
-        assert_int_equal(tl_itm_ops.finish(d), TL_OK);
+        assert_int_equal(tl_itm_ops.finish(d, TL_LOSS_CUT_OFF), TL_OK);
         tl_itm_ops.destroy(d);
         for (size_t i = 0; i < told->n; i++) {
             const struct message *const m = &told->v[i];

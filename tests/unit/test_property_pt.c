@@ -62,7 +62,7 @@ static void decode(struct tl_buf *text, const struct tl_source *source,
         assert_int_equal(tl_pt_ops.push(d, &run), TL_OK);
         at += n;
     }
-    assert_int_equal(tl_pt_ops.finish(d), TL_OK);
+    assert_int_equal(tl_pt_ops.finish(d, TL_LOSS_CUT_OFF), TL_OK);
     tl_pt_ops.destroy(d);
     assert_int_equal(tl_buf_add(text, "", 1), TL_OK);
 }

@@ -99,7 +99,7 @@ static void decode(const struct tl_image *image, struct tl_bytes in, size_t chun
         assert_int_equal(load.rc, TL_OK);
         tl_buf_fini(&kept);
     }
-    assert_int_equal(tl_pt_ops.finish(d), TL_OK);
+    assert_int_equal(tl_pt_ops.finish(d, TL_LOSS_CUT_OFF), TL_OK);
     tl_pt_ops.destroy(d);
     assert_int_equal(tl_buf_add(out, r.text.p, r.text.n), TL_OK);
     assert_int_equal(tl_buf_add(out, r.losses.p, r.losses.n), TL_OK);

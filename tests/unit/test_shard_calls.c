@@ -302,7 +302,7 @@ static void decode(struct counted *c, const struct world *w, const struct tl_ima
         const struct tl_run run = {w->trace.p + at, left < piece ? left : piece, at, NULL};
         assert_true(decoder->ops->push(decoder, &run) >= 0);
     }
-    assert_true(decoder->ops->finish(decoder) >= 0);
+    assert_true(decoder->ops->finish(decoder, TL_LOSS_CUT_OFF) >= 0);
     decoder->ops->destroy(decoder);
     assert_int_equal(tl_build_finish(c->build), TL_OK);
 }

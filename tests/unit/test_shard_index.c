@@ -468,7 +468,7 @@ static void decode(const struct traced *t, struct recount *r, bool paths)
     struct tl_stream_decoder *decoder;
     assert_int_equal(tl_etm4_ops.create(&decoder, &t->source, t->image, &sink, NULL), TL_OK);
     assert_int_equal(decoder->ops->push(decoder, &run), TL_OK);
-    assert_int_equal(decoder->ops->finish(decoder), TL_OK);
+    assert_int_equal(decoder->ops->finish(decoder, TL_LOSS_CUT_OFF), TL_OK);
     decoder->ops->destroy(decoder);
 }
 

@@ -283,7 +283,7 @@ static void stf_of_a_core(void **state)
     const struct tl_run run = {bytes.p, bytes.n, 0, NULL};
     assert_int_equal(tl_etm4_ops.create(&decoder, &source, image, &sink, NULL), TL_OK);
     assert_int_equal(decoder->ops->push(decoder, &run), TL_OK);
-    assert_int_equal(decoder->ops->finish(decoder), TL_OK);
+    assert_int_equal(decoder->ops->finish(decoder, TL_LOSS_CUT_OFF), TL_OK);
     decoder->ops->destroy(decoder);
     assert_int_equal(tl_stf_flow_finish(flow), TL_OK);
     struct shards s = {.image = image, .protocol = TL_PROTO_STF, .exact = true};

@@ -79,7 +79,7 @@ static int on_loss(void *context, const char *reason, uint64_t offset, uint64_t 
     return TL_OK;
 }
 
-static int on_reset(void *context, uint64_t offset)
+static int on_reset(void *context, uint64_t offset, bool out_of_step)
 {
     ((struct sources *)context)->resets++;
     return TL_OK;
@@ -103,7 +103,7 @@ static void decode(struct sources *s, enum tl_tpiu_sync sync, const uint8_t *p, 
         p += part;
         n -= part;
     }
-    assert_int_equal(tl_tpiu_finish(&t), TL_OK);
+    assert_int_equal(tl_tpiu_finish(&t, TL_TPIU_UNFINISHED), TL_OK);
 }
 
 static void assert_same(const struct sources *a, const struct sources *b)
@@ -543,7 +543,7 @@ static void list_calls(struct calls *c, const uint8_t *p, size_t n)
     c->n = 0;
     tl_tpiu_init(&t, TL_TPIU_ALIGNED, 0, &sink);
     assert_int_equal(tl_tpiu_push(&t, p, n), TL_OK);
-    assert_int_equal(tl_tpiu_finish(&t), TL_OK);
+    assert_int_equal(tl_tpiu_finish(&t, TL_TPIU_UNFINISHED), TL_OK);
 }
 
 /*
