@@ -66,6 +66,7 @@ struct result {
     int fitted;           /* packets that fit the program */
     uint32_t lost;        /* as in a trial */
     int score;            /* of the two, and of addresses outside; higher is better */
+    int untested;         /* packets behind a place where the program leads to missing code */
     uint64_t marks[HELD]; /* by packet: what it tells and where the walk is then, as a hash */
 };
 
@@ -108,6 +109,12 @@ static bool reports_returns(const struct tl_etrace_flow *f)
            f->packet.irreport;
 }
 
+/* Is it of formats 0 to 2? */
+static bool is_flow(const struct tl_etrace_frame *frame)
+{
+    return (frame->payload.p[0] & 3) != 3;
+}
+
 /* Try the packets held with `result->options`; TL_NOMEM. */
 static int try_options(const struct tl_etrace_flow *f, struct result *r)
 {
@@ -128,6 +135,8 @@ static int try_options(const struct tl_etrace_flow *f, struct result *r)
         if (rc >= 0)
             rc = tl_soft_flush(&t->soft);
         strange += reports_returns(t);
+        r->untested +=
+            is_flow(&f->held->frames[i]) && !t->walk.placed && t->walk.unmapped && !t->walk.given;
         mix(&trial.told, t->walk.placed ? t->walk.start : 1);
         mix(&trial.told, t->walk.placed ? t->walk.pc : 1);
         r->marks[i] = rc < 0 ? 0 : trial.told;
@@ -150,12 +159,20 @@ struct choice {
     bool is_open;       /* … of any */
 };
 
+/* How far the best set is ahead of this one, of which packets that missing code leaves untested may
+ * fit. */
+static int ahead_of(const struct choice *c, const struct result *r)
+{
+    const int ahead = c->best.score - r->score - r->untested;
+    return ahead > 0 ? ahead : 0;
+}
+
 /* May this set be right, too? Where code is missing, wrong ones may fit more: the fewer packets the
  * best one explains, the less it says. */
 static bool may_be_right(const struct choice *c, const struct result *r, uint32_t n_flow)
 {
     const int unexplained = (int)n_flow - c->best.fitted + (int)(FITTED * c->best.lost);
-    return r->score + unexplained >= c->best.score;
+    return ahead_of(c, r) <= unexplained;
 }
 
 static void compare(struct choice *c, const struct result *r)
@@ -188,8 +205,8 @@ static int find_options(const struct tl_etrace_flow *f, struct choice *out)
     }
     for (size_t i = 0; i < out->n; i++) {
         const struct result *const r = &out->results[i];
-        if (r->options != out->best.options && out->best.score - r->score < out->ahead)
-            out->ahead = out->best.score - r->score;
+        if (r->options != out->best.options && ahead_of(out, r) < out->ahead)
+            out->ahead = ahead_of(out, r);
         if (may_be_right(out, r, f->held->n_flow))
             compare(out, r);
     }
@@ -287,7 +304,7 @@ static void keep(struct tl_etrace_held *held, const struct tl_etrace_frame *fram
     *copy = *frame;
     memcpy(copy->bytes, frame->payload.p, frame->payload.n);
     copy->payload.p = copy->bytes;
-    held->n_flow += (frame->payload.p[0] & 3) != 3;
+    held->n_flow += is_flow(frame);
 }
 
 /* The last packet held is a support packet, which tells the options if one of format 3 follows it.

@@ -553,11 +553,13 @@ static void etrace_begun_before(void **state)
 
 /* Cut off at the begin, and damaged behind that: support packets that tell the options again and
  * again, sets of options that fit alike for a while, or of which wrong ones fit more where code is
- * missing, or packets that report returns, by which an encoder infers them. */
+ * missing, or packets that report returns, by which an encoder infers them, or of which the right
+ * one leads to missing code soon. */
 static void etrace_begun_before_and_damaged(void **state)
 {
-    static const uint64_t seeds[] = {0x81000009, 0x81000026, 0x81000075, 0x81000083, 0x810000a1,
-                                     0x81000101, 0x81000122, 0x8100016f, 0x81000179, 0x920000bc};
+    static const uint64_t seeds[] = {0x81000009, 0x81000026, 0x81000075, 0x81000083,
+                                     0x810000a1, 0x81000101, 0x81000122, 0x8100016f,
+                                     0x81000179, 0x920000bc, 0x9300003e};
     struct round r = {.seed = 0};
     (void)state;
     for (size_t i = 0; i < sizeof seeds / sizeof *seeds; i++) {
