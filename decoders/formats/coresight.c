@@ -5,6 +5,7 @@
  */
 #include "decode/feeds.h"
 #include "decode/registry.h"
+#include "formats/frames_trial.h"
 #include "frame/align.h"
 #include "frame/tpiu.h"
 
@@ -172,6 +173,11 @@ static int is_troubled(void *context)
     return lost > given / 2;
 }
 
+static int64_t try_frames(void *context, uint8_t id, const uint8_t *p, size_t n)
+{
+    return tl_frames_try(((struct coresight *)context)->setup, id, p, n);
+}
+
 /* ---- tl_decode_ops ------------------------------------------------------------------- */
 
 static void destroy(struct tl_decode *decode)
@@ -222,7 +228,8 @@ static int create(struct tl_decode **out, const struct tl_setup *setup,
     tl_tpiu_init(&cs->tpiu, (enum tl_tpiu_sync)setup->sync, 0, &frames);
     /* Without a configuration no source is known to be wrong. */
     struct tl_align_watch watch = {.context = cs,
-                                   .is_troubled = setup->n_sources ? is_troubled : NULL};
+                                   .is_troubled = setup->n_sources ? is_troubled : NULL,
+                                   .try_frames = try_frames};
     know_sources(setup, &watch.sources);
     tl_align_init(&cs->align, &cs->tpiu, &watch);
     *out = &cs->base;

@@ -172,11 +172,42 @@ static struct turn best_turn(const struct tl_fit *fit, const struct tl_fit *now,
     return best;
 }
 
+/* Has another change as many synchronisation packets as `best`? */
+static bool is_alike(const struct turn turns[static FRAME], const struct turn *best)
+{
+    for (size_t phase = 1; phase < FRAME; phase++)
+        if (turns[phase].phase && phase != best->phase && turns[phase].syncs == best->syncs)
+            return true;
+    return false;
+}
+
+/* Of several changes with as many synchronisation packets as `best`, which may remain intact in
+ * alignments next to the right one, choose that of which the streams understand most, and by known
+ * bytes if that is equal. Returns the watch's errors. */
+static int choose(const struct tl_align *a, const struct turn turns[static FRAME], uint8_t id,
+                  size_t n, struct turn *best)
+{
+    const uint32_t syncs = best->syncs;
+    int64_t most = -1;
+    for (size_t phase = 1; phase < FRAME; phase++) {
+        if (turns[phase].phase == 0 || turns[phase].syncs != syncs)
+            continue;
+        const int64_t understood = a->watch.try_frames(a->watch.context, id, a->window + phase, n);
+        if (understood < 0)
+            return (int)understood;
+        if (understood > most || (understood == most && turns[phase].known > best->known))
+            *best = turns[phase];
+        most = understood > most ? understood : most;
+    }
+    return TL_OK;
+}
+
 /* Find the best change for the window; phase 0 unless one is clearly better. Returns TL_NOMEM. */
 static int find_turn(const struct tl_align *a, struct turn *best)
 {
     struct tl_fit_sources sources = a->watch.sources;
     struct tl_fit now, fit;
+    struct turn turns[FRAME] = {{0}};
     *best = (struct turn){0};
     if (a->held < 2 * FRAME)
         return TL_OK;
@@ -189,10 +220,13 @@ static int find_turn(const struct tl_align *a, struct turn *best)
         const struct turn turn = best_turn(&fit, &now, phase, slots);
         if (!is_better(&fit, &now, turn.from, slots))
             continue;
+        turns[phase] = turn;
         if (!best->phase || turn.syncs > best->syncs ||
             (turn.syncs == best->syncs && turn.known > best->known))
             *best = turn;
     }
+    if (rc == TL_OK && is_alike(turns, best) && a->watch.try_frames)
+        rc = choose(a, turns, sources.id, n, best);
     best->from *= TL_FIT_SLOT;
     return rc;
 }

@@ -32,6 +32,9 @@ struct tl_align_watch {
     /* Have the streams lost most of the bytes since the last checkpoint? Returns 0, 1, or < 0.
      * NULL: no checkpoints. */
     int (*is_troubled)(void *context);
+    /* How many bytes the streams understand in frames p[0..n), in front of which source `id` was
+     * current, or < 0. NULL: not known. */
+    int64_t (*try_frames)(void *context, uint8_t id, const uint8_t *p, size_t n);
     struct tl_fit_sources sources;
 };
 

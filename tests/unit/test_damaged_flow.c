@@ -470,6 +470,22 @@ static void frames(void **state)
     rounds("tpiu", hurt_frames);
 }
 
+/* Cut at both ends: the only synchronisation packet remains intact in an alignment next to the
+ * right one, too. */
+static void frames_cut(void **state)
+{
+    struct round r = {.seed = 0xa1000030};
+    struct tl_sim_rng rng = {r.seed};
+    struct hurt h = {0};
+    (void)state;
+    hurt_frames(&h, &rng);
+    miss_nothing(&h, &rng, &r);
+    miss_code(&h, &rng, &r);
+    cut_ends(&h, &rng, &r);
+    hurt_fini(&h);
+    assert_int_equal(r.wrong, 0);
+}
+
 static void pt(void **state)
 {
     (void)state;
@@ -591,6 +607,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(etm3_taken_back),
         cmocka_unit_test(mtb),
         cmocka_unit_test(frames),
+        cmocka_unit_test(frames_cut),
         cmocka_unit_test(pt),
         cmocka_unit_test(nexus),
         cmocka_unit_test(etrace),
