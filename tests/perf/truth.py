@@ -3,7 +3,7 @@
 
 usage: truth.py PROGRAM DATA     exit status 77 if DATA has no captures
 """
-import glob, gzip, os, re, shutil, struct, subprocess, sys, tempfile
+import functools, glob, gzip, os, re, shutil, struct, subprocess, sys, tempfile
 
 import perffile
 
@@ -11,8 +11,9 @@ import perffile
 LINES = re.compile(rb"^(?:[I#] .*\n?)+", re.M)
 
 
+@functools.lru_cache(maxsize=4)
 def told(text):
-    """What of a text are names of streams and instructions, whole lines."""
+    """What of a text are names of streams and instructions, whole lines. Most forms of a capture have the same text."""
     return b"".join(LINES.findall(text))
 
 
