@@ -169,11 +169,45 @@ static int next_access(struct tl_cursor *c)
     return r == TL_BAD ? tl_fail_set(c->asking->fail, r, "a shard is damaged") : r < 0 ? r : TL_OK;
 }
 
+static bool has_note(const struct tl_chunk *chunk)
+{
+    return chunk->kinds & 1u << TL_ITEM_NOTE;
+}
+
+static bool may_begin_with_note(const struct tl_chunk *chunk)
+{
+    return has_note(chunk) || chunk->n == 0; /* then it is what comes behind it */
+}
+
+/* May what comes behind the chunk begin with a note, whose instruction may be the chunk's last one?
+ */
+static bool note_follows(const struct tl_flow_rows *f, const struct tl_chunk *chunk)
+{
+    const struct tl_shard_index *const index = &f->walk.view->index;
+    struct tl_view *next;
+    if (chunk + 1 < index->chunks + index->n_chunks)
+        return may_begin_with_note(chunk + 1);
+    if (f->walk.shard + 1 == f->cut.n_rows)
+        return false;
+    if (tl_cut_view(&f->cut, f->walk.shard + 1, &next, NULL) < 0)
+        return true;
+    const bool follows = next->index.n_chunks == 0 || may_begin_with_note(next->index.chunks);
+    tl_view_put(next);
+    return follows;
+}
+
+static bool wants_chunk(const struct tl_flow_rows *f, const struct tl_chunk *chunk)
+{
+    return f->cut.lane->protocol == TL_PROTO_STF || has_note(chunk) ||
+           chunk->kinds & 1u << TL_ITEM_HARDWARE || note_follows(f, chunk);
+}
+
 static int first_access(struct tl_cursor *c)
 {
     struct accesses *const s = c->state;
     s->flow.detail = TL_WALK_FLOW;
     s->flow.behind = true;
+    s->flow.wants_chunk = wants_chunk;
     const int r = tl_flow_rows_open(c, &s->flow);
     return r < 0 ? r : next_access(c);
 }

@@ -60,12 +60,20 @@ static void leave_stream(struct tl_flow_rows *f)
     f->walking = f->open = false;
 }
 
+static bool wants_shard(const void *context, size_t shard)
+{
+    const struct tl_flow_rows *const f = context;
+    return shard >= f->cut.n_stored || f->wants_shard(&f->cut.rows[shard]);
+}
+
 /* Walk from a position on; not before this shard. */
 static int begin_walk(struct tl_cursor *c, struct tl_flow_rows *f, uint64_t from, size_t shard)
 {
     const uint64_t to = f->walk_to ? f->walk_to : f->to;
     tl_cut_walk_begin(&f->walk, &f->cut, from, to + (f->behind && to < UINT64_MAX));
     f->walk.shard = f->walk.shard > shard ? f->walk.shard : shard;
+    f->walk.wanted = f->wants_shard ? wants_shard : NULL;
+    f->walk.context = f;
     f->walk.walk.detail = f->detail;
     f->walking = true;
     f->next = 0;
@@ -118,9 +126,28 @@ int tl_flow_rows_go_on_in(struct tl_cursor *c, struct tl_flow_rows *f, size_t sh
     return begin_walk(c, f, f->cut.rows[shard].first, shard);
 }
 
+/* Go to the next chunk that may have rows. */
+static int seek_chunk(struct tl_cursor *c, struct tl_flow_rows *f)
+{
+    const struct tl_chunk *chunk;
+    int r = TL_OK;
+    while (f->wants_chunk && r >= 0) {
+        r = tl_cut_walk_peek(&f->walk, &chunk, c->asking->fail);
+        if (r < 0 || !chunk || f->wants_chunk(f, chunk))
+            break;
+        tl_cut_walk_skip(&f->walk);
+        r = tl_cancel_rest();
+        if (r >= 0)
+            r = c->asking->check(c->asking);
+    }
+    return r;
+}
+
 static int next_chunk(struct tl_cursor *c, struct tl_flow_rows *f)
 {
-    int r = tl_cut_walk_next(&f->walk, c->asking->fail);
+    int r = seek_chunk(c, f);
+    if (r >= 0)
+        r = tl_cut_walk_next(&f->walk, c->asking->fail);
     if (r >= 0)
         r = tl_cancel_rest();
     if (r >= 0)

@@ -29,6 +29,10 @@ struct tl_flow_rows {
     bool behind; /* set by the table: walk one position more, for what stands behind an instruction
                   */
     uint64_t walk_to; /* set by the table: walk on up to there, 0: up to `to` */
+    /* Set by the table: may these have rows? Those that have none are not read, and of a stored
+     * shard that has none, not even the index. NULL: all may. */
+    bool (*wants_shard)(const struct tl_shard_row *shard);
+    bool (*wants_chunk)(const struct tl_flow_rows *f, const struct tl_chunk *chunk);
 };
 
 /* Read the list of streams. What a table's `first` begins with. */

@@ -47,11 +47,24 @@ static int next_event(struct tl_cursor *c)
     return r;
 }
 
+static bool wants_chunk(const struct tl_flow_rows *f, const struct tl_chunk *chunk)
+{
+    const struct events *const s = (const struct events *)f;
+    return chunk->kinds & s->kinds;
+}
+
+static bool has_gaps(const struct tl_shard_row *shard)
+{
+    return shard->gaps > 0;
+}
+
 static int first_of(struct tl_cursor *c, uint32_t kinds)
 {
     struct events *const s = c->state;
     s->kinds = kinds;
     s->flow.detail = TL_WALK_ITEMS;
+    s->flow.wants_chunk = wants_chunk;
+    s->flow.wants_shard = kinds == 1u << TL_ITEM_GAP ? has_gaps : NULL;
     const int r = tl_flow_rows_open(c, &s->flow);
     return r < 0 ? r : next_event(c);
 }

@@ -77,6 +77,13 @@ def traced_data(lab):
         check(one == '{"pc":"0x2002"}\n', stream, one)
         written = lab.run('find', stream, '--written', '5000:30000000').text()
         check(written.count('\n') == 2 and 'write 0x7f at 0x5008' in written, stream, written)
+    # The instruction of an access may be in the shard before it.
+    lab.stop()
+    lab.start('--shard-insns', '1')
+    lab.run('push', '--trace', 'd1', *args, lab.path('data.bin'))
+    question = 'SELECT position, kind, pc, address, size, value FROM access'
+    one, many = (lab.run('sql', trace, question, '--json').text() for trace in ('d', 'd1'))
+    check(one == many and len(one.splitlines()) > 3, one, many)
 
 
 @test

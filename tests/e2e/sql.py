@@ -123,6 +123,10 @@ def sql_times(lab):
     check(ask(lab, 'SELECT position FROM call WHERE position < 20', trace='small'), 'calls at the begin')
     looked = shards_looked_at(lab) - before
     check(looked < 10, 'calls of the first shard are found in', looked)
+    before = shards_looked_at(lab)
+    check(ask(lab, 'SELECT count(*) AS n FROM gap', trace='small') == [{'n': 0}], 'gaps')
+    looked = shards_looked_at(lab) - before
+    check(looked < 10, 'no gaps are found in', looked)
     for text in ('SELECT stream, position, time, duration, last_position FROM call',
                  'SELECT stream, position, time FROM insn WHERE position % 7 = 0',
                  'SELECT stream, position, earliest, latest FROM timeline WHERE what = \'begin\''):
