@@ -8,6 +8,13 @@
 #include <string.h>
 
 enum { FUNCTIONS = 24, LENGTH = 28, HANDLERS = 2, STACK = 64, NESTED = 3 };
+enum { ENTRIES = 256, CALLS = 32 /* the first entry for CM.JALT */, JVT = 64 /* its alignment */ };
+
+/* Zcmt's table: indices of instructions. */
+struct table {
+    uint32_t to[ENTRIES];
+    uint32_t jumps, calls; /* how many of each */
+};
 
 #define RA 1u
 #define T0 5u
@@ -116,6 +123,35 @@ static uint32_t encode(const struct tl_sim_riscv_insn *insn, uint64_t to, struct
     }
 }
 
+/* CM.JT or CM.JALT by a new entry of the table; 0: it has no room. */
+static uint32_t cm_jump(struct table *t, const struct tl_sim_riscv_insn *insn)
+{
+    const bool full = insn->link ? t->calls == ENTRIES - CALLS : t->jumps == CALLS;
+    const uint32_t entry = insn->link ? CALLS + t->calls : t->jumps;
+    if (full)
+        return 0;
+    t->to[entry] = insn->to;
+    t->calls += insn->link;
+    t->jumps += !insn->link;
+    return 0xa002u | entry << 2;
+}
+
+/* Append the table to the code. */
+static int add_table(struct tl_sim_riscv_run *r, const struct tl_sim_riscv_options *o,
+                     const struct table *t)
+{
+    static const uint8_t zeros[JVT];
+    const unsigned size = o->xlen / 8;
+    int rc = tl_buf_add(&r->code, zeros, (JVT - r->code.n % JVT) % JVT);
+    r->jvt = o->base + r->code.n;
+    for (uint32_t i = 0; i < CALLS + t->calls && rc == TL_OK; i++) {
+        uint8_t bytes[8];
+        tl_put_le64(bytes, r->insns[t->to[i]].pc);
+        rc = tl_buf_add(&r->code, bytes, size);
+    }
+    return rc;
+}
+
 static bool may_be_short(uint8_t kind)
 {
     return kind == TL_SIM_RV_PLAIN || kind == TL_SIM_RV_RETURN || kind == TL_SIM_RV_INDIRECT ||
@@ -126,6 +162,7 @@ static int make_program(struct tl_sim_riscv_run *r, const struct tl_sim_riscv_op
                         struct tl_sim_rng *rng)
 {
     uint64_t pc = o->base;
+    struct table table = {.jumps = 0};
     r->n_insns = FUNCTIONS * LENGTH;
     r->insns = calloc(r->n_insns, sizeof *r->insns);
     if (!r->insns)
@@ -138,18 +175,23 @@ static int make_program(struct tl_sim_riscv_run *r, const struct tl_sim_riscv_op
             choose(insn, i / LENGTH, i % LENGTH, rng);
         insn->pc = pc;
         insn->size = o->compressed && may_be_short(insn->kind) && tl_sim_below(rng, 2) ? 2 : 4;
+        const bool is_direct = insn->kind == TL_SIM_RV_JUMP || insn->kind == TL_SIM_RV_CALL;
+        if (o->tables && o->compressed && is_direct && tl_sim_below(rng, 2) &&
+            (insn->encoding = cm_jump(&table, insn)) != 0)
+            insn->size = 2;
         pc += insn->size;
     }
     for (uint32_t i = 0; i < r->n_insns; i++) {
         struct tl_sim_riscv_insn *const insn = &r->insns[i];
         uint8_t bytes[4];
-        insn->encoding = encode(insn, r->insns[insn->to].pc, rng);
+        if (insn->encoding == 0)
+            insn->encoding = encode(insn, r->insns[insn->to].pc, rng);
         tl_put_le32(bytes, insn->encoding);
         const int rc = tl_buf_add(&r->code, bytes, insn->size);
         if (rc < 0)
             return rc;
     }
-    return TL_OK;
+    return o->tables ? add_table(r, o, &table) : TL_OK;
 }
 
 /* ---- execution -------------------------------------------------------------------------- */

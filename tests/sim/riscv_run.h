@@ -54,12 +54,14 @@ struct tl_sim_riscv_options {
     bool one_handler;        /* of exceptions and interrupts, at the program's beginning */
     bool true_returns;       /* every return goes behind its call */
     unsigned next_per_mille; /* indirect jumps to the next instruction */
+    bool tables;             /* with `compressed`: direct jumps and calls by Zcmt, too */
 };
 
 struct tl_sim_riscv_run {
     struct tl_sim_riscv_insn *insns; /* owned */
     uint32_t n_insns;
     struct tl_buf code;                /* at options.base */
+    uint64_t jvt;                      /* the jump table of Zcmt, behind the code; 0: none */
     struct tl_sim_riscv_event *events; /* owned */
     uint32_t n_events;
 };

@@ -137,12 +137,12 @@ static inline void hurt_ran_text(struct hurt *h, const struct tl_buf *text)
             hurt_ran(h, strtoull(p + 2, NULL, 16));
 }
 
-static inline void hurt_nexus(struct hurt *h, struct tl_sim_rng *rng)
+static inline void hurt_nexus_with(struct hurt *h, bool tables, struct tl_sim_rng *rng)
 {
     enum { MESSAGE = 24 /* bytes, at most */ };
     struct nexus_world w;
-    const unsigned round = tl_sim_below(rng, 10000);
-    nexus_world_init(&w, round, 20000, rng);
+    const unsigned any = tl_sim_below(rng, 10000), round = any - (tables && any % 7 == 6);
+    nexus_world_make(&w, round, 20000, tables, rng);
     h->format = w.options.sifive ? "nexus" : "n-trace";
     h->window = 2 * (size_t)w.options.sync_every * MESSAGE;
     h->setup = w.setup;
@@ -151,6 +151,17 @@ static inline void hurt_nexus(struct hurt *h, struct tl_sim_rng *rng)
     hurt_ran_text(h, &w.truth);
     assert_int_equal(tl_buf_add(&h->trace, w.trace.p, w.trace.n), TL_OK);
     nexus_world_fini(&w);
+}
+
+static inline void hurt_nexus(struct hurt *h, struct tl_sim_rng *rng)
+{
+    hurt_nexus_with(h, false, rng);
+}
+
+/* The program has jumps by a table in its image. */
+static inline void hurt_zcmt(struct hurt *h, struct tl_sim_rng *rng)
+{
+    hurt_nexus_with(h, true, rng);
 }
 
 static inline void hurt_etm3(struct hurt *h, struct tl_sim_rng *rng)

@@ -97,8 +97,12 @@ static inline void nexus_configure(struct nexus_world *w, bool registers, bool a
     struct tl_fail fail = {0};
     int n = snprintf(text, sizeof text, "[trace]\nformat=%s\n[source nt.%u]\n",
                      o->sifive ? "nexus-sifive" : "ntrace", o->src);
-    n += w->named ? snprintf(text + n, sizeof text - (size_t)n, "core=%s\n", w->named)
-                  : snprintf(text + n, sizeof text - (size_t)n, "core=rv%u\n", o->xlen);
+    if (w->run.jvt)
+        n += snprintf(text + n, sizeof text - (size_t)n, "core=rv%uimac_zcmt\njvt=0x%llx\n",
+                      o->xlen, (unsigned long long)w->run.jvt);
+    else
+        n += w->named ? snprintf(text + n, sizeof text - (size_t)n, "core=%s\n", w->named)
+                      : snprintf(text + n, sizeof text - (size_t)n, "core=rv%u\n", o->xlen);
     if (w->named)
         registers = all = false;
     else if (registers)
@@ -136,8 +140,9 @@ static inline void nexus_encode(struct nexus_world *w, uint64_t base)
     assert_int_equal(tl_image_freeze(w->image), TL_OK);
 }
 
-static inline void nexus_world_init(struct nexus_world *w, unsigned round, uint32_t events,
-                                    struct tl_sim_rng *rng)
+/* `tables`: the program has Zcmt's jumps. SiFive's cores, in each seventh round, lack them. */
+static inline void nexus_world_make(struct nexus_world *w, unsigned round, uint32_t events,
+                                    bool tables, struct tl_sim_rng *rng)
 {
     memset(w, 0, sizeof *w);
     nexus_choose(w, round, rng);
@@ -145,7 +150,8 @@ static inline void nexus_world_init(struct nexus_world *w, unsigned round, uint3
         .seed = round * 7 + 1,
         .xlen = w->options.xlen,
         .base = nexus_base(round, w->options.xlen),
-        .compressed = round % 2,
+        .compressed = round % 2 || tables,
+        .tables = tables,
         .events = events,
         .trap_per_mille = round % 2 ? 20 : 0,
         .context_per_mille = w->options.contexts ? 5 : 0,
@@ -155,6 +161,12 @@ static inline void nexus_world_init(struct nexus_world *w, unsigned round, uint3
     assert_int_equal(tl_sim_riscv_run(&w->run, &program), TL_OK);
     nexus_encode(w, program.base);
     nexus_configure(w, round % 4 == 2, round % 2);
+}
+
+static inline void nexus_world_init(struct nexus_world *w, unsigned round, uint32_t events,
+                                    struct tl_sim_rng *rng)
+{
+    nexus_world_make(w, round, events, false, rng);
 }
 
 static inline void nexus_world_fini(struct nexus_world *w)

@@ -22,7 +22,8 @@ enum {
     MUCH = 4000000 /* instructions: damage may claim 2^32 branches, which are not all listened to */
 };
 
-static const char *const formats[] = {"etm", "etm3", "mtb", "tpiu", "pt", "n-trace", "e-trace"};
+static const char *const formats[] = {"etm", "etm3",    "mtb",  "tpiu",
+                                      "pt",  "n-trace", "zcmt", "e-trace"};
 static const char *only; /* this format */
 
 /* ---- what is told -------------------------------------------------------------------------------
@@ -498,6 +499,12 @@ static void nexus(void **state)
     rounds("n-trace", hurt_nexus);
 }
 
+static void zcmt(void **state)
+{
+    (void)state;
+    rounds("zcmt", hurt_zcmt);
+}
+
 /* A place that was reported and is reached once more, by a direct jump, in front of a trap. */
 static void etrace_round_to_trap(void **state)
 {
@@ -610,6 +617,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(frames_cut),
         cmocka_unit_test(pt),
         cmocka_unit_test(nexus),
+        cmocka_unit_test(zcmt),
         cmocka_unit_test(etrace),
         cmocka_unit_test(missing_bytes),
         cmocka_unit_test(etrace_round_to_trap),
