@@ -18,6 +18,7 @@ struct tl_range_filter {
     const char *thread;  /* name or number of a thread; context ID where there are only these */
 };
 
+/* Does it leave anything out? */
 bool tl_range_filter_given(const struct tl_range_filter *filter);
 /* Filter a range that was just opened. The filter is copied. TL_USAGE: no such mode; TL_NOMEM. */
 TL_MUST_USE int tl_range_filter(struct tl_range *range, const struct tl_range_filter *filter,

@@ -23,9 +23,14 @@ TL_MUST_USE int tl_itemjson_add(struct tl_itemjson *j, const struct tl_item *ite
                                 struct tl_buf *out);
 void tl_itemjson_fini(struct tl_itemjson *j);
 
-/* A line of --packets: {"stream":"cs.10","offset":1666,"text":"10 I_ADDR_L_64IS0
- * addr=0x…","id":"10", "packet":"I_ADDR_L_64IS0","fields":{"addr":"0x…"}}. `stream` NULL: a packet
- * of the container itself, without stream and id. */
+/*
+ * A line of --packets:
+ *
+ *     {"stream":"cs.10","offset":1666,"text":"10 I_ADDR_L_64IS0 addr=0x…","id":"10",
+ *      "packet":"I_ADDR_L_64IS0","fields":{"addr":"0x…"}}
+ *
+ * `stream` NULL: a packet of the container itself, without stream and id.
+ */
 TL_MUST_USE int tl_itemjson_packet(const char *buffer, const char *stream, const char *line,
                                    struct tl_buf *out);
 

@@ -353,8 +353,8 @@ int tl_callstack_arrive(struct tl_callstack *cs, const struct tl_block *block, u
  * the innermost frame? */
 static inline bool returns_at(const struct tl_callstack *cs, const uintptr_t *steps, unsigned i)
 {
-    const struct tl_block *const from = tl_path_block(steps[i - 1]), *const to =
-                                                                         tl_path_block(steps[i]);
+    const struct tl_block *const from = tl_path_block(steps[i - 1]);
+    const struct tl_block *const to = tl_path_block(steps[i]);
     return from->leave == TL_LEAVE_RETURN && tl_path_taken(steps[i - 1]) && to->pc == cs->next_pc &&
            to->function == cs->frames[cs->depth - 1].function;
 }

@@ -12,13 +12,14 @@
 #include "perf/attr.h"
 #include "setup/setup.h"
 
-enum tl_perf_trace { /* kind of an AUXTRACE_INFO */
-                     TL_PERF_TRACE_NONE,
-                     TL_PERF_TRACE_PT = 1,
-                     TL_PERF_TRACE_BTS = 2,
-                     TL_PERF_TRACE_CORESIGHT = 3,
-                     TL_PERF_TRACE_SPE = 4,
-                     TL_PERF_TRACE_RISCV = 8
+/* Kind of trace of an AUXTRACE_INFO; numbers of perf's auxtrace.h. */
+enum tl_perf_trace {
+    TL_PERF_TRACE_NONE,
+    TL_PERF_TRACE_PT = 1,
+    TL_PERF_TRACE_BTS = 2,
+    TL_PERF_TRACE_CORESIGHT = 3,
+    TL_PERF_TRACE_SPE = 4,
+    TL_PERF_TRACE_RISCV = 8
 };
 
 /* What tells of context switches; numbers of perf's intel-pt.h. */
@@ -54,16 +55,17 @@ struct tl_perf_unit {
 };
 
 struct tl_perf_info {
-    uint8_t kind; /* enum tl_perf_trace; NONE: not known yet */
-    uint32_t pmu;
-    bool snapshot;
-    struct tl_clock clock;
-    /* Intel PT. */
+    uint8_t kind;          /* enum tl_perf_trace; NONE: not known yet */
+    uint32_t pmu;          /* number of the trace unit's type of events (attr.type) */
+    bool snapshot;         /* buffers have the last bytes of the trace, without those before */
+    struct tl_clock clock; /* from trace ticks to perf's time */
+    /* Intel PT. Bits are those of an event's configuration (attr.config). */
     uint64_t tsc_bit, mtc_bits;
     unsigned mtc_shift;
-    uint64_t ratio_n, ratio_d, max_ratio;
-    bool per_cpu;
-    uint8_t switches; /* enum tl_perf_switches */
+    uint64_t ratio_n, ratio_d; /* CPUID 15h: TSC is the crystal clock times n / d; 0: unknown */
+    uint64_t max_ratio;        /* maximum without turbo, of TSC to the bus clock; 0: unknown */
+    bool per_cpu;              /* a buffer for each processor, not for each thread */
+    uint8_t switches;          /* enum tl_perf_switches */
     /* CoreSight and RISC-V; of RISC-V there may be none, then only the setup says what it is. */
     struct tl_perf_unit *units;
     size_t n_units, cap_units;

@@ -131,6 +131,7 @@ struct tl_pt_ahead {
     struct tl_pt_packet packet;
 };
 
+/* Read the packet at `ahead->at`, and advance. */
 enum tl_pt_error tl_pt_ahead_next(struct tl_pt_events *events, struct tl_pt_ahead *ahead);
 struct tl_pt_event *tl_pt_event_queue(struct tl_pt_events *d, enum tl_pt_event_kind kind,
                                       uint32_t binds);

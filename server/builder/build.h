@@ -56,6 +56,8 @@ struct tl_build_options {
 
 struct tl_build;
 
+/* Create. The options are copied; `image` and `packing` are borrowed until tl_build_free().
+ * TL_NOMEM. */
 TL_MUST_USE int tl_build_new(struct tl_build **out, const struct tl_build_options *options);
 void tl_build_free(struct tl_build *build); /* accepts NULL */
 

@@ -64,8 +64,8 @@ void tl_build_place(const struct tl_build *b, uint64_t *shard, uint32_t *frame)
 
 int tl_build_open_parts(struct tl_build *b, struct tl_build_part out[2], size_t *n)
 {
-    const struct tl_shard_builder *const shard = tl_build_shard(b), *const under =
-                                                                        tl_build_written(b);
+    const struct tl_shard_builder *const shard = tl_build_shard(b);
+    const struct tl_shard_builder *const under = tl_build_written(b);
     const uint64_t markers = tl_stf_flow_markers(b->flow);
     *n = 0;
     if (shard->log_wanted && !shard->partial) {

@@ -85,6 +85,13 @@ static unsigned make_id(struct tl_lake *lake, const char *rig, unsigned number, 
     }
 }
 
+/* The rig's name, which a request need not give. */
+static const char *rig_of(const struct tl_ingest_request *request)
+{
+    return request->rig && *request->rig ? request->rig : "rig";
+}
+
+/* Create a trace with this id. */
 static int create(struct tl_lake *lake, const struct tl_ingest_request *request, const char *id,
                   struct tl_trace **out, struct tl_fail *fail)
 {
@@ -104,8 +111,8 @@ static int create(struct tl_lake *lake, const struct tl_ingest_request *request,
              index == TL_INDEX_BEHIND ? TL_LABEL_INDEX "=behind\n"
              : index == TL_INDEX_AUTO ? TL_LABEL_INDEX "=auto\n"
                                       : "");
-    return tl_lake_add_trace(lake, id, request->rig && *request->rig ? request->rig : "rig",
-                             request->setup ? request->setup : "", labels, out, fail);
+    return tl_lake_add_trace(lake, id, rig_of(request), request->setup ? request->setup : "",
+                             labels, out, fail);
 }
 
 /* Create a trace with a free id. Another push of the rig may take that first. */
@@ -142,7 +149,7 @@ static int find_or_create(struct tl_lake *lake, const struct tl_ingest_request *
                           struct tl_trace **out, struct tl_fail *fail)
 {
     enum { TRIES = 4 };
-    const char *rig = request->rig && *request->rig ? request->rig : "rig";
+    const char *rig = rig_of(request);
     const char *wanted = request->trace ? request->trace : "";
     if (!id_valid(rig))
         return tl_fail_set(fail, TL_BAD, "\"%.64s\" is no rig name: use [A-Za-z0-9._-]", rig);
@@ -159,6 +166,7 @@ static int find_or_create(struct tl_lake *lake, const struct tl_ingest_request *
     return r;
 }
 
+/* Drop a reference. */
 static void put(struct tl_ingest *ingest)
 {
     if (atomic_fetch_sub(&ingest->refs, 1) > 1)
@@ -174,7 +182,7 @@ static int check_claim_locked(const struct tl_trace *trace, const struct tl_inge
                               struct tl_fail *fail)
 {
     const char *setup = request->setup;
-    const char *rig = request->rig && *request->rig ? request->rig : "rig";
+    const char *rig = rig_of(request);
     if (trace->deleted)
         return tl_fail_set(fail, TL_AGAIN, "trace %s is being deleted; try again", trace->id);
     if (request->epoch > 0 && request->epoch < trace->epoch && (trace->session || trace->complete))
@@ -357,7 +365,7 @@ int tl_ingest_open(struct tl_lake *lake, const struct tl_ingest_request *request
         return r;
     }
     struct tl_ingest *before = NULL;
-    const char *const rig = request->rig && *request->rig ? request->rig : "rig";
+    const char *const rig = rig_of(request);
     const uint64_t push = request->epoch > TL_PIN_ASK ? request->epoch : UINT64_MAX;
     r = tl_trace_pin(trace, strcmp(rig, trace->rig) == 0 ? push : TL_PIN_ASK, fail);
     if (r < 0) {
@@ -423,6 +431,7 @@ bool tl_trace_pushed_sum(struct tl_trace *trace, uint64_t *at, uint32_t *sum)
     return known;
 }
 
+/* Why this session may not go on; TL_OK: nobody has taken over. */
 static int fenced(const struct tl_ingest *ingest, struct tl_fail *fail)
 {
     if (!atomic_load(&ingest->fenced))

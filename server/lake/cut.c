@@ -86,8 +86,8 @@ static bool is_ahead(const struct tl_cut *a, const struct tl_cut *b)
 {
     if (a->n_rows == 0 || b->n_rows == 0)
         return a->n_rows > 0;
-    const struct tl_shard_row *const x = &a->rows[a->n_rows - 1], *const y =
-                                                                      &b->rows[b->n_rows - 1];
+    const struct tl_shard_row *const x = &a->rows[a->n_rows - 1];
+    const struct tl_shard_row *const y = &b->rows[b->n_rows - 1];
     return x->number != y->number ? x->number > y->number
            : x->n != y->n         ? x->n > y->n
                                   : x->byte_last > y->byte_last;

@@ -30,10 +30,8 @@ struct tl_cut {
     struct tl_gen *outline;
     struct tl_lane *outlined;
     size_t n_indexed;
-    /* Of the range that it was opened for, what is behind `end` is outlined, and not indexed yet:
-     * the snapshot ends before it. There (as shown; 0: not known) is the time: */
-    bool behind;
-    uint64_t behind_time;
+    bool behind; /* what is behind `end`, of the range that was asked for, is outlined only */
+    uint64_t behind_time; /* the time of `end`, as shown; 0: not known */
 };
 
 /* Open a snapshot. TL_NOTFOUND: no such trace or stream. */
@@ -43,6 +41,7 @@ TL_MUST_USE int tl_cut_open(struct tl_cut *out, struct tl_lake *lake, const char
  * buckets, code, statistics or times (builder/shard_builder.h). */
 TL_MUST_USE int tl_cut_open_outlined(struct tl_cut *out, struct tl_lake *lake, const char *trace,
                                      const char *stream, struct tl_fail *fail);
+/* Open a snapshot of a lane of a generation, to which the snapshot has a reference of its own. */
 TL_MUST_USE int tl_cut_of_lane(struct tl_cut *out, struct tl_gen *gen, struct tl_lane *lane);
 /*
  * The same for questions about a range, which need the index: what is only outlined of it is
@@ -63,10 +62,10 @@ void tl_cut_close(struct tl_cut *cut);
 /*
  * Call `take` for the named stream of a trace or, if `stream` is NULL or empty, for each one that
  * has instructions, or if none has, samples of them, with the unit of [from, to) in it: a range
- * over all streams is in time, and
- * streams without time are included only if everything is requested, 0 to UINT64_MAX. `*gen`
- * receives the serving generation, which the caller releases, also after an error. TL_USAGE,
- * TL_NOTFOUND, TL_NOMEM, or a negative result of `take`, which ends the iteration.
+ * over all streams is in time, and streams without time are included only if everything is
+ * requested, 0 to UINT64_MAX. `*gen` receives the serving generation, which the caller releases,
+ * also after an error. TL_USAGE, TL_NOTFOUND, TL_NOMEM, or a negative result of `take`, which ends
+ * the iteration.
  */
 typedef int tl_cut_taker(void *context, const struct tl_cut *cut, enum tl_range_unit unit,
                          struct tl_fail *fail);
@@ -137,7 +136,9 @@ TL_MUST_USE int tl_cut_walk_next(struct tl_cut_walk *walk, struct tl_fail *fail)
 /* Get the next chunk's index entry, NULL after the last; the chunk itself is not read. */
 TL_MUST_USE int tl_cut_walk_peek(struct tl_cut_walk *walk, const struct tl_chunk **out,
                                  struct tl_fail *fail);
+/* Pass over the chunk that tl_cut_walk_peek() returned. */
 void tl_cut_walk_skip(struct tl_cut_walk *walk);
+/* Free what the walk holds. */
 void tl_cut_walk_end(struct tl_cut_walk *walk);
 
 #endif

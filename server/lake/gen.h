@@ -147,8 +147,10 @@ static inline bool tl_gen_abandoned(const struct tl_gen *gen)
     return atomic_load_explicit(&gen->abandoned, memory_order_relaxed);
 }
 
+/* Create, with one reference and without streams; texts are copied. TL_BAD: the setup; TL_NOMEM. */
 TL_MUST_USE int tl_gen_new(struct tl_gen **out, struct tl_lake *lake, const char *trace,
                            uint64_t number, const char *setup, struct tl_fail *fail);
+/* Another reference; returns `gen`. */
 struct tl_gen *tl_gen_get(struct tl_gen *gen);
 void tl_gen_put(struct tl_gen *gen); /* accepts NULL */
 /* Load its streams and shards from the catalog. */

@@ -65,9 +65,12 @@ void tl_conn_linger(struct tl_conn *conn);
 
 /* ---- h2.c ------------------------------------------------------------------------------- */
 
+/* All on the loop's thread. Begin HTTP/2 on a connection. TL_NOMEM. */
 TL_MUST_USE int tl_h2_start(struct tl_conn *conn);
+/* The socket is ready for `events` of uv_poll_t: read and send. */
 void tl_h2_ready(struct tl_conn *conn, int events);
 void tl_h2_tick(struct tl_conn *conn); /* every TL_H2_TICK_MS */
+/* Take no new calls, and close when those under way have ended. */
 void tl_h2_drain(struct tl_conn *conn);
 void tl_h2_free(struct tl_h2 *h2);
 /* Bytes of this stream, which are being sent, cannot be read. TL_IO: its end is on its way. */
@@ -79,7 +82,9 @@ void tl_h2_flush_all(struct tl_netloop *loop);
 
 /* ---- bridge.c --------------------------------------------------------------------------- */
 
+/* Begin HTTP/1.1 on a connection: pass its bytes on to libmicrohttpd. TL_NOMEM. */
 TL_MUST_USE int tl_bridge_start(struct tl_conn *conn);
+/* The socket is ready for `events` of uv_poll_t. */
 void tl_bridge_ready(struct tl_conn *conn, int events);
 /* A request's head has not arrived in time. */
 void tl_bridge_late(struct tl_conn *conn);

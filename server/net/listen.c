@@ -17,10 +17,11 @@
 #include <unistd.h>
 
 #define ACCEPT_BATCH 64
-#define PAUSE_MS     100
+#define PAUSE_MS     100 /* without accepting, when descriptors or memory ran out */
 
+/* A new connection on its way to the loop that serves it. */
 struct arrival {
-    struct tl_task task;
+    struct tl_task task; /* must be first */
     struct tl_netloop *loop;
     int fd;
     bool tls;
@@ -29,6 +30,7 @@ struct arrival {
     struct tl_account *account;
 };
 
+/* On the loop that serves the connection. */
 static void arrive(struct tl_task *task)
 {
     struct arrival *const a = (struct arrival *)task;
@@ -41,8 +43,9 @@ static void arrive(struct tl_task *task)
     free(a);
 }
 
-static void deal(struct tl_listener *listener, int fd, const struct sockaddr_storage *peer,
-                 socklen_t peer_n)
+/* Pass a new connection to the next loop; it is closed if its client has too many. */
+static void hand_out(struct tl_listener *listener, int fd, const struct sockaddr_storage *peer,
+                     socklen_t peer_n)
 {
     struct tl_net *const net = listener->net;
     struct arrival *const a = malloc(sizeof *a);
@@ -89,7 +92,7 @@ static void on_connection(uv_poll_t *poll, int status, int events)
         const int fd =
             accept4(listener->fd, (struct sockaddr *)&peer, &n, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd >= 0) {
-            deal(listener, fd, &peer, n);
+            hand_out(listener, fd, &peer, n);
         } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
             /* The socket stays readable: polling it now would spin. */
             uv_poll_stop(poll);
@@ -101,7 +104,8 @@ static void on_connection(uv_poll_t *poll, int status, int events)
     }
 }
 
-static void begin_connection(struct tl_task *task)
+/* On loop 0. */
+static void begin_listening(struct tl_task *task)
 {
     struct tl_listener *const l =
         (struct tl_listener *)((char *)task - offsetof(struct tl_listener, task));
@@ -135,7 +139,7 @@ int tl_listeners_open(struct tl_net *net, struct tl_fail *fail)
             return rc;
         net->guard_host = net->guard_host && tl_address_loopback(&address);
         *l = (struct tl_listener){
-            .net = net, .task.run = begin_connection, .fd = rc, .tls = net->options.listen[i].tls};
+            .net = net, .task.run = begin_listening, .fd = rc, .tls = net->options.listen[i].tls};
         net->n_listeners++;
         snprintf(l->url, sizeof l->url, "%s://%s", l->tls ? "https" : "http",
                  tl_address_text(&address, text, sizeof text));
@@ -146,7 +150,7 @@ int tl_listeners_open(struct tl_net *net, struct tl_fail *fail)
 }
 
 struct stopping {
-    struct tl_task task;
+    struct tl_task task; /* must be first */
     struct tl_net *net;
     struct tl_waiter *done;
 };

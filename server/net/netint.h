@@ -89,6 +89,8 @@ struct tl_net {
 
 /* ---- listen.c --------------------------------------------------------------------------- */
 
+/* Bind all addresses of the options and begin to accept. TL_USAGE, TL_IO, TL_NOMEM; free with
+ * tl_listeners_free(), also after an error. */
 TL_MUST_USE int tl_listeners_open(struct tl_net *net, struct tl_fail *fail);
 /* Stop accepting. Any thread except the loops'; returns when no accept is in progress. */
 void tl_listeners_stop(struct tl_net *net);

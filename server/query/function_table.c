@@ -124,9 +124,8 @@ static bool is_recursive(const struct tl_calltree *t, size_t node)
 static int sum_up(struct table *t)
 {
     const struct tl_calltree *const tree = &t->counts.tree;
-    uint64_t *const insns = calloc(tree->n_nodes + 1, sizeof *insns), *const time =
-                                                                          calloc(tree->n_nodes + 1,
-                                                                                 sizeof *time);
+    uint64_t *const insns = calloc(tree->n_nodes + 1, sizeof *insns);
+    uint64_t *const time = calloc(tree->n_nodes + 1, sizeof *time);
     int r = insns && time ? TL_OK : TL_NOMEM;
     for (size_t i = tree->n_nodes; r >= 0 && i-- > 1;) {
         const struct tl_calltree_node *const node = &tree->nodes[i];

@@ -121,8 +121,8 @@ static int take_unit(const struct tl_http_request *request, enum tl_range_unit *
 static int take_times(const struct tl_http_request *request, struct span *span,
                       struct tl_fail *fail)
 {
-    const char *const from = tl_http_query(request, "from"), *const to =
-                                                                 tl_http_query(request, "to");
+    const char *const from = tl_http_query(request, "from");
+    const char *const to = tl_http_query(request, "to");
     struct tl_time_range range;
     char length[64];
     /* The '+' of a length, unless it was escaped, has become a blank. */

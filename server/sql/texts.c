@@ -7,10 +7,13 @@
  */
 #include "sql/functions.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define WIDEST 1000 /* width and precision in a format, bytes of a set of characters */
+
+static_assert(WIDEST == 1000, "as the messages say");
 
 /* ---- instr(), replace() ---------------------------------------------------------------------- */
 

@@ -13,9 +13,11 @@ struct tl_lake;
 
 /*
  * Continue hashing complete captures that have no hash: upkeep/contents.c. Returns whether there is
- * more to do; `*soon`: in TL_FRESH_NS. Housekeeper's thread only.
+ * more to do; `*soon` is set if that is due after TL_FRESH_NS (lake/trace.h), not with the next
+ * round. Housekeeper's thread only.
  */
 bool tl_contents_hash(struct tl_lake *lake, bool *soon);
+/* Drop a hash that is not complete. */
 void tl_contents_free(struct tl_lake *lake);
 /* The housekeeper's thread applies retention, retries failed operations of the medium, and returns
  * free memory. */

@@ -68,8 +68,8 @@ static void check_missing(struct fixture *f, enum way way)
     assert_int_equal(a.status, 200);
     cJSON *const all = cJSON_Parse((char *)a.body.p);
     assert_int_equal(cJSON_GetArraySize(all), 3);
-    const cJSON *const file = cJSON_GetArrayItem(all, 0), *const kernel =
-                                                              cJSON_GetArrayItem(all, 1);
+    const cJSON *const file = cJSON_GetArrayItem(all, 0);
+    const cJSON *const kernel = cJSON_GetArrayItem(all, 1);
     assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItem(file, "build_id")), "0c9a");
     assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItem(file, "path")), "/bin/w");
     assert_true(cJSON_IsFalse(cJSON_GetObjectItem(file, "there")));
