@@ -8,6 +8,7 @@
 
 #include "stf/stand.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #define VECTOR_MAX (65536 / 8) /* bytes: RISC-V "V" extension, VLEN is at most 2^16 bits */
@@ -29,6 +30,8 @@ struct tl_stf_regstate {
     uint64_t insn;
     bool any;
 };
+
+static_assert(sizeof(struct tl_stf_regstate) / 1024 <= 100, "as the manual says");
 
 /* Registers that are bits of another one: RISC-V, "F" and "V" extensions. */
 static const struct part {

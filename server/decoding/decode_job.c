@@ -12,7 +12,6 @@
 #include "decoding/decode_job.h"
 #include "base/cancel.h"
 #include "base/now.h"
-
 #include "decoding/decode_memory.h"
 #include "decoding/deliver.h"
 #include "decoding/marks.h"
@@ -197,7 +196,7 @@ static int flush(struct tl_decode_job *job, struct tl_fail *fail)
 }
 
 /* A checkpoint contains no complete shards: store them first. */
-static int mark(struct tl_decode_job *job, struct tl_fail *fail)
+static int save_checkpoint(struct tl_decode_job *job, struct tl_fail *fail)
 {
     int r = flush(job, fail);
     if (r >= 0)
@@ -206,7 +205,7 @@ static int mark(struct tl_decode_job *job, struct tl_fail *fail)
         r = tl_store_shards_all(job, fail);
     if (r >= 0) {
         tl_mark_flush(job);
-        tl_resume_mark(job);
+        tl_resume_save(job);
     }
     return r;
 }
@@ -240,7 +239,7 @@ static int push(struct tl_decode_job *job, const struct tl_buf *bytes, struct tl
         if (job->waiting >= (gen->is_virtual ? slice : job->together))
             r = flush(job, fail);
         if (r >= 0 && job->role == TL_DECODE_STORED && tl_resume_due(job))
-            r = mark(job, fail);
+            r = save_checkpoint(job, fail);
         if (r >= 0)
             r = tl_give_way();
         if (r < 0)
@@ -253,7 +252,8 @@ void tl_decode_job_leave(struct tl_decode_job *job)
 {
     if (!job)
         return;
-    if (job->decode && !job->finished && !job->cut && job->broken >= 0 && mark(job, NULL) < 0)
+    if (job->decode && !job->finished && !job->cut && job->broken >= 0 &&
+        save_checkpoint(job, NULL) < 0)
         (void)!tl_store_shards_wait(job, NULL);
     tl_packer_free(job->packer);
     job->packer = NULL;

@@ -223,7 +223,7 @@ bool tl_resume_due(const struct tl_decode_job *job)
     return atomic_load(&gen->decoded) - job->tried >= gen->lake->options.checkpoint_bytes;
 }
 
-void tl_resume_mark(struct tl_decode_job *job)
+void tl_resume_save(struct tl_decode_job *job)
 {
     struct tl_gen *const gen = job->gen;
     struct tl_checkpoint c = {0};

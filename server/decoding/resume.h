@@ -22,7 +22,7 @@ TL_MUST_USE int tl_resume_load(struct tl_decode_job *job);
 /* Is it time for a checkpoint? */
 bool tl_resume_due(const struct tl_decode_job *job);
 /* Store a checkpoint. Called between two slices, with all complete shards in the store. */
-void tl_resume_mark(struct tl_decode_job *job);
+void tl_resume_save(struct tl_decode_job *job);
 /*
  * Remove all checkpoints of a generation, once everything is sealed or it is not wanted any more.
  * Any thread.

@@ -3,6 +3,7 @@
  * store works. opening/open.c makes one that does something. */
 #include "lake/lakeint.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 /* Defaults of struct tl_lake_options. */
@@ -13,6 +14,8 @@
 #define OUTLINE_BYTES    (UINT64_C(256) << 10)
 #define LAG_BYTES        (UINT64_C(16) << 20)
 #define MIN_FREE         (UINT64_C(256) << 20)
+
+static_assert(SUMMARY_BUCKETS * sizeof(struct tl_bucket) == 10 << 20, "as the manual says");
 
 #define OUTLINES_KEPT 512 /* complete shards of an outline in memory */
 

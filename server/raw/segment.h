@@ -26,13 +26,17 @@ struct tl_segments {
 /* Format the key of the segment of `name` that begins at `first`; returns `out`. */
 char *tl_segment_key(char out[static 128], const char *name, uint64_t first);
 
+/* List a capture's segments, into an empty list; free it with tl_segments_fini(), also after an
+ * error. TL_IO, TL_NOMEM. */
 TL_MUST_USE int tl_segments_list(struct tl_segments *out, struct tl_backend *backend,
                                  const char *name, struct tl_fail *fail);
 void tl_segments_fini(struct tl_segments *segments);
 /* Index of the segment that contains `offset`, or -1. */
 long tl_segments_find(const struct tl_segments *segments, uint64_t offset);
 
+/* Encode the head of the segment that begins at `first`. */
 void tl_segment_head(uint8_t out[static TL_SEGMENT_HEAD], uint64_t first);
+/* Read the head of a segment's log: is it that of the one that begins at `first`? */
 TL_MUST_USE int tl_segment_head_read(struct tl_log *log, uint64_t first, bool *intact,
                                      struct tl_fail *fail);
 
