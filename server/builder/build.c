@@ -101,7 +101,7 @@ int tl_build_new(struct tl_build **out, const struct tl_build_options *options)
         b->options.chunk_markers = TL_CHUNK_MARKERS;
     static const struct tl_flow_now nothing;
     tl_indexer_init(&b->index, options->protocol, options->image, &nothing, 0);
-    b->times.knots.steps = tl_protocol_has_own_clock(options->protocol);
+    tl_time_knots_init(&b->times.knots, options->protocol);
     const struct tl_stf_flow_options flow = {.isa = options->isa, .marks = true, .known = true};
     int r = tl_stf_flow_new(&b->flow, &flow, NULL);
     if (r >= 0 && tl_insn_stats_wanted(options->protocol))

@@ -541,6 +541,7 @@ void tl_call_times_finish(struct tl_call_times *t, uint64_t position)
         return;
     t->knots.steps = true; /* all has the last timestamp's time */
     t->knots.broken = false;
+    t->knots.flags = 0;
     int r = settle(t, position, t->time);
     for (size_t i = 0; i < t->n && r >= 0; i++)
         r = (t->log[i].at & 3) == TL_CALL_MODE ? pass_note(t, &t->log[i]) : TL_OK;

@@ -106,10 +106,11 @@ static int pass_chunk(struct tl_time_knots *k, const struct tl_walk *walk, uint6
 static int time_of(const struct tl_cut *cut, uint64_t position, uint64_t *time,
                    struct tl_fail *fail)
 {
-    struct tl_time_knots knots = {.steps = tl_lane_has_own_clock(cut->lane)};
+    struct tl_time_knots knots = {0};
     struct tl_cut_walk walk;
     uint64_t first = 0;
     int r = chunk_before(cut, position, &first, fail);
+    tl_time_knots_init(&knots, cut->lane->protocol);
     if (r <= 0)
         return r;
     tl_cut_walk_begin(&walk, cut, first, UINT64_MAX);
@@ -207,7 +208,7 @@ int tl_recount_calls(const struct tl_cut *cut, size_t first, size_t end, tl_reco
         return TL_NOMEM;
     c->cut = cut;
     c->image = tl_gen_image(cut->gen);
-    c->times.knots.steps = tl_lane_has_own_clock(cut->lane);
+    tl_time_knots_init(&c->times.knots, cut->lane->protocol);
     tl_callstack_init(&c->calls, c->image, 0, NULL, NULL);
     for (size_t i = cut->n_rows; i-- > 0;)
         c->first_time = cut->rows[i].anchors > 0 ? cut->rows[i].anchor_first.time : c->first_time;

@@ -54,7 +54,8 @@ struct tl_scale {
 TL_MUST_USE int tl_scale_open(struct tl_scale *out, const struct tl_cut *cut,
                               enum tl_scale_kind kind, bool by_value, uint64_t from, uint64_t to,
                               struct tl_fail *fail);
-/* The same for positions, with all timestamps, however many: for exact sums over a shard. */
+/* The same for positions, with all timestamps, however many: for exact sums over a shard. In ticks
+ * it has breaks of no width, too, which tell whose time follows at their place. */
 TL_MUST_USE int tl_scale_open_exact(struct tl_scale *out, const struct tl_cut *cut,
                                     enum tl_scale_kind kind, uint64_t from, uint64_t to,
                                     struct tl_fail *fail);

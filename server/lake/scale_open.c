@@ -6,6 +6,7 @@
  */
 #include "lake/scale.h"
 
+#include "decode/point.h"
 #include "shard/itemlog.h"
 #include "shard/timeknots.h"
 
@@ -30,6 +31,8 @@ struct maker {
     bool has_summary;
     struct tl_scale_break missing; /* since the last point, if `broken` */
     bool broken;
+    bool on;                    /* tracing goes on at the last timestamp, where it was off: */
+    uint64_t on_at;             /* that one's position */
     struct tl_time_knots knots; /* since the last point, if `counting` */
     bool counting;              /* everything since the last point has been read */
 };
@@ -60,7 +63,7 @@ static int add_break(struct maker *m, uint64_t value)
     struct tl_scale *const s = m->scale;
     const uint64_t last = s->points[s->n - 1].value;
     const uint64_t position = m->missing.position;
-    if (value == last)
+    if (value == last && !(m->exact && m->kind == TL_SCALE_TICKS))
         return TL_OK;
     if (tl_grow(&s->breaks, &s->cap_breaks, s->n_breaks + 1, sizeof(*s->breaks)) < 0)
         return TL_NOMEM;
@@ -71,6 +74,15 @@ static int add_break(struct maker *m, uint64_t value)
     return r < 0 ? r : add_point(s, position, value, false, 0);
 }
 
+/* Nothing has run since tracing went on: it was off until here. */
+static void note_silence(struct maker *m, uint64_t position)
+{
+    if (!m->on || m->broken || m->on_at != position)
+        return;
+    m->broken = true;
+    m->missing = (struct tl_scale_break){.position = position, .flags = TL_FLAG_OFF};
+}
+
 static int add(struct maker *m, uint64_t position, uint64_t raw, uint8_t inexact)
 {
     struct tl_scale *s = m->scale;
@@ -78,9 +90,10 @@ static int add(struct maker *m, uint64_t position, uint64_t raw, uint8_t inexact
     if (s->n > 0 && value < s->points[s->n - 1].value)
         value = s->points[s->n - 1].value;
     int r = TL_OK;
+    note_silence(m, position);
     if (m->broken && s->n > 0)
         r = add_break(m, value);
-    m->broken = false;
+    m->broken = m->on = false;
     m->counting = false;
     return r < 0 ? r : add_point(s, position, value, false, inexact);
 }
@@ -112,13 +125,26 @@ static int add_time(struct maker *m, uint64_t position, uint64_t raw, uint8_t in
     return r;
 }
 
+/* Tracing goes on, at the last timestamp at the earliest, if that is where it was off. */
+static void note_restart(struct maker *m, uint64_t position)
+{
+    struct tl_scale *const s = m->scale;
+    m->on = !m->broken && s->n > 0 && s->points[s->n - 1].position == position;
+    m->on_at = position;
+    if (m->on)
+        s->points[s->n - 1].inexact |= TL_ITEM_AT_LEAST;
+}
+
 /* Process an item before `position`: is trace missing there, does it count cycles? */
 static int note_item(struct maker *m, const struct tl_item *item, uint64_t position)
 {
     if (item->kind == TL_ITEM_CYCLES && m->counting)
         return tl_time_knots_item(&m->knots, position, item);
-    if (item->kind != TL_ITEM_GAP && item->kind != TL_ITEM_TRACE_ON)
+    if (!tl_item_is_break(m->cut->lane->protocol, item->kind)) {
+        if (item->kind == TL_ITEM_TRACE_ON)
+            note_restart(m, position);
         return TL_OK;
+    }
     if (!m->broken)
         m->missing = (struct tl_scale_break){.position = position};
     m->broken = true;
@@ -367,6 +393,7 @@ static int open_scale(struct maker *m, struct tl_scale *out, struct tl_fail *fai
     *out = (struct tl_scale){.end = m->cut->end};
     m->scale = out;
     m->steps = tl_lane_has_own_clock(m->cut->lane);
+    tl_time_knots_init(&m->knots, m->cut->lane->protocol);
     if (m->kind != TL_SCALE_BYTE && !tl_lane_is_timed(m->cut->lane))
         return TL_OK;
     const int r = make(m, fail);

@@ -382,7 +382,7 @@ int tl_timed_walk(const struct tl_cut *cut, uint64_t from, uint64_t to,
     w->image = tl_gen_image(cut->gen);
     w->to = to;
     w->sinks = sinks;
-    w->knots.steps = tl_lane_has_own_clock(cut->lane);
+    tl_time_knots_init(&w->knots, cut->lane->protocol);
     int r = sinks->call ? want_calls(w) : TL_OK;
     if (r >= 0)
         r = begin_of(cut, from, &first, fail);

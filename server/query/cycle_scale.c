@@ -6,13 +6,13 @@
 #include "query/cycle_scale.h"
 
 #include "base/cancel.h"
+#include "decode/point.h"
 
 #include <stdlib.h>
 
-#define BREAKS (1u << TL_ITEM_GAP | 1u << TL_ITEM_TRACE_ON)
-
 struct making {
     struct tl_scale *scale;
+    enum tl_protocol protocol;
     uint64_t to;
     uint64_t sum;
     bool broken; /* trace is missing since the last count */
@@ -71,7 +71,7 @@ static int take_items(struct making *m, const struct tl_walk *walk)
         const struct tl_item *const item = &walk->items[i];
         if (item->kind == TL_ITEM_CYCLES)
             r = take_count(m, walk->positions[i], item->value);
-        else if (1u << item->kind & BREAKS)
+        else if (tl_item_is_break(m->protocol, item->kind))
             note_break(m, walk->positions[i], item);
     }
     return r;
@@ -107,12 +107,13 @@ static int read_from(struct making *m, const struct tl_cut *cut, uint64_t begin,
 {
     struct tl_cut_walk walk;
     const struct tl_chunk *chunk;
+    const uint32_t wanted = 1u << TL_ITEM_CYCLES | 1u << TL_ITEM_GAP | 1u << TL_ITEM_TRACE_ON;
     int r;
     tl_cut_walk_begin(&walk, cut, begin, UINT64_MAX);
     walk.walk.detail = TL_WALK_ITEMS;
     while ((r = tl_cut_walk_peek(&walk, &chunk, fail)) >= 0 && chunk && !m->done) {
         r = tl_cancel_check();
-        if (r >= 0 && !(chunk->kinds & (1u << TL_ITEM_CYCLES | BREAKS))) {
+        if (r >= 0 && !(chunk->kinds & wanted)) {
             tl_cut_walk_skip(&walk);
             continue;
         }
@@ -130,7 +131,7 @@ static int read_from(struct making *m, const struct tl_cut *cut, uint64_t begin,
 int tl_cycle_scale_open(struct tl_scale *out, const struct tl_cut *cut, uint64_t from, uint64_t to,
                         struct tl_fail *fail)
 {
-    struct making m = {.scale = out, .to = to};
+    struct making m = {.scale = out, .protocol = cut->lane->protocol, .to = to};
     uint64_t begin = 0;
     *out = (struct tl_scale){.end = cut->end};
     int r = find_begin(cut, from, &begin, fail);

@@ -226,7 +226,7 @@ static int report_break(struct walker *w)
     w->switched_out += kind == TL_TIMED_SWITCHED_OUT ? until.time - w->now.time : 0;
     if (r >= 0)
         r = report_span(w, b->position, &until, kind);
-    if (r >= 0 && w->sinks->gap)
+    if (r >= 0 && w->sinks->gap && b->to > b->from)
         r = w->sinks->gap(w->sinks->context, b);
     w->now = until;
     return r;
@@ -423,6 +423,16 @@ static void on_item(void *context, const struct tl_walk *walk, size_t i)
         w->failed = report_item(w, item, walk->positions[i]);
 }
 
+/* What ends at the range's begin did so before the gap there, if one is. */
+static void begin_behind_gap(struct walker *w)
+{
+    for (size_t i = 0; i < w->next_break; i++)
+        if (w->scale.breaks[i].position == w->from) {
+            w->before = before_break(&w->scale.breaks[i]);
+            break;
+        }
+}
+
 /* ---- the walk -------------------------------------------------------------------------------- */
 
 static int walk_range(struct walker *w)
@@ -433,6 +443,7 @@ static int walk_range(struct walker *w)
     if (w->part.has_begin && w->part.begin < w->now.time)
         w->now = w->before = (struct tl_moment){w->part.begin, w->part.begin, w->part.begin};
     w->first = w->now.time;
+    begin_behind_gap(w);
     tl_cut_walk_begin(&walk, w->cut, w->from, w->to);
     if (r >= 0)
         r = tl_cut_walk_follow(&walk, &w->calls, on_frame, on_item, w, w->fail);

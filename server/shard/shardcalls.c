@@ -10,7 +10,8 @@
 #include <string.h>
 
 #define MAGIC TL_CALLS_FORM
-#define FOUR  "TLCALLS4" /* older ones, of three and two parts */
+#define FIVE  "TLCALLS5" /* older ones, of three and two parts */
+#define FOUR  "TLCALLS4"
 #define THREE "TLCALLS3"
 #define TWO   "TLCALLS2"
 enum { NAME = 8, HEAD = NAME + 4 * TL_CALLS_PARTS, PLAIN_MAX = 64 << 20 };
@@ -62,7 +63,8 @@ static bool is_a(struct tl_bytes object, const char *name, size_t head)
 /* Number of parts that an object's head tells of; 0: it has no head. */
 static unsigned parts_of(struct tl_bytes object)
 {
-    if (is_a(object, MAGIC, HEAD) || is_a(object, FOUR, HEAD) || is_a(object, THREE, HEAD))
+    if (is_a(object, MAGIC, HEAD) || is_a(object, FIVE, HEAD) || is_a(object, FOUR, HEAD) ||
+        is_a(object, THREE, HEAD))
         return TL_CALLS_PARTS;
     return is_a(object, TWO, NAME + 2 * 4) ? 2 : 0;
 }

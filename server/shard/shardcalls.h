@@ -3,11 +3,12 @@
  * What is known about the calls in a shard, as one object,
  * "t/TRACE/GENERATION/STREAM/NUMBER.calls":
  *
- *     "TLCALLS5" │ u32 size of each part │ parts
+ *     "TLCALLS6" │ u32 size of each part │ parts
  *
  * A part is a u32 CRC32C and the zstd frame that it is of, so that each can be read alone; one of
- * size 0 is not there. Of older objects only the first part counts: "TLCALLS4" and "TLCALLS3" know
- * no exceptions whose handlers are not traced, "TLCALLS2" has two parts; still older ones are that
+ * size 0 is not there. Of older objects only the first part counts: "TLCALLS5" has what
+ * ran behind a TRACE_ON as off (decode/point.h), "TLCALLS4" and "TLCALLS3" know no exceptions whose
+ * handlers are not traced, "TLCALLS2" has two parts; still older ones are that
  * part alone.
  *
  * Not thread-safe.
@@ -46,7 +47,7 @@ TL_MUST_USE int tl_shard_calls_decode(struct tl_calltree *tree, struct tl_call_i
 TL_MUST_USE int tl_shard_calls_unpack(struct tl_shard_calls *calls, struct tl_bytes object);
 /* Do the first TL_CALLS_HEAD bytes of an object say that it has all that this program stores? */
 #define TL_CALLS_HEAD 20
-#define TL_CALLS_FORM "TLCALLS5" /* an object's first bytes */
+#define TL_CALLS_FORM "TLCALLS6" /* an object's first bytes */
 bool tl_shard_calls_is_whole(struct tl_bytes head);
 /* Read the rows of an object into empty ones. Returns 1 if they are in the object, else 0.
  * TL_NOTFOUND: it is damaged; TL_NOMEM. */

@@ -5,16 +5,23 @@
  */
 #include "shard/timeknots.h"
 
+#include "decode/point.h"
 #include "shard/bucket.h"
 
 #include <stdlib.h>
 
 #define COUNTS_MAX (UINT64_C(1) << 62) /* cycles: more are as many */
 
+void tl_time_knots_init(struct tl_time_knots *k, enum tl_protocol protocol)
+{
+    k->steps = tl_protocol_has_own_clock(protocol);
+    k->protocol = protocol;
+}
+
 void tl_time_knots_fini(struct tl_time_knots *k)
 {
     free(k->points);
-    *k = (struct tl_time_knots){.steps = k->steps};
+    *k = (struct tl_time_knots){.steps = k->steps, .protocol = k->protocol};
 }
 
 static int add_point(struct tl_time_knots *k, uint64_t position, uint64_t value)
@@ -52,12 +59,13 @@ int tl_time_knots_begin(struct tl_time_knots *k, uint64_t position, uint64_t tim
     return r;
 }
 
-/* Also what traces tell of their own begin, TRACE_ON, is a place where it was off. */
 static void note_break(struct tl_time_knots *k, uint64_t position, const struct tl_item *item)
 {
-    if (!k->broken)
-        k->place = position;
     const uint8_t flags = tl_bucket_flags(item);
+    if (!k->broken) {
+        k->place = position;
+        k->flags = 0;
+    }
     k->broken = true;
     k->gaps += flags != 0;
     k->flags |= flags;
@@ -97,8 +105,10 @@ int tl_time_knots_item(struct tl_time_knots *k, uint64_t position, const struct 
 {
     if (item->kind == TL_ITEM_CYCLES)
         return note_cycles(k, position, item->value);
-    if (item->kind == TL_ITEM_GAP || item->kind == TL_ITEM_TRACE_ON)
+    if (tl_item_is_break(k->protocol, item->kind))
         note_break(k, position, item);
+    else if (item->kind == TL_ITEM_TRACE_ON && !k->broken && position == k->points[0].position)
+        k->flags = TL_FLAG_OFF;
     return TL_OK;
 }
 
@@ -130,6 +140,10 @@ static void share(struct tl_time_knots *k, uint64_t position, uint64_t time)
 
 int tl_time_knots_end(struct tl_time_knots *k, uint64_t position, uint64_t time)
 {
+    if (!k->broken && k->flags && position == k->points[0].position) {
+        k->broken = true;
+        k->place = position;
+    }
     if (k->broken)
         return jump(k, k->place, position, time);
     if (k->steps)

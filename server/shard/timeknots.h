@@ -18,7 +18,8 @@
  *   positions. Counts at the first timestamp's position are of what was before it. Of more than
  *   TL_TIME_KNOTS only every second, fourth, … is used, and the last.
  * - Where trace is missing, or tracing was off, the time belongs to nothing that ran: all before
- *   the first such place has the time of the first timestamp, all after it that of the next.
+ *   the first such place has the time of the first timestamp, all after it that of the next. It
+ *   is off, too, until the first instruction behind a TRACE_ON (decode/point.h).
  * - Records of software trace (`steps`) have the time of the timestamp before them.
  *
  * Times are ticks of tl_flow_now.axis. Not thread-safe.
@@ -28,6 +29,7 @@
 
 #include "base/state.h"
 #include "flow/item.h"
+#include "setup/format.h"
 
 #define TL_TIME_KNOTS 4096
 
@@ -43,14 +45,18 @@ struct tl_time_knots {
     uint64_t counts; /* of cycles; those that are multiples of `stride` are points, and the last */
     uint64_t stride;
     size_t quick; /* while there are fewer points, a count is one more: tl_time_knots_quickly() */
-    bool steps;   /* set by the owner */
+    bool steps;   /* records of software trace */
+    enum tl_protocol protocol;
     bool broken;
-    uint8_t flags;    /* if broken: enum tl_bucket_flag of all gaps: tl_missing_kind() */
+    uint8_t flags;    /* if broken: enum tl_bucket_flag of all gaps: tl_missing_kind(); else OFF if
+                       * tracing was, until where the knots begin */
     uint64_t place;   /* if broken: position of the first one: points[1] before it, [2] behind it */
     uint64_t gaps;    /* if broken: their number; 0: tracing was only off */
     uint32_t reasons; /* … bit set of enum tl_gap */
 };
 
+/* Prepare knots that are all zero for a stream of this protocol. */
+void tl_time_knots_init(struct tl_time_knots *k, enum tl_protocol protocol);
 void tl_time_knots_fini(struct tl_time_knots *k);
 /* Begin at a timestamp; memory is kept. TL_NOMEM. */
 TL_MUST_USE int tl_time_knots_begin(struct tl_time_knots *k, uint64_t position, uint64_t time);

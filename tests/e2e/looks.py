@@ -279,21 +279,26 @@ def exceptions_agree(lab):
 KINDS = ('ran', 'lost', 'off', 'switched_out')
 
 
-def ticks_by_what(lines, point):
-    """Ticks that ran, were lost, off, and switched out, by the flow text of a stream; None: its counter began again."""
+def ticks_by_what(lines, point, breaks='G'):
+    """Ticks that ran, were lost, off, and switched out, by the flow text of a stream; None: its counter began again.
+    `breaks`: lines that tell of missing trace before them."""
     ticks, before, waits = dict(ran=0, lost=0, off=0, switched_out=0), None, 'lost'
-    n, gap, reasons = 0, None, set()
+    n, gap, reasons, on = 0, None, set(), False
     for line in lines:
         kind = line[0]
         if kind in point:
             n += 1
-        elif kind in 'GO':
+        elif kind in breaks:
             reasons.add('off' if kind == 'O' else line.split()[1])
             gap = n if gap is None else gap
+        elif kind == 'O':
+            on |= n == 0
         elif kind == 'T':
             now = int(line.split()[1])
             if before is not None and now < before - 1024:
                 return None
+            if on and n == 0 and gap is None:  # nothing has run since tracing went on
+                gap, reasons = 0, {'off'}
             now = max(now, before or 0)
             time = now - before if before is not None else 0
             why = 'switched_out' if 'switched-out' in reasons else 'off'
@@ -305,7 +310,7 @@ def ticks_by_what(lines, point):
                 ticks[waits] += time
             elif before is not None:
                 ticks['ran'], waits = ticks['ran'] + time, None
-            before, n, gap, reasons = now, 0, None, set()
+            before, n, gap, reasons, on = now, 0, None, set(), False
     return ticks
 
 
@@ -313,7 +318,7 @@ def ticks_by_what(lines, point):
 def time_adds_up(lab):
     """Own times, and those lost, off and switched out, are all there is: by the text, functions, trees, SQL."""
     lab.start()
-    for kind, size in (('etm', 60000), ('pt', 60000), ('di', 60000)):
+    for kind, size in (('etm', 60000), ('pt', 60000), ('pt-user', 60000), ('di', 60000)):
         subprocess.run([lab.rig, '--kind', kind, '--server', lab.url, '--trace', kind, '--rate', '100000000', '--bytes',
                         str(size), '--seed', '4', '--quiet'], check=True, timeout=240, stdout=subprocess.DEVNULL)
     riscv = os.path.join(DATA, 'riscv')
@@ -338,7 +343,7 @@ def time_adds_up(lab):
             tree = json.loads(lab.run('stats', name, '--tree', '--weight', 'time', '--json').text())
             check(0 <= about['ran'] - tree['ran'] <= 2 * 2000, name, about, tree['ran'])
             lines = [line for line in lab.run('get', name, '--text').text().splitlines() if line[0] != '#']
-            told = ticks_by_what(lines, 'B' if protocol == 'osd-ctm' else 'IN')
+            told = ticks_by_what(lines, 'B' if protocol == 'osd-ctm' else 'IN', 'GO' if protocol == 'etm4' else 'G')
             if told is None:
                 continue
             unit = about['time'] / max(sum(told.values()), 1)
@@ -565,7 +570,7 @@ def cycles_of(lines):
     cycles, begun, broken = 0, False, False
     for line in lines:
         begun = begun or line[0] in 'IN'
-        broken = broken or line[0] in 'GO'
+        broken = broken or line[0] == 'G'
         if line[0] == 'Y':
             cycles += 0 if broken or not begun else int(line.split()[1])
             broken = False

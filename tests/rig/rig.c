@@ -18,8 +18,8 @@
 
 enum { TICK_MS = 50, AWAY_MS = 500, FAREWELL_S = 3 };
 
-static const struct rig_kind *const kinds[] = {&rig_etm, &rig_di, &rig_plugins, &rig_pt,
-                                               &rig_cortex_m};
+static const struct rig_kind *const kinds[] = {&rig_etm, &rig_di,      &rig_plugins,
+                                               &rig_pt,  &rig_pt_user, &rig_cortex_m};
 
 struct options {
     const struct rig_kind *kind;

@@ -33,7 +33,8 @@ struct rig_kind {
 extern const struct rig_kind rig_etm;
 extern const struct rig_kind rig_di;
 extern const struct rig_kind rig_plugins;
-extern const struct rig_kind rig_pt;
+extern const struct rig_kind rig_pt,
+    rig_pt_user; /* user: only programs are traced, not the kernel */
 extern const struct rig_kind rig_cortex_m;
 
 #endif

@@ -16,18 +16,28 @@ struct rig {
     bool keep_truth;
 };
 
-static int start(struct rig **out, uint64_t seed, bool truth)
+static int begin(struct rig **out, uint64_t seed, bool truth, bool kernel)
 {
     struct rig *const rig = calloc(1, sizeof *rig);
     if (!rig)
         return TL_NOMEM;
     const struct tl_sim_pt_flow_options options = {
-        .kernel = true, .user = true, .timing = true, .power = true, .psb_period = 4096};
+        .kernel = kernel, .user = true, .timing = true, .power = true, .psb_period = 4096};
     rig->keep_truth = truth;
     tl_sim_x86_program_init(&rig->program, seed, FUNCTIONS);
     tl_sim_pt_flow_init(&rig->flow, &rig->program, &options, seed);
     *out = rig;
     return TL_OK;
+}
+
+static int start(struct rig **out, uint64_t seed, bool truth)
+{
+    return begin(out, seed, truth, true);
+}
+
+static int start_user(struct rig **out, uint64_t seed, bool truth)
+{
+    return begin(out, seed, truth, false);
 }
 
 static void stop(struct rig *rig)
@@ -105,6 +115,16 @@ const struct rig_kind rig_pt = {
     .name = "pt",
     .about = "an x86 processor, Intel PT, with its programs",
     .start = start,
+    .stop = stop,
+    .describe = describe,
+    .more = more,
+    .truth = truth,
+};
+
+const struct rig_kind rig_pt_user = {
+    .name = "pt-user",
+    .about = "the same, of which only the programs are traced",
+    .start = start_user,
     .stop = stop,
     .describe = describe,
     .more = more,

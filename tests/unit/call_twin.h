@@ -85,7 +85,7 @@ static inline void twin_knot(struct twin *t, const struct tl_item *item)
         break;
     case TL_ITEM_GAP:
     case TL_ITEM_TRACE_ON:
-        knot.kind = TL_ITEM_GAP;
+        knot.kind = tl_item_is_break(t->protocol, item->kind) ? TL_ITEM_GAP : TL_ITEM_TRACE_ON;
         knot.flags = tl_bucket_flags(item);
         break;
     default:
@@ -141,8 +141,11 @@ static inline enum tl_timed_kind twin_kind(uint8_t flags)
 static inline struct twin_span twin_span(const struct twin *t, size_t from)
 {
     struct twin_span s = {.from = &t->knots[from]};
+    const struct twin_knot *on = NULL;
     uint8_t flags = 0;
     for (size_t i = from + 1; i < t->n_knots && !s.to; i++) {
+        if (t->knots[i].kind == TL_ITEM_TRACE_ON && t->knots[i].position == s.from->position)
+            on = &t->knots[i];
         if (t->knots[i].kind == TL_ITEM_TIME)
             s.to = &t->knots[i];
         if (t->knots[i].kind != TL_ITEM_GAP)
@@ -150,6 +153,10 @@ static inline struct twin_span twin_span(const struct twin *t, size_t from)
         s.gap = s.gap ? s.gap : &t->knots[i];
         flags |= t->knots[i].flags;
         flags = flags ? flags : TL_FLAG_OFF;
+    }
+    if (on && !s.gap && s.to && s.to->position == s.from->position) { /* nothing has run since */
+        s.gap = on;
+        flags = TL_FLAG_OFF;
     }
     s.kind = twin_kind(flags);
     return s;
@@ -307,7 +314,7 @@ static inline void twin_count(const struct twin *t, struct twin_result *r)
     if (!t->timed)
         return;
     for (size_t k = 0; k < t->first; k++)
-        if (t->knots[k].kind == TL_ITEM_GAP)
+        if (t->knots[k].kind == TL_ITEM_GAP || t->knots[k].kind == TL_ITEM_TRACE_ON)
             r->gap = t->knots[k].position;
     r->time = t->knots[t->first].value;
     r->index.extent.begin = r->time;

@@ -144,10 +144,11 @@ static inline uint64_t seed_of_day(void)
 
 static inline struct run random_run(struct made *random)
 {
-    static const enum tl_protocol protocols[] = {TL_PROTO_ETM4, TL_PROTO_OSD_CTM, TL_PROTO_ITM};
+    static const enum tl_protocol protocols[] = {TL_PROTO_ETM4, TL_PROTO_OSD_CTM, TL_PROTO_ITM,
+                                                 TL_PROTO_PT};
     return (struct run){.shard_insns = 1 + made_below(random, made_below(random, 2) ? 50 : 5000),
                         .chunk_markers = 1 + made_below(random, made_below(random, 2) ? 20 : 700),
-                        .protocol = protocols[made_below(random, 3)]};
+                        .protocol = protocols[made_below(random, 4)]};
 }
 
 #endif

@@ -128,6 +128,7 @@ static inline void open_rigged(struct rigged *r, const struct capture *c, const 
     assert_int_equal(tl_cut_open(&r->cut, r->lake, "t", stream, &fail), TL_OK);
     const struct tl_image *const image = tl_gen_image(r->cut.gen);
     r->axis = tl_lane_axis(r->cut.lane);
+    r->truth.protocol = (enum tl_protocol)r->cut.lane->protocol;
     timed_truth_read(&r->truth, &text, image);
     assert_int_equal(r->truth.n, r->cut.end);
     assert_true(r->truth.last > r->truth.first && r->cut.n_rows > 2);

@@ -13,6 +13,7 @@
 #include "query/query.h"
 #include "rig/rig.h"
 
+#include <inttypes.h>
 #include <math.h>
 
 #define STREAM "cs.10"
@@ -369,13 +370,14 @@ static void check_gaps(void)
     struct tl_gap_table table;
     const struct tl_timing_range range = {"t", STREAM, TL_UNIT_INSN, 0, UINT64_MAX};
     assert_int_equal(tl_lake_gap_table(lake, &range, 100000, &table, NULL), TL_OK);
-    assert_int_equal(table.all, truth.n_gaps);
-    assert_int_equal(table.n, truth.n_gaps);
+    assert_int_equal(table.all, timed_truth_gaps(&truth));
+    assert_int_equal(table.n, table.all);
     uint64_t lost = 0, off = 0;
     for (size_t i = 0; i < table.n; i++) {
         const struct tl_gap_row *const g = &table.p[i];
         size_t k = 0;
-        while (k < truth.n_gaps && truth.gap_from[k] * TICK != g->time_from)
+        while (k < truth.n_gaps &&
+               (truth.gap_from[k] * TICK != g->time_from || truth.gap_from[k] == truth.gap_to[k]))
             k++;
         assert_true(k < truth.n_gaps);
         assert_int_equal(g->position, truth.gap_at[k]);
@@ -485,7 +487,9 @@ static void check_counts(uint64_t from, uint64_t to)
     tl_timed_counts_fini(&walked);
 }
 
-static void begin_rig(const struct rig_kind *kind, const char *stream, size_t size, uint64_t seed)
+/* `executed`: NULL, or what the rig executed, as flow text. */
+static void begin_rig(const struct rig_kind *kind, const char *stream, size_t size, uint64_t seed,
+                      FILE *executed)
 {
     struct rig *rig;
     struct tl_setup setup;
@@ -494,7 +498,7 @@ static void begin_rig(const struct rig_kind *kind, const char *stream, size_t si
     truth = (struct timed_truth){0};
     lake = open_memory_lake(&backend, 3000, 2);
     tl_setup_init(&setup);
-    assert_int_equal(kind->start(&rig, seed, false), TL_OK);
+    assert_int_equal(kind->start(&rig, seed, executed != NULL), TL_OK);
     assert_int_equal(kind->describe(rig, &setup, &c.elf), TL_OK);
     if (c.elf.n > 0) {
         sim_put_image(lake, &c.elf, hash);
@@ -504,6 +508,8 @@ static void begin_rig(const struct rig_kind *kind, const char *stream, size_t si
         assert_int_equal(kind->more(rig, size - c.bytes.n, &c.bytes), TL_OK);
     assert_int_equal(tl_setup_write(&setup, &c.setup), TL_OK);
     assert_int_equal(tl_buf_add(&c.setup, "", 1), TL_OK);
+    if (executed)
+        assert_int_equal(kind->truth(rig, executed), TL_OK);
     kind->stop(rig);
     tl_setup_fini(&setup);
     push_all(lake, "t", &c, 10000);
@@ -522,15 +528,80 @@ static void stored_is_walked(void **state)
     uint64_t random = 11;
     (void)state;
     for (uint64_t seed = 1; seed <= SEEDS; seed++) {
-        begin_rig(&rig_pt, "pt.0", 20000, seed);
+        begin_rig(seed % 2 ? &rig_pt_user : &rig_pt, "pt.0", seed % 2 ? 60000 : 20000, seed, NULL);
         check_counts(0, truth.n);
-        assert_true(check_rows(0, truth.n) > 100);
+        assert_true(check_rows(0, truth.n) > (seed % 2 ? 0 : 100));
         for (int k = 0; k < 4; k++) {
             check_search(&random);
             const uint64_t a = (random >> 33) % truth.n, b = (random >> 13) % truth.n;
             check_counts(a < b ? a : b, a < b ? b : a);
             check_rows(a < b ? a : b, a < b ? b : a);
         }
+        end();
+    }
+}
+
+/* ---- tracing that is switched off and on ------------------------------------------------------
+ */
+
+/* When each instruction was executed, by a rig's truth. */
+static uint64_t *executed_at(char *text, size_t *n)
+{
+    uint64_t *times = NULL, now = 0;
+    size_t cap = 0;
+    for (char *p = strtok(text, "\n"); p; p = strtok(NULL, "\n")) {
+        now = *p == 'T' ? strtoull(p + 2, NULL, 10) : now;
+        if (*p != 'I')
+            continue;
+        assert_int_equal(tl_grow(&times, &cap, *n + 1, sizeof *times), TL_OK);
+        times[(*n)++] = now;
+    }
+    return times;
+}
+
+/* Between two timestamps of a stream: what really passed while it ran. */
+static uint64_t time_on(const uint64_t *times)
+{
+    struct tl_buf text = {0};
+    const struct tl_range_request request = {
+        .trace = "t", .stream = "pt.0", .to = UINT64_MAX, .format = TL_FORMAT_TEXT};
+    uint64_t on = 0, n = 0, gap = UINT64_MAX;
+    fetch(lake, &request, &text);
+    assert_int_equal(tl_buf_add(&text, "", 1), TL_OK);
+    for (char *p = strtok((char *)text.p, "\n"); p; p = strtok(NULL, "\n")) {
+        gap = *p == 'G' ? n : gap;
+        if (*p != 'I')
+            continue;
+        on += n > 0 && gap != n ? times[n] - times[n - 1] : 0;
+        n++;
+    }
+    tl_buf_fini(&text);
+    return on;
+}
+
+/* Where only programs are traced, what ran behind a system call's return ran: tracing was off only
+ * until then. What ran up to where it is switched off is known by bounds alone. */
+static void only_what_was_off_is_off(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 3; seed++) {
+        char *text = NULL;
+        size_t size = 0, n = 0;
+        FILE *const file = open_memstream(&text, &size);
+        assert_non_null(file);
+        begin_rig(&rig_pt_user, "pt.0", 60000, seed, file);
+        fclose(file);
+        uint64_t *const times = executed_at(text, &n);
+        assert_int_equal(n, truth.n);
+        struct tl_timed_counts counts = {0};
+        assert_int_equal(tl_timed_counts_add(&counts, &cut, 0, n, NULL), TL_OK);
+        const struct tl_timed_extent *const x = &counts.extent;
+        const uint64_t on = time_on(times), all = x->end - x->begin,
+                       ran = all - x->missing[TL_TIMED_OFF] - x->missing[TL_TIMED_LOST];
+        assert_true(ran > on / 2 && ran < on);
+        tl_timed_counts_fini(&counts);
+        free(times);
+        free(text);
         end();
     }
 }
@@ -684,6 +755,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(time_adds_up),
         cmocka_unit_test(stored_is_walked),
+        cmocka_unit_test(only_what_was_off_is_off),
         cmocka_unit_test(durations_have_no_zero),
         cmocka_unit_test(no_times_are_told),
     };

@@ -7,6 +7,7 @@
 #define TL_TESTS_TIMED_TRUTH_H
 
 #include "base/buf.h"
+#include "decode/point.h"
 #include "shard/shard.h"
 
 #include <setjmp.h>
@@ -20,6 +21,7 @@
 
 /* The stream by position: its function, and the moments before and after what ends there. */
 struct timed_truth {
+    enum tl_protocol protocol; /* set before reading */
     uint64_t n, cap;
     uint32_t *function;          /* of each position */
     uint64_t *end, *begin;       /* of positions 0 … n */
@@ -28,7 +30,7 @@ struct timed_truth {
     uint64_t counted;            /* the last count's position */
     bool uncounted;              /* trace is missing since then */
     uint64_t first, last;        /* knots */
-    uint64_t *gap_from, *gap_to; /* of each gap of more than 0 */
+    uint64_t *gap_from, *gap_to; /* of each gap */
     uint64_t *gap_at;
     uint8_t *gap_kind; /* enum tl_timed_kind */
     size_t n_gaps, cap_gaps;
@@ -43,6 +45,7 @@ struct timed_knot {
     bool any;
     uint64_t position, time;
     bool broken;
+    bool on;         /* tracing goes on at the knot */
     uint8_t missing; /* enum tl_timed_kind, if it is broken */
     uint64_t broken_at;
     struct timed_count counts[100000];
@@ -114,12 +117,12 @@ static inline void timed_set_times(struct timed_truth *t, const struct timed_kno
     if (k->broken && k->broken_at == k->position)
         t->begin[k->position] = time;
     if (to == k->position && !k->broken) { /* the instruction before it waited */
-        const bool lost = t->begin[to] != t->end[to];
+        const bool lost = t->n_gaps > 0 && t->gap_at[t->n_gaps - 1] == to;
         t->begin[to] = time;
         if (!lost)
             t->end[to] = time;
     }
-    if (k->broken && time > k->time)
+    if (k->broken)
         timed_add_gap(t, k, time);
 }
 
@@ -127,6 +130,11 @@ static inline void timed_read_time(struct timed_truth *t, struct timed_knot *k, 
 {
     if (k->any && time < k->time)
         time = k->time;
+    if (k->on && !k->broken && t->n == k->position) { /* nothing has run: it was off until here */
+        k->broken = true;
+        k->broken_at = t->n;
+        k->missing = TL_TIMED_OFF;
+    }
     if (!k->any) {
         for (uint64_t x = 0; x <= t->n; x++)
             t->end[x] = t->begin[x] = time;
@@ -137,7 +145,7 @@ static inline void timed_read_time(struct timed_truth *t, struct timed_knot *k, 
     k->any = true;
     k->position = t->n;
     k->time = time;
-    k->broken = false;
+    k->broken = k->on = false;
     k->n = 0;
     t->last = time;
 }
@@ -157,6 +165,8 @@ static inline void timed_read_cycles(struct timed_truth *t, uint64_t cycles)
 static inline void timed_read_line(struct timed_truth *t, struct timed_knot *k, const char *line)
 {
     const char kind = *line;
+    const bool missing =
+        kind == 'G' || (kind == 'O' && tl_item_is_break(t->protocol, TL_ITEM_TRACE_ON));
     timed_grow(t);
     if (kind == 'I' || kind == 'N') {
         t->cycles[t->n] = 0;
@@ -170,18 +180,19 @@ static inline void timed_read_line(struct timed_truth *t, struct timed_knot *k, 
             k->n++;
         if (cycles > 0)
             k->counts[k->n - 1] = (struct timed_count){t->n, before + cycles};
-    } else if (kind == 'G' || kind == 'O') {
-        const uint8_t why = kind == 'O' || !strncmp(line, "G off", 5)  ? TL_TIMED_OFF
-                            : !strncmp(line, "G switched-out", 14) ? TL_TIMED_SWITCHED_OUT
-                                                                   : TL_TIMED_LOST;
+    } else if (missing) {
+        const uint8_t why = kind == 'O' || !strncmp(line, "G off", 5) ? TL_TIMED_OFF
+                            : !strncmp(line, "G switched-out", 14)    ? TL_TIMED_SWITCHED_OUT
+                                                                      : TL_TIMED_LOST;
         if (!k->broken || why == TL_TIMED_LOST ||
             (why == TL_TIMED_SWITCHED_OUT && k->missing == TL_TIMED_OFF))
             k->missing = why;
         k->broken_at = k->broken ? k->broken_at : t->n;
         k->broken = true;
     }
+    k->on |= kind == 'O' && t->n == k->position;
     t->exceptions += kind == 'X';
-    t->uncounted |= kind == 'G' || kind == 'O';
+    t->uncounted |= missing;
     if (kind == 'Y')
         timed_read_cycles(t, strtoull(line + 2, NULL, 10));
 }
@@ -201,6 +212,15 @@ static inline void timed_truth_read(struct timed_truth *t, struct tl_buf *text,
     free(k);
     for (uint64_t x = 0; x < t->n; x++)
         t->function[x] = image ? tl_flow_now_function(&now, image, t->pc[x]) : TL_NO_FUNCTION;
+}
+
+/* Number of gaps that took any time. */
+static inline size_t timed_truth_gaps(const struct timed_truth *t)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < t->n_gaps; i++)
+        n += t->gap_to[i] > t->gap_from[i];
+    return n;
 }
 
 static inline void timed_truth_fini(struct timed_truth *t)
