@@ -66,6 +66,13 @@ static inline uint64_t tl_ask_end_of(uint64_t to)
     return to == TRACELAKE_END ? 0 : to;
 }
 
+/* Fill in what a request about a range has of it, its unit in `unit_field`. */
+#define TL_ASK_RANGE(request, unit_field, range)                                                   \
+    ((request)->trace = tl_ask_text((range)->trace),                                               \
+     (request)->stream = tl_ask_text((range)->stream),                                             \
+     (request)->unit_field = (Tracelake__V1__Unit)(range)->unit, (request)->begin = (range)->from, \
+     (request)->to = tl_ask_end_of((range)->to))
+
 #define TL_GRPC_UNAVAILABLE 14 /* this server cannot serve the call now; another one may */
 
 struct tl_ask {

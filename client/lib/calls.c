@@ -73,11 +73,7 @@ static int ask_lane(struct tracelake *lake, const char *call, const struct trace
                     struct tracelake_error *error)
 {
     Tracelake__V1__LaneRequest request = TRACELAKE__V1__LANE_REQUEST__INIT;
-    request.trace = tl_ask_text(range->trace);
-    request.stream = tl_ask_text(range->stream);
-    request.axis = (Tracelake__V1__Unit)range->unit;
-    request.begin = range->from;
-    request.to = tl_ask_end_of(range->to);
+    TL_ASK_RANGE(&request, axis, range);
     request.columns = columns;
     return tl_ask_once(lake, call, 0, &request.base, kind, reply, error);
 }
@@ -133,11 +129,7 @@ int tl_lookup_log(struct tracelake *lake, const struct tracelake_range *range, u
                   bool last, Tracelake__V1__LogReply **reply, struct tracelake_error *error)
 {
     Tracelake__V1__LogRequest request = TRACELAKE__V1__LOG_REQUEST__INIT;
-    request.trace = tl_ask_text(range->trace);
-    request.stream = tl_ask_text(range->stream);
-    request.unit = (Tracelake__V1__Unit)range->unit;
-    request.begin = range->from;
-    request.to = tl_ask_end_of(range->to);
+    TL_ASK_RANGE(&request, unit, range);
     request.limit = limit;
     request.last = last;
     return tl_ask_once(lake, "/tracelake.v1.Lookups/Log", 0, &request.base,
@@ -163,11 +155,7 @@ int tl_lookup_profile(struct tracelake *lake, const struct tracelake_range *rang
                       Tracelake__V1__ProfileReply **reply, struct tracelake_error *error)
 {
     Tracelake__V1__ProfileRequest request = TRACELAKE__V1__PROFILE_REQUEST__INIT;
-    request.trace = tl_ask_text(range->trace);
-    request.stream = tl_ask_text(range->stream);
-    request.unit = (Tracelake__V1__Unit)range->unit;
-    request.begin = range->from;
-    request.to = tl_ask_end_of(range->to);
+    TL_ASK_RANGE(&request, unit, range);
     request.weight = (Tracelake__V1__Weight)weight;
     request.callers = callers;
     request.nodes = nodes;

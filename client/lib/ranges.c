@@ -112,11 +112,7 @@ int tracelake_fetch_filtered(struct tracelake_fetch **out, struct tracelake *lak
     Tracelake__V1__FetchRequest request = TRACELAKE__V1__FETCH_REQUEST__INIT;
     if (range->from > range->to)
         return tl_client_fail(error, TRACELAKE_USAGE, "the range ends before it begins");
-    request.trace = tl_ask_text(range->trace);
-    request.stream = tl_ask_text(range->stream);
-    request.unit = (Tracelake__V1__Unit)range->unit;
-    request.begin = range->from;
-    request.to = tl_ask_end_of(range->to);
+    TL_ASK_RANGE(&request, unit, range);
     /* [0, 0) cannot be encoded; [1, 1) is also empty. */
     if (range->to == 0)
         request.begin = request.to = 1;

@@ -8,11 +8,40 @@
 #include "json/messagejson.h"
 
 #include <stdlib.h>
+#include <string.h>
 
-static int no_memory(void *message, struct tracelake_error *error)
+/* The repeated field that the rows are in. */
+static const ProtobufCFieldDescriptor *rows_of(const ProtobufCMessage *message)
 {
-    protobuf_c_message_free_unpacked(message, NULL);
-    return tl_client_fail(error, TRACELAKE_NOMEM, "out of memory");
+    for (unsigned i = 0; i < message->descriptor->n_fields; i++) {
+        const ProtobufCFieldDescriptor *const field = &message->descriptor->fields[i];
+        if (field->label == PROTOBUF_C_LABEL_REPEATED && field->type == PROTOBUF_C_TYPE_MESSAGE)
+            return field;
+    }
+    return NULL;
+}
+
+/*
+ * Ask, and make room for the answer: a struct of `size` bytes, and behind it `row` bytes for each
+ * row of the reply. `reply` and `out` receive pointers to them.
+ */
+static int ask_rows(struct tracelake *lake, const char *method, const ProtobufCMessage *request,
+                    const ProtobufCMessageDescriptor *kind, size_t size, size_t row, void *reply,
+                    void *out, struct tracelake_error *error)
+{
+    ProtobufCMessage *m;
+    const int r = tl_ask_once(lake, method, 0, request, kind, &m, error);
+    if (r < 0)
+        return r;
+    const size_t n = *(const size_t *)((const char *)m + rows_of(m)->quantifier_offset);
+    void *const answer = calloc(1, size + n * row);
+    if (!answer) {
+        protobuf_c_message_free_unpacked(m, NULL);
+        return tl_client_fail(error, TRACELAKE_NOMEM, "out of memory");
+    }
+    memcpy(reply, &m, sizeof m);
+    memcpy(out, &answer, sizeof answer);
+    return TRACELAKE_OK;
 }
 
 static struct tracelake_timing about_of(const Tracelake__V1__Timing *m)
@@ -67,10 +96,8 @@ static struct tracelake_function_times function_of(const Tracelake__V1__Function
 
 void tracelake_functions_free(struct tracelake_functions *functions)
 {
-    if (!functions)
-        return;
-    protobuf_c_message_free_unpacked(functions->message, NULL);
-    free(functions->p);
+    if (functions)
+        protobuf_c_message_free_unpacked(functions->message, NULL);
     free(functions);
 }
 
@@ -80,25 +107,17 @@ int tracelake_functions(struct tracelake *lake, const struct tracelake_range *ra
 {
     Tracelake__V1__FunctionsRequest request = TRACELAKE__V1__FUNCTIONS_REQUEST__INIT;
     Tracelake__V1__FunctionsReply *m;
-    request.trace = tl_ask_text(range->trace);
-    request.stream = tl_ask_text(range->stream);
-    request.unit = (Tracelake__V1__Unit)range->unit;
-    request.begin = range->from;
-    request.to = tl_ask_end_of(range->to);
+    TL_ASK_RANGE(&request, unit, range);
     request.weight = (Tracelake__V1__Weight)weight;
     request.limit = limit;
-    const int r = tl_ask_once(lake, "/tracelake.v1.Ranges/Functions", 0, &request.base,
-                              &tracelake__v1__functions_reply__descriptor, &m, error);
+    struct tracelake_functions *f;
+    const int r = ask_rows(lake, "/tracelake.v1.Ranges/Functions", &request.base,
+                           &tracelake__v1__functions_reply__descriptor, sizeof *f, sizeof *f->p, &m,
+                           &f, error);
     if (r < 0)
         return r;
-    struct tracelake_functions *const f = calloc(1, sizeof *f);
-    if (f)
-        f->p = calloc(m->n_functions + 1, sizeof *f->p);
-    if (!f || !f->p) {
-        free(f);
-        return no_memory(m, error);
-    }
     f->message = m;
+    f->p = (void *)(f + 1);
     f->about = about_of(m->about);
     f->all = m->all;
     for (; f->n < m->n_functions; f->n++)
@@ -130,10 +149,8 @@ static struct tracelake_timed_call call_of(const Tracelake__V1__TimedCall *m)
 
 void tracelake_calls_free(struct tracelake_calls *calls)
 {
-    if (!calls)
-        return;
-    protobuf_c_message_free_unpacked(calls->message, NULL);
-    free(calls->p);
+    if (calls)
+        protobuf_c_message_free_unpacked(calls->message, NULL);
     free(calls);
 }
 
@@ -141,11 +158,7 @@ static void calls_request(Tracelake__V1__CallsRequest *request,
                           const struct tracelake_calls_query *query)
 {
     tracelake__v1__calls_request__init(request);
-    request->trace = tl_ask_text(query->range.trace);
-    request->stream = tl_ask_text(query->range.stream);
-    request->unit = (Tracelake__V1__Unit)query->range.unit;
-    request->begin = query->range.from;
-    request->to = tl_ask_end_of(query->range.to);
+    TL_ASK_RANGE(request, unit, &query->range);
     request->function = tl_ask_text(query->function);
     request->weight = (Tracelake__V1__Weight)query->weight;
     request->order = (Tracelake__V1__CallsOrder)query->order;
@@ -162,18 +175,14 @@ int tracelake_calls(struct tracelake *lake, const struct tracelake_calls_query *
     Tracelake__V1__CallsRequest request;
     Tracelake__V1__CallsReply *m;
     calls_request(&request, query);
-    const int r = tl_ask_once(lake, "/tracelake.v1.Ranges/Calls", 0, &request.base,
-                              &tracelake__v1__calls_reply__descriptor, &m, error);
+    struct tracelake_calls *c;
+    const int r =
+        ask_rows(lake, "/tracelake.v1.Ranges/Calls", &request.base,
+                 &tracelake__v1__calls_reply__descriptor, sizeof *c, sizeof *c->p, &m, &c, error);
     if (r < 0)
         return r;
-    struct tracelake_calls *const c = calloc(1, sizeof *c);
-    if (c)
-        c->p = calloc(m->n_calls + 1, sizeof *c->p);
-    if (!c || !c->p) {
-        free(c);
-        return no_memory(m, error);
-    }
     c->message = m;
+    c->p = (void *)(c + 1);
     c->about = about_of(m->about);
     c->what = m->what;
     c->all = m->all;
@@ -214,10 +223,8 @@ static struct tracelake_exception_times exception_of(const Tracelake__V1__Except
 
 void tracelake_exceptions_free(struct tracelake_exceptions *exceptions)
 {
-    if (!exceptions)
-        return;
-    protobuf_c_message_free_unpacked(exceptions->message, NULL);
-    free(exceptions->p);
+    if (exceptions)
+        protobuf_c_message_free_unpacked(exceptions->message, NULL);
     free(exceptions);
 }
 
@@ -226,23 +233,15 @@ int tracelake_exceptions(struct tracelake *lake, const struct tracelake_range *r
 {
     Tracelake__V1__ExceptionsRequest request = TRACELAKE__V1__EXCEPTIONS_REQUEST__INIT;
     Tracelake__V1__ExceptionsReply *m;
-    request.trace = tl_ask_text(range->trace);
-    request.stream = tl_ask_text(range->stream);
-    request.unit = (Tracelake__V1__Unit)range->unit;
-    request.begin = range->from;
-    request.to = tl_ask_end_of(range->to);
-    const int r = tl_ask_once(lake, "/tracelake.v1.Ranges/Exceptions", 0, &request.base,
-                              &tracelake__v1__exceptions_reply__descriptor, &m, error);
+    TL_ASK_RANGE(&request, unit, range);
+    struct tracelake_exceptions *e;
+    const int r = ask_rows(lake, "/tracelake.v1.Ranges/Exceptions", &request.base,
+                           &tracelake__v1__exceptions_reply__descriptor, sizeof *e, sizeof *e->p,
+                           &m, &e, error);
     if (r < 0)
         return r;
-    struct tracelake_exceptions *const e = calloc(1, sizeof *e);
-    if (e)
-        e->p = calloc(m->n_exceptions + 1, sizeof *e->p);
-    if (!e || !e->p) {
-        free(e);
-        return no_memory(m, error);
-    }
     e->message = m;
+    e->p = (void *)(e + 1);
     e->about = about_of(m->about);
     for (; e->n < m->n_exceptions; e->n++)
         e->p[e->n] = exception_of(m->exceptions[e->n]);
@@ -254,10 +253,8 @@ int tracelake_exceptions(struct tracelake *lake, const struct tracelake_range *r
 
 void tracelake_gaps_free(struct tracelake_gaps *gaps)
 {
-    if (!gaps)
-        return;
-    protobuf_c_message_free_unpacked(gaps->message, NULL);
-    free(gaps->p);
+    if (gaps)
+        protobuf_c_message_free_unpacked(gaps->message, NULL);
     free(gaps);
 }
 
@@ -266,24 +263,16 @@ int tracelake_gaps(struct tracelake *lake, const struct tracelake_range *range, 
 {
     Tracelake__V1__GapsRequest request = TRACELAKE__V1__GAPS_REQUEST__INIT;
     Tracelake__V1__GapsReply *m;
-    request.trace = tl_ask_text(range->trace);
-    request.stream = tl_ask_text(range->stream);
-    request.unit = (Tracelake__V1__Unit)range->unit;
-    request.begin = range->from;
-    request.to = tl_ask_end_of(range->to);
+    TL_ASK_RANGE(&request, unit, range);
     request.limit = limit;
-    const int r = tl_ask_once(lake, "/tracelake.v1.Ranges/Gaps", 0, &request.base,
-                              &tracelake__v1__gaps_reply__descriptor, &m, error);
+    struct tracelake_gaps *g;
+    const int r =
+        ask_rows(lake, "/tracelake.v1.Ranges/Gaps", &request.base,
+                 &tracelake__v1__gaps_reply__descriptor, sizeof *g, sizeof *g->p, &m, &g, error);
     if (r < 0)
         return r;
-    struct tracelake_gaps *const g = calloc(1, sizeof *g);
-    if (g)
-        g->p = calloc(m->n_gaps + 1, sizeof *g->p);
-    if (!g || !g->p) {
-        free(g);
-        return no_memory(m, error);
-    }
     g->message = m;
+    g->p = (void *)(g + 1);
     g->about = about_of(m->about);
     g->all = m->all;
     for (; g->n < m->n_gaps; g->n++) {
@@ -302,17 +291,6 @@ int tracelake_gaps(struct tracelake *lake, const struct tracelake_range *range, 
 }
 
 /* ---- rows as JSON ---------------------------------------------------------------------------- */
-
-/* The repeated field that the rows are in. */
-static const ProtobufCFieldDescriptor *rows_of(const ProtobufCMessage *message)
-{
-    for (unsigned i = 0; i < message->descriptor->n_fields; i++) {
-        const ProtobufCFieldDescriptor *const field = &message->descriptor->fields[i];
-        if (field->label == PROTOBUF_C_LABEL_REPEATED && field->type == PROTOBUF_C_TYPE_MESSAGE)
-            return field;
-    }
-    return NULL;
-}
 
 int tracelake_row_json(const void *message, size_t row, char **json, struct tracelake_error *error)
 {
