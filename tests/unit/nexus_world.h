@@ -49,7 +49,8 @@ static inline void nexus_choose_named(struct nexus_world *w, struct tl_sim_rng *
     o->stack = o->stack ? 1023 : 0;
 }
 
-static inline void nexus_choose(struct nexus_world *w, unsigned round, struct tl_sim_rng *rng)
+static inline void nexus_choose(struct nexus_world *w, unsigned round, bool tables,
+                                struct tl_sim_rng *rng)
 {
     const bool history = round % 3 > 0;
     w->options = (struct tl_sim_nexus_options){
@@ -82,7 +83,7 @@ static inline void nexus_choose(struct nexus_world *w, unsigned round, struct tl
         w->options.address_bits = w->options.sifive ? 48 : 39 + tl_sim_below(rng, 25);
     if (w->options.src_bits > 0)
         w->options.src = tl_sim_below(rng, 1u << w->options.src_bits);
-    if (w->options.sifive && tl_sim_below(rng, 2))
+    if (w->options.sifive && !tables && tl_sim_below(rng, 2))
         nexus_choose_named(w, rng);
 }
 
@@ -140,12 +141,12 @@ static inline void nexus_encode(struct nexus_world *w, uint64_t base)
     assert_int_equal(tl_image_freeze(w->image), TL_OK);
 }
 
-/* `tables`: the program has Zcmt's jumps. SiFive's cores, in each seventh round, lack them. */
+/* `tables`: the program has Zcmt's jumps, which the cores that are known by name lack. */
 static inline void nexus_world_make(struct nexus_world *w, unsigned round, uint32_t events,
                                     bool tables, struct tl_sim_rng *rng)
 {
     memset(w, 0, sizeof *w);
-    nexus_choose(w, round, rng);
+    nexus_choose(w, round, tables, rng);
     const struct tl_sim_riscv_options program = {
         .seed = round * 7 + 1,
         .xlen = w->options.xlen,

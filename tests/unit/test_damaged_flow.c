@@ -505,6 +505,20 @@ static void zcmt(void **state)
     rounds("zcmt", hurt_zcmt);
 }
 
+/* A jump by a table that is missing, in SiFive's dialect: it leads anywhere. */
+static void zcmt_without_table(void **state)
+{
+    static const uint64_t seeds[] = {0x123458f, 0xb100001a};
+    struct round r = {.seed = 0};
+    const char *format;
+    (void)state;
+    for (size_t i = 0; i < sizeof seeds / sizeof *seeds; i++) {
+        r.seed = seeds[i];
+        one(hurt_zcmt, &r, &format);
+    }
+    assert_int_equal(r.wrong, 0);
+}
+
 /* A place that was reported and is reached once more, by a direct jump, in front of a trap. */
 static void etrace_round_to_trap(void **state)
 {
@@ -618,6 +632,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(pt),
         cmocka_unit_test(nexus),
         cmocka_unit_test(zcmt),
+        cmocka_unit_test(zcmt_without_table),
         cmocka_unit_test(etrace),
         cmocka_unit_test(missing_bytes),
         cmocka_unit_test(etrace_round_to_trap),
