@@ -9,38 +9,8 @@
 #include "decoding/decode_job.h"
 #include "lake/lakeint.h"
 
-#include <stdio.h>
-#include <unistd.h>
-
 #define PENDING_BYTES ((size_t)2 << 20) /* of a complete shard until it is stored, roughly */
 #define OUTLINE_BYTES ((size_t)8 << 10) /* of its outline */
-
-/* The cgroup's limit; UINT64_MAX: none. */
-static uint64_t cgroup_limit(void)
-{
-    char line[512] = "", path[600];
-    unsigned long long bytes = UINT64_MAX;
-    FILE *f = fopen("/proc/self/cgroup", "r");
-    while (f && fgets(line, sizeof line, f) && strncmp(line, "0::", 3) != 0)
-        line[0] = '\0';
-    if (f)
-        fclose(f);
-    line[strcspn(line, "\n")] = '\0';
-    snprintf(path, sizeof path, "/sys/fs/cgroup%s/memory.max", line[0] ? line + 3 : "");
-    f = fopen(path, "r");
-    if (f && fscanf(f, "%llu", &bytes) != 1)
-        bytes = UINT64_MAX; /* "max" */
-    if (f)
-        fclose(f);
-    return bytes;
-}
-
-uint64_t tl_decode_memory_default(void)
-{
-    const uint64_t all = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
-    const uint64_t own = cgroup_limit();
-    return (own < all ? own : all) / 2;
-}
 
 static size_t measure(struct tl_decode_job *job)
 {

@@ -10,12 +10,7 @@
 
 #include "base/err.h"
 
-#include <stdint.h>
-
 struct tl_decode_job;
-
-/* The limit unless it is set: half of the memory that this process may use, in bytes. */
-uint64_t tl_decode_memory_default(void);
 
 /* Measure the generation's memory; for its decode job. TL_LIMIT, and the reason in `fail`: it is
  * too much. */

@@ -6,8 +6,8 @@
 #include "opening/open.h"
 
 #include "base/crew.h"
+#include "base/memory.h"
 #include "base/processors.h"
-#include "decoding/decode_memory.h"
 #include "decoding/run.h"
 #include "decoding/suspect.h"
 #include "ingest/repack.h"
@@ -118,7 +118,7 @@ static int start_threads(struct tl_lake *lake, struct tl_fail *fail)
 /* How many large questions in SQL may be answered at once. */
 static unsigned count_sql_seats(uint64_t bytes)
 {
-    const uint64_t n = (bytes ? bytes : tl_decode_memory_default() / 4) / TL_SQL_MEMORY;
+    const uint64_t n = (bytes ? bytes : tl_usable_memory() / 8) / TL_SQL_MEMORY;
     return n < 1 ? 1 : n > UINT16_MAX ? UINT16_MAX : (unsigned)n;
 }
 
@@ -129,8 +129,7 @@ int tl_lake_open_on(struct tl_lake **out, struct tl_backend *backend,
     if (!lake)
         return tl_fail_set(fail, TL_NOMEM, "no memory");
     tl_lake_sql_count();
-    lake->decode_limit =
-        options->decode_memory ? options->decode_memory : tl_decode_memory_default();
+    lake->decode_limit = options->decode_memory ? options->decode_memory : tl_usable_memory() / 2;
     lake->program_limit =
         lake->decode_limit / 8 < TL_PROGRAM_BYTES ? lake->decode_limit / 8 : TL_PROGRAM_BYTES;
     tl_seats_init(&lake->sql_seats, count_sql_seats(options->sql_memory));
