@@ -41,7 +41,7 @@ struct tl_job_queue {
     unsigned slots[2], busy[2]; /* jobs that may compute, and that do */
     int64_t served_ns[2];       /* how long the suspended job that was resumed last had had turns */
     uint64_t given[2];          /* slots given so far */
-    bool resumed[2];            /* the last slot was given to a suspended one */
+    unsigned resumed[2];        /* suspended jobs that have had a slot since a new one had */
 };
 
 void tl_job_queue_init(struct tl_job_queue *queue);

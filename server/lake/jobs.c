@@ -19,7 +19,9 @@
  * what came in the meantime is decoded at once.
  *
  * A new job goes before suspended ones: nearly all are short. Once a suspended one has waited for
- * long, they alternate.
+ * long, they alternate. Each suspended job holds some megabytes: once there are many, all of them
+ * have a turn before another one begins, so that what comes faster than it is decoded waits in the
+ * queue, where it costs nothing.
  */
 #include "lake/jobs.h"
 
@@ -34,6 +36,7 @@
 #define LOOK_NS     INT64_C(200000000) /* between two looks whether it is wanted */
 #define AHEAD_NS    INT64_C(50000000)  /* what a live one may have before others have their turn */
 #define LIVE_SLOTS  3u                 /* for live captures, per slot for others */
+#define MANY        16u                /* suspended jobs */
 #define MAX_THREADS 1024u
 
 /* A suspended job, on its thread's stack. */
@@ -208,7 +211,7 @@ static struct tl_trace *take_job_locked(struct tl_lake *lake, int64_t *wait)
         lake->queue.last = p;
     trace->job.state = TL_JOB_RUNS;
     take_slot_locked(lake, trace);
-    lake->queue.resumed[trace->job.live] = false;
+    lake->queue.resumed[trace->job.live] = 0;
     lake->queue.n_idle--;
     if (lake->queue.first)
         (void)call_thread_locked(lake);
@@ -239,21 +242,17 @@ static struct tl_turn *least_served_locked(const struct tl_lake *lake, bool live
     return least;
 }
 
-/* How long the suspended job of these that has waited longest has waited. */
-static int64_t longest_wait_locked(const struct tl_lake *lake, bool live)
-{
-    for (const struct tl_turn *t = lake->queue.turns; t; t = t->next)
-        if (t->trace->job.live == live)
-            return tl_monotonic_ns() - t->since_ns;
-    return 0;
-}
-
 /* Is a new job of these due that goes before suspended ones? */
 static bool is_new_first_locked(struct tl_lake *lake, bool live)
 {
-    int64_t wait = -1;
-    return (lake->queue.resumed[live] || longest_wait_locked(lake, live) < PATIENCE_NS) &&
-           find_due_locked(lake, live, &wait);
+    int64_t wait = -1, longest = 0;
+    unsigned n = 0;
+    for (const struct tl_turn *t = lake->queue.turns; t; t = t->next)
+        if (t->trace->job.live == live && n++ == 0)
+            longest = tl_monotonic_ns() - t->since_ns;
+    const bool is_next = n < MANY ? longest < PATIENCE_NS || lake->queue.resumed[live] > 0
+                                  : lake->queue.resumed[live] >= n;
+    return is_next && find_due_locked(lake, live, &wait);
 }
 
 /* Slots may be free: give them to somebody. */
@@ -265,7 +264,8 @@ static void pass_on_locked(struct tl_lake *lake)
         while (is_free_locked(lake, live) && (turn = least_served_locked(lake, live)) &&
                !(called && is_new_first_locked(lake, live))) {
             remove_turn_locked(lake, turn);
-            turn->granted = lake->queue.resumed[live] = true;
+            turn->granted = true;
+            lake->queue.resumed[live]++;
             lake->queue.served_ns[live] = turn->trace->job.used_ns;
             take_slot_locked(lake, turn->trace);
             pthread_cond_signal(&turn->cond);

@@ -116,6 +116,50 @@ static void live_ones_wait_for_no_others(void **state)
     close_at_once();
 }
 
+/* Let no job begin, or let them again. */
+static void occupy_slots(bool occupied)
+{
+    pthread_mutex_lock(&lake->lock);
+    lake->queue.busy[false] = occupied ? lake->queue.slots[false] : 0;
+    lake->queue.busy[true] = occupied ? lake->queue.slots[true] : 0;
+    pthread_cond_broadcast(&lake->queue.work);
+    pthread_mutex_unlock(&lake->lock);
+}
+
+/* Once many are suspended, which costs memory, each has its turn before another one begins. */
+static void many_begin_slowly(void **state)
+{
+    enum { ALL = 20, BEGUN = 18, RESUMED = 24 /* of 16 + 17, some of which store */ };
+    struct tl_trace *traces[ALL];
+    unsigned begun = 0;
+    uint64_t given = 0;
+    (void)state;
+    open_lake(1);
+    occupy_slots(true);
+    for (int i = 0; i < ALL; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "other%d", i);
+        push_zeros(name, ENDLESS);
+        traces[i] = tl_lake_find_trace(lake, name);
+    }
+    for (int i = 0; i < ALL; i++)
+        tl_lake_queue(lake, traces[i], 0); /* it is not live any more */
+    occupy_slots(false);
+    for (int64_t since = 0; begun < BEGUN;) {
+        keep_waiting(&since, "they begin");
+        pthread_mutex_lock(&lake->lock);
+        begun = 0;
+        for (int i = 0; i < ALL; i++)
+            begun += traces[i]->job.state >= TL_JOB_RUNS;
+        given = lake->queue.given[false];
+        pthread_mutex_unlock(&lake->lock);
+    }
+    assert_in_range(given, begun + RESUMED, UINT64_MAX);
+    for (int i = 0; i < ALL; i++)
+        tl_trace_put(traces[i]);
+    close_at_once();
+}
+
 /* A rig that returns finds its capture among the live ones, though its job waits among others. */
 static void who_returns_is_live_at_once(void **state)
 {
@@ -266,6 +310,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(closing_ends_a_push),
         cmocka_unit_test(others_have_their_turn),
         cmocka_unit_test(live_ones_wait_for_no_others),
+        cmocka_unit_test(many_begin_slowly),
         cmocka_unit_test(who_returns_is_live_at_once),
         cmocka_unit_test(storing_stops_nobody),
         cmocka_unit_test(turns_change_nothing),
