@@ -78,22 +78,23 @@ static void set_timeout(void *socket, int ms)
     zmq_setsockopt(socket, ZMQ_RCVTIMEO, &ms, sizeof ms);
 }
 
-/* Send a part of a message, also if a signal arrives while the controller is slow to take it. */
-static bool send_part(void *socket, const void *p, size_t n, int flags)
+/* Send a part of a message, also if a signal arrives while the controller is slow to take it, or
+ * comes back. Once the run is to stop, one that does not take it has gone. */
+static bool send_part(const struct run *r, void *socket, const void *p, size_t n, int flags)
 {
     int sent;
     do
         sent = zmq_send(socket, p, n, flags);
-    while (sent < 0 && errno == EINTR);
+    while (sent < 0 && (errno == EINTR || (errno == EAGAIN && !atomic_load(&r->plan->stop))));
     return sent >= 0;
 }
 
 /* Send "M" with `text`, and check the answer. Requests that arrive before it are processed. */
-static int ask(void *socket, const char *text, const char *expected)
+static int ask(const struct run *r, void *socket, const char *text, const char *expected)
 {
     char type = 0, answer[64] = {0};
-    if (!send_part(socket, "M", 1, ZMQ_SNDMORE) || !send_part(socket, text, strlen(text), 0))
-        return TL_IO;
+    if (!send_part(r, socket, "M", 1, ZMQ_SNDMORE) || !send_part(r, socket, text, strlen(text), 0))
+        return errno == EAGAIN ? TL_UNREACHABLE : TL_IO;
     do {
         if (zmq_recv(socket, &type, 1, 0) != 1 ||
             zmq_recv(socket, answer, sizeof answer - 1, 0) < 0)
@@ -118,16 +119,17 @@ static int take_requests(struct run *r, void *socket)
 }
 
 /* Send the datagrams from `*from` on as messages. */
-static int send_packets(const struct tl_sim_osd_device *d, size_t *from, void *socket)
+static int send_packets(const struct run *r, size_t *from, void *socket)
 {
+    const struct tl_sim_osd_device *const d = r->d;
     uint16_t words[256];
     while (*from < d->sent.out.n) {
         const uint8_t *const p = d->sent.out.p + *from;
         const size_t n = tl_be16(p);
         for (size_t i = 0; i < n; i++)
             words[i] = tl_be16(p + 2 * (i + 1));
-        if (!send_part(socket, "D", 1, ZMQ_SNDMORE) || !send_part(socket, words, 2 * n, 0))
-            return TL_IO;
+        if (!send_part(r, socket, "D", 1, ZMQ_SNDMORE) || !send_part(r, socket, words, 2 * n, 0))
+            return errno == EAGAIN ? TL_UNREACHABLE : TL_IO;
         *from += 2 * (n + 1);
     }
     return TL_OK;
@@ -137,7 +139,7 @@ static int run_gateway(struct run *r, void *socket)
 {
     char text[32];
     snprintf(text, sizeof text, "GW_REGISTER %u", r->d->subnet);
-    int rc = ask(socket, text, "ACK");
+    int rc = ask(r, socket, text, "ACK");
     set_timeout(socket, ANSWER_MS);
     size_t from = r->d->sent.out.n; /* offset of unsent data */
     for (bool more = rc == TL_OK; more && rc == TL_OK;) {
@@ -146,25 +148,26 @@ static int run_gateway(struct run *r, void *socket)
         rc = take_requests(r, socket);
         more = rc == TL_OK && step(r, &rc);
         if (rc == TL_OK)
-            rc = send_packets(r->d, &from, socket);
+            rc = send_packets(r, &from, socket);
     }
     if (rc == TL_OK && !r->plan->vanish) {
         snprintf(text, sizeof text, "GW_UNREGISTER %u", r->d->subnet);
-        rc = ask(socket, text, "ACK");
-        if (rc == TL_UNREACHABLE && (r->plan->until_off || atomic_load(&r->plan->stop)))
-            rc = TL_OK; /* the host has gone before */
+        rc = ask(r, socket, text, "ACK");
+        if (rc == TL_UNREACHABLE && r->plan->until_off)
+            rc = TL_OK; /* the host has gone before; and below */
     }
-    return rc;
+    return rc == TL_UNREACHABLE && atomic_load(&r->plan->stop) ? TL_OK : rc;
 }
 
 int osd_gateway_run(struct tl_sim_osd_device *d, const char *endpoint, struct osd_plan *plan)
 {
-    const int linger = 2000;
+    const int linger = 2000, send_ms = 200;
     struct run r = {.d = d, .plan = plan};
     void *const zmq = zmq_ctx_new();
     void *const socket = zmq_socket(zmq, ZMQ_DEALER);
     set_timeout(socket, REGISTER_MS);
     zmq_setsockopt(socket, ZMQ_LINGER, &linger, sizeof linger);
+    zmq_setsockopt(socket, ZMQ_SNDTIMEO, &send_ms, sizeof send_ms);
     const int rc = zmq_connect(socket, endpoint) ? TL_IO : run_gateway(&r, socket);
     zmq_close(socket);
     zmq_ctx_term(zmq);
