@@ -234,8 +234,10 @@ static void a_full_cluster_is_no_disaster(void **state)
     (void)state;
     uint64_t random = fault_seed(), at;
     struct capture c;
-    if (getenv("TL_RADOS"))
-        skip(); /* only the model has a limit */
+    if (getenv("TL_RADOS")) {
+        print_message("skipped: of the clusters only the model has a limit\n");
+        skip();
+    }
     fault_capture(&c, 10000);
     new_store();
     struct tl_backend *const backend = open_store();
