@@ -3,6 +3,7 @@
  * Gives answers about calls, profiles, counters and log as C structs. An answer keeps the message
  * that its texts are in, so that they need not be copied.
  */
+#include "base/members.h"
 #include "lookups.h"
 
 #include <stdlib.h>
@@ -29,11 +30,7 @@ static void end(void *answer, ProtobufCMessage *message)
 
 static void fill_totals(struct tracelake_call_details *out, const Tracelake__V1__CallTotals *m)
 {
-    out->calls = m->calls;
-    out->finished = m->finished;
-    out->total = m->total;
-    out->min = m->min;
-    out->max = m->max;
+    TL_COPY_MEMBERS(out, m, calls, finished, total, min, max);
     if (m->opt_longest_case)
         out->longest = m->longest;
     if (m->opt_previous_case)

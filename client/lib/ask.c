@@ -384,6 +384,16 @@ int tl_ask_once(struct tracelake *lake, const char *method, int timeout_ms,
     return result;
 }
 
+int tl_ask_done(struct tracelake *lake, const char *method, const ProtobufCMessage *request,
+                const ProtobufCMessageDescriptor *kind, struct tracelake_error *error)
+{
+    ProtobufCMessage *reply;
+    const int result = tl_ask_once(lake, method, 0, request, kind, &reply, error);
+    if (result == TRACELAKE_OK)
+        protobuf_c_message_free_unpacked(reply, NULL);
+    return result;
+}
+
 static int ask_each(struct tracelake *lake, const char *method, int timeout_ms,
                     const ProtobufCMessage *request, const ProtobufCMessageDescriptor *kind,
                     tl_ask_take_reply *take, void *context, bool *taken,

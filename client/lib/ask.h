@@ -124,6 +124,10 @@ TL_MUST_USE int tl_ask_unpack(const struct tl_ask *ask, const ProtobufCMessageDe
 TL_MUST_USE int tl_ask_once(struct tracelake *lake, const char *method, int timeout_ms,
                             const ProtobufCMessage *request, const ProtobufCMessageDescriptor *kind,
                             void *reply, struct tracelake_error *error);
+/* The same if the reply says nothing but that it was done. */
+TL_MUST_USE int tl_ask_done(struct tracelake *lake, const char *method,
+                            const ProtobufCMessage *request, const ProtobufCMessageDescriptor *kind,
+                            struct tracelake_error *error);
 
 /* Consume one reply of a stream (a message struct). TRACELAKE_NOMEM is reported as an error; any
  * result < 0 ends the call. */

@@ -4,6 +4,7 @@
  * often the longer it takes.
  */
 #include "ask.h"
+#include "base/members.h"
 #include "rows.h"
 
 #include <stdio.h>
@@ -160,13 +161,9 @@ int tracelake_seal(struct tracelake *lake, const char *trace, struct tracelake_t
 int tracelake_delete(struct tracelake *lake, const char *trace, struct tracelake_error *error)
 {
     Tracelake__V1__DeleteTraceRequest request = TRACELAKE__V1__DELETE_TRACE_REQUEST__INIT;
-    Tracelake__V1__DeleteTraceReply *reply;
     request.trace = tl_ask_text(trace);
-    const int result = tl_ask_once(lake, "/tracelake.v1.Catalog/DeleteTrace", 0, &request.base,
-                                   &tracelake__v1__delete_trace_reply__descriptor, &reply, error);
-    if (result == TRACELAKE_OK)
-        tracelake__v1__delete_trace_reply__free_unpacked(reply, NULL);
-    return result;
+    return tl_ask_done(lake, "/tracelake.v1.Catalog/DeleteTrace", &request.base,
+                       &tracelake__v1__delete_trace_reply__descriptor, error);
 }
 
 #define AT_ONCE 4096 /* traces per request */
@@ -306,10 +303,7 @@ static int copy_rules(const Tracelake__V1__ListRetentionReply *reply,
         const Tracelake__V1__RetentionRule *const from = reply->rules[i];
         struct tracelake_retention *const to = &(*rules)[i];
         snprintf(to->scope, sizeof to->scope, "%s", from->scope);
-        to->raw_age_s = from->raw_age_s;
-        to->raw_bytes = from->raw_bytes;
-        to->decoded_age_s = from->decoded_age_s;
-        to->decoded_bytes = from->decoded_bytes;
+        TL_COPY_MEMBERS(to, from, raw_age_s, raw_bytes, decoded_age_s, decoded_bytes);
     }
     return *rules ? TRACELAKE_OK : TRACELAKE_NOMEM;
 }
@@ -332,10 +326,7 @@ static Tracelake__V1__RetentionRule rule_message(const struct tracelake_retentio
 {
     Tracelake__V1__RetentionRule message = TRACELAKE__V1__RETENTION_RULE__INIT;
     message.scope = tl_ask_text(rule->scope);
-    message.raw_age_s = rule->raw_age_s;
-    message.raw_bytes = rule->raw_bytes;
-    message.decoded_age_s = rule->decoded_age_s;
-    message.decoded_bytes = rule->decoded_bytes;
+    TL_COPY_MEMBERS(&message, rule, raw_age_s, raw_bytes, decoded_age_s, decoded_bytes);
     return message;
 }
 
@@ -350,10 +341,7 @@ static int copy_victims(const Tracelake__V1__PlanRetentionReply *reply,
         snprintf(to->trace, sizeof to->trace, "%s", from->trace);
         snprintf(to->what, sizeof to->what, "%s", from->what);
         snprintf(to->scope, sizeof to->scope, "%s", from->scope);
-        to->by_age = from->by_age;
-        to->age_s = from->age_s;
-        to->limit = from->limit;
-        to->bytes = from->bytes;
+        TL_COPY_MEMBERS(to, from, by_age, age_s, limit, bytes);
     }
     return *victims ? TRACELAKE_OK : TRACELAKE_NOMEM;
 }
@@ -384,12 +372,8 @@ int tracelake_set_retention(struct tracelake *lake, const struct tracelake_reten
 {
     Tracelake__V1__SetRetentionRequest request = TRACELAKE__V1__SET_RETENTION_REQUEST__INIT;
     Tracelake__V1__RetentionRule message = rule_message(rule);
-    Tracelake__V1__ListRetentionReply *reply;
     request.rule = &message;
     request.remove = remove;
-    const int result = tl_ask_once(lake, "/tracelake.v1.Catalog/SetRetention", 0, &request.base,
-                                   &tracelake__v1__list_retention_reply__descriptor, &reply, error);
-    if (result == TRACELAKE_OK)
-        tracelake__v1__list_retention_reply__free_unpacked(reply, NULL);
-    return result;
+    return tl_ask_done(lake, "/tracelake.v1.Catalog/SetRetention", &request.base,
+                       &tracelake__v1__list_retention_reply__descriptor, error);
 }

@@ -4,6 +4,7 @@
  * that a search of any length can be resumed.
  */
 #include "ask.h"
+#include "base/members.h"
 #include "position.h"
 
 #include <stdio.h>
@@ -48,11 +49,7 @@ static int copy_hits(const Tracelake__V1__FindReply *reply, struct tracelake_fou
         snprintf(hit->stream, sizeof hit->stream, "%s", reply->hits[i]->stream);
     }
     found->n = reply->n_hits;
-    found->more = reply->more;
-    found->total = reply->total;
-    found->before = reply->before;
-    found->skip = reply->skip;
-    found->functions = reply->functions;
+    TL_COPY_MEMBERS(found, reply, more, total, before, skip, functions);
     snprintf(found->what, sizeof found->what, "%s", reply->what);
     found->behind_from = reply->opt_behind_from_case ? reply->behind_from : TRACELAKE_END;
     snprintf(found->behind_stream, sizeof found->behind_stream, "%s",
@@ -77,12 +74,8 @@ int tracelake_search(struct tracelake *lake, const struct tracelake_query *query
     request.stream = tl_ask_text(query->stream);
     request.begin = query->from;
     request.to = tl_ask_end_of(query->to);
-    request.limit = query->limit;
+    TL_COPY_MEMBERS(&request, query, limit, at, skip, backward, count);
     request.near = tl_ask_text(query->near);
-    request.at = query->at;
-    request.skip = query->skip;
-    request.backward = query->backward;
-    request.count = query->count;
     set_what(&request, &pc, query);
     int result = tl_ask_once(lake, "/tracelake.v1.Ranges/Find", 0, &request.base,
                              &tracelake__v1__find_reply__descriptor, &reply, error);

@@ -223,7 +223,6 @@ int tracelake_bind_image(struct tracelake *lake, const char *trace,
                          const struct tracelake_binding *binding, struct tracelake_error *error)
 {
     Tracelake__V1__BindImageRequest request = TRACELAKE__V1__BIND_IMAGE_REQUEST__INIT;
-    Tracelake__V1__BindImageReply *reply;
     request.trace = tl_ask_text(trace);
     request.sha256 = tl_ask_text(binding->sha256);
     request.address = binding->address;
@@ -240,9 +239,6 @@ int tracelake_bind_image(struct tracelake *lake, const char *trace,
         request.in_machine_case = TRACELAKE__V1__BIND_IMAGE_REQUEST__IN_MACHINE_VMID;
         request.vmid = binding->vmid;
     }
-    const int result = tl_ask_once(lake, "/tracelake.v1.Images/BindImage", 0, &request.base,
-                                   &tracelake__v1__bind_image_reply__descriptor, &reply, error);
-    if (result == TRACELAKE_OK)
-        tracelake__v1__bind_image_reply__free_unpacked(reply, NULL);
-    return result;
+    return tl_ask_done(lake, "/tracelake.v1.Images/BindImage", &request.base,
+                       &tracelake__v1__bind_image_reply__descriptor, error);
 }

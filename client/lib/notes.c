@@ -4,6 +4,7 @@
  * longer than a message.
  */
 #include "ask.h"
+#include "base/members.h"
 #include "tracelake/v1/catalog.pb-c.h"
 
 #include <stdlib.h>
@@ -16,16 +17,10 @@ static int nomem(struct tracelake_error *error)
 
 static int copy_note(struct tracelake_note *out, const Tracelake__V1__Note *from)
 {
-    *out = (struct tracelake_note){.id = from->id,
-                                   .at = from->at,
-                                   .to = from->to,
-                                   .has_time = from->timed,
-                                   .time = from->time,
-                                   .time_to = from->time_to,
-                                   .created_ns = from->created_ns,
-                                   .updated_ns = from->updated_ns,
-                                   .stream = strdup(from->stream),
-                                   .text = strdup(from->text)};
+    TL_COPY_MEMBERS(out, from, id, at, to, time, time_to, created_ns, updated_ns);
+    out->has_time = from->timed;
+    out->stream = strdup(from->stream);
+    out->text = strdup(from->text);
     return out->stream && out->text ? TRACELAKE_OK : TRACELAKE_NOMEM;
 }
 
@@ -72,10 +67,8 @@ int tracelake_put_note(struct tracelake *lake, const char *trace, const struct t
     Tracelake__V1__PutNoteRequest request = TRACELAKE__V1__PUT_NOTE_REQUEST__INIT;
     Tracelake__V1__Note wanted = TRACELAKE__V1__NOTE__INIT;
     Tracelake__V1__Note *reply;
-    wanted.id = note->id;
+    TL_COPY_MEMBERS(&wanted, note, id, at, to);
     wanted.stream = tl_ask_text(note->stream);
-    wanted.at = note->at;
-    wanted.to = note->to;
     wanted.text = tl_ask_text(note->text);
     request.trace = tl_ask_text(trace);
     request.note = &wanted;
@@ -93,12 +86,8 @@ int tracelake_delete_note(struct tracelake *lake, const char *trace, uint64_t id
                           struct tracelake_error *error)
 {
     Tracelake__V1__DeleteNoteRequest request = TRACELAKE__V1__DELETE_NOTE_REQUEST__INIT;
-    Tracelake__V1__DeleteNoteReply *reply;
     request.trace = tl_ask_text(trace);
     request.id = id;
-    const int result = tl_ask_once(lake, "/tracelake.v1.Catalog/DeleteNote", 0, &request.base,
-                                   &tracelake__v1__delete_note_reply__descriptor, &reply, error);
-    if (result >= 0)
-        tracelake__v1__delete_note_reply__free_unpacked(reply, NULL);
-    return result;
+    return tl_ask_done(lake, "/tracelake.v1.Catalog/DeleteNote", &request.base,
+                       &tracelake__v1__delete_note_reply__descriptor, error);
 }

@@ -6,6 +6,7 @@
 #include "push.h"
 
 #include "base/crc32c.h"
+#include "base/members.h"
 #include "base/pbfield.h"
 #include "stored.h"
 #include "tracelake/v1/ingest.pb-c.h"
@@ -35,13 +36,8 @@ static int send_open(struct tracelake_push *push, bool resume, struct tracelake_
 {
     Tracelake__V1__Open open = TRACELAKE__V1__OPEN__INIT;
     Tracelake__V1__PushRequest request = TRACELAKE__V1__PUSH_REQUEST__INIT;
-    open.rig = push->rig;
-    open.trace = push->trace;
-    open.setup = push->setup;
+    TL_COPY_MEMBERS(&open, push, rig, trace, setup, epoch, shards, index);
     open.resume = resume;
-    open.epoch = push->epoch;
-    open.shards = push->shards;
-    open.index = push->index;
     request.step_case = TRACELAKE__V1__PUSH_REQUEST__STEP_OPEN;
     request.open = &open;
     return tl_ask_send(push->ask, &request.base, error);

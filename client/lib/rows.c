@@ -4,6 +4,7 @@
  * freed with the reply, and their layout changes with the protocol, unlike that of the library.
  */
 #include "rows.h"
+#include "base/members.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -42,29 +43,11 @@ static int copy_text(char **out, const char *from)
 
 static int copy_stream(struct tracelake_stream *out, const Tracelake__V1__Stream *from)
 {
-    out->insns = from->insns;
-    out->sealed_insns = from->sealed_insns;
-    out->shards = from->shards;
-    out->outlined_insns = from->outlined_insns;
-    out->outlined_time = from->outlined_time;
-    out->time_step = from->time_step;
-    out->time_first = from->time_first;
-    out->time_last = from->time_last;
-    out->events = from->events;
-    out->gaps = from->gaps;
-    out->lost_bytes = from->lost_bytes;
-    out->stored_bytes = from->stored_bytes;
-    out->has_time = from->has_time;
-    out->time_unit_ns = from->time_unit_ns;
+    TL_COPY_MEMBERS(out, from, insns, sealed_insns, shards, outlined_insns, outlined_time,
+                    time_step, time_first, time_last, events, gaps, lost_bytes, stored_bytes);
+    TL_COPY_MEMBERS(out, from, has_time, time_unit_ns);
     if (from->clock)
-        out->clock = (struct tracelake_stream_clock){
-            .pairs = from->clock->pairs,
-            .at = from->clock->at,
-            .unix_ns = from->clock->unix_ns,
-            .rate = from->clock->rate,
-            .rate_error = from->clock->rate_error,
-            .spread_ns = from->clock->spread_ns,
-        };
+        TL_COPY_MEMBERS(&out->clock, from->clock, pairs, at, unix_ns, rate, rate_error, spread_ns);
     int r = copy_text(&out->name, from->name);
     if (r >= 0)
         r = copy_text(&out->protocol, from->protocol);
@@ -122,17 +105,9 @@ static enum tracelake_state state_of(Tracelake__V1__TraceState state)
 
 int tl_client_trace(struct tracelake_trace *out, const Tracelake__V1__Trace *from)
 {
-    *out = (struct tracelake_trace){
-        .state = state_of(from->state),
-        .created_ns = from->created_ns,
-        .updated_ns = from->updated_ns,
-        .raw_bytes = from->raw_bytes,
-        .decoded_bytes = from->decoded_bytes,
-        .generation = from->generation,
-        .revision = from->revision,
-        .raw_removed = from->raw_removed,
-        .decoded_removed = from->decoded_removed,
-    };
+    *out = (struct tracelake_trace){.state = state_of(from->state)};
+    TL_COPY_MEMBERS(out, from, created_ns, updated_ns, raw_bytes, decoded_bytes, generation,
+                    revision, raw_removed, decoded_removed);
     if (copy_text(&out->id, from->id) < 0 || copy_text(&out->rig, from->rig) < 0 ||
         copy_text(&out->format, from->format) < 0 || copy_text(&out->message, from->message) < 0 ||
         copy_text(&out->content, from->content) < 0 || copy_labels(out, from) < 0 ||

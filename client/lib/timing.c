@@ -4,6 +4,7 @@
  * message that its texts are in, so that they need not be copied.
  */
 #include "ask.h"
+#include "base/members.h"
 #include "tracelake/v1/ranges.pb-c.h"
 #include "json/messagejson.h"
 
@@ -46,21 +47,15 @@ static int ask_rows(struct tracelake *lake, const char *method, const ProtobufCM
 
 static struct tracelake_timing about_of(const Tracelake__V1__Timing *m)
 {
+    struct tracelake_timing about = {0};
     if (!m)
-        return (struct tracelake_timing){0};
-    return (struct tracelake_timing){.from = m->begin,
-                                     .to = m->to,
-                                     .has_time = m->has_time,
-                                     .time_unit_ns = m->time_unit_ns,
-                                     .time_from = m->time_begin,
-                                     .time_to = m->time_to,
-                                     .time = m->time,
-                                     .ran = m->ran,
-                                     .lost = m->lost,
-                                     .off = m->off,
-                                     .switched_out = m->switched_out,
-                                     .time_step = m->time_step,
-                                     .behind = m->opt_behind_case && m->behind};
+        return about;
+    TL_COPY_MEMBERS(&about, m, to, has_time, time_unit_ns, time_to, time, ran, lost, off,
+                    switched_out, time_step);
+    about.from = m->begin;
+    about.time_from = m->time_begin;
+    about.behind = m->opt_behind_case && m->behind;
+    return about;
 }
 
 static struct tracelake_duration duration_of(const Tracelake__V1__Duration *m)
@@ -80,18 +75,12 @@ static struct tracelake_lengths lengths_of(const Tracelake__V1__Lengths *m)
 
 /* ---- functions ------------------------------------------------------------------------------- */
 
-static struct tracelake_function_times function_of(const Tracelake__V1__FunctionTimes *m)
+static void fill_function(struct tracelake_function_times *f, const Tracelake__V1__FunctionTimes *m)
 {
-    return (struct tracelake_function_times){.name = m->name,
-                                             .pc = m->pc,
-                                             .calls = m->calls,
-                                             .ended = m->ended,
-                                             .self = m->self,
-                                             .total = m->total,
-                                             .self_time = duration_of(m->self_time),
-                                             .total_time = m->total_time,
-                                             .insns = lengths_of(m->insns),
-                                             .time = lengths_of(m->time)};
+    TL_COPY_MEMBERS(f, m, name, pc, calls, ended, self, total, total_time);
+    f->self_time = duration_of(m->self_time);
+    f->insns = lengths_of(m->insns);
+    f->time = lengths_of(m->time);
 }
 
 void tracelake_functions_free(struct tracelake_functions *functions)
@@ -121,30 +110,20 @@ int tracelake_functions(struct tracelake *lake, const struct tracelake_range *ra
     f->about = about_of(m->about);
     f->all = m->all;
     for (; f->n < m->n_functions; f->n++)
-        f->p[f->n] = function_of(m->functions[f->n]);
+        fill_function(&f->p[f->n], m->functions[f->n]);
     *out = f;
     return TRACELAKE_OK;
 }
 
 /* ---- calls ----------------------------------------------------------------------------------- */
 
-static struct tracelake_timed_call call_of(const Tracelake__V1__TimedCall *m)
+static void fill_call(struct tracelake_timed_call *call, const Tracelake__V1__TimedCall *m)
 {
-    return (struct tracelake_timed_call){.name = m->name,
-                                         .caller = m->caller,
-                                         .from = m->begin,
-                                         .to = m->to,
-                                         .self = m->self,
-                                         .time_from = m->time_begin,
-                                         .time_to = m->time_to,
-                                         .time = duration_of(m->time),
-                                         .self_time = m->self_time,
-                                         .interrupted = m->interrupted,
-                                         .interruptions = m->interruptions,
-                                         .switched_out = m->switched_out,
-                                         .depth = m->depth,
-                                         .cut = m->cut,
-                                         .open = m->open};
+    TL_COPY_MEMBERS(call, m, name, caller, to, self, time_to, self_time, interrupted, interruptions,
+                    switched_out, depth, cut, open);
+    call->from = m->begin;
+    call->time_from = m->time_begin;
+    call->time = duration_of(m->time);
 }
 
 void tracelake_calls_free(struct tracelake_calls *calls)
@@ -162,11 +141,7 @@ static void calls_request(Tracelake__V1__CallsRequest *request,
     request->function = tl_ask_text(query->function);
     request->weight = (Tracelake__V1__Weight)query->weight;
     request->order = (Tracelake__V1__CallsOrder)query->order;
-    request->least = query->least;
-    request->most = query->most;
-    request->lengths_in_ns = query->lengths_in_ns;
-    request->skip = query->skip;
-    request->limit = query->limit;
+    TL_COPY_MEMBERS(request, query, least, most, lengths_in_ns, skip, limit);
 }
 
 int tracelake_calls(struct tracelake *lake, const struct tracelake_calls_query *query,
@@ -187,38 +162,22 @@ int tracelake_calls(struct tracelake *lake, const struct tracelake_calls_query *
     c->what = m->what;
     c->all = m->all;
     for (; c->n < m->n_calls; c->n++)
-        c->p[c->n] = call_of(m->calls[c->n]);
+        fill_call(&c->p[c->n], m->calls[c->n]);
     *out = c;
     return TRACELAKE_OK;
 }
 
 /* ---- exceptions ------------------------------------------------------------------------------ */
 
-static struct tracelake_exception_times exception_of(const Tracelake__V1__ExceptionTimes *m)
+static void fill_exception(struct tracelake_exception_times *e,
+                           const Tracelake__V1__ExceptionTimes *m)
 {
-    return (struct tracelake_exception_times){.number = m->number,
-                                              .interrupt = m->interrupt,
-                                              .name = m->name,
-                                              .handler = m->handler,
-                                              .entered = m->entered,
-                                              .ended = m->ended,
-                                              .insns = lengths_of(m->insns),
-                                              .time = lengths_of(m->time),
-                                              .self = m->self,
-                                              .self_time = m->self_time,
-                                              .nested = m->nested,
-                                              .deepest = m->deepest,
-                                              .latencies = m->latencies,
-                                              .latency_min = m->latency_min,
-                                              .latency_max = m->latency_max,
-                                              .latency_total = m->latency_total,
-                                              .latency_worst = m->latency_worst,
-                                              .periods = m->periods,
-                                              .period_min = m->period_min,
-                                              .period_max = m->period_max,
-                                              .period_longest = m->period_longest,
-                                              .period = m->period,
-                                              .jitter = m->jitter};
+    TL_COPY_MEMBERS(e, m, number, interrupt, name, handler, entered, ended, self, self_time, nested,
+                    deepest, latencies, latency_min);
+    TL_COPY_MEMBERS(e, m, latency_max, latency_total, latency_worst, periods, period_min,
+                    period_max, period_longest, period, jitter);
+    e->insns = lengths_of(m->insns);
+    e->time = lengths_of(m->time);
 }
 
 void tracelake_exceptions_free(struct tracelake_exceptions *exceptions)
@@ -244,7 +203,7 @@ int tracelake_exceptions(struct tracelake *lake, const struct tracelake_range *r
     e->p = (void *)(e + 1);
     e->about = about_of(m->about);
     for (; e->n < m->n_exceptions; e->n++)
-        e->p[e->n] = exception_of(m->exceptions[e->n]);
+        fill_exception(&e->p[e->n], m->exceptions[e->n]);
     *out = e;
     return TRACELAKE_OK;
 }
@@ -277,14 +236,8 @@ int tracelake_gaps(struct tracelake *lake, const struct tracelake_range *range, 
     g->all = m->all;
     for (; g->n < m->n_gaps; g->n++) {
         const Tracelake__V1__TimedGap *const gap = m->gaps[g->n];
-        g->p[g->n] = (struct tracelake_timed_gap){.at = gap->at,
-                                                  .time_from = gap->time_begin,
-                                                  .time_to = gap->time_to,
-                                                  .gaps = gap->gaps,
-                                                  .off = gap->off,
-                                                  .switched_out = gap->switched_out,
-                                                  .reasons = gap->reasons,
-                                                  .n_reasons = gap->n_reasons};
+        TL_COPY_MEMBERS(&g->p[g->n], gap, at, time_to, gaps, off, switched_out, reasons, n_reasons);
+        g->p[g->n].time_from = gap->time_begin;
     }
     *out = g;
     return TRACELAKE_OK;

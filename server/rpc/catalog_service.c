@@ -3,6 +3,7 @@
  * tracelake.v1.Catalog: lists, watches and changes traces. Lists are sent in several messages, as
  * many rows as fit into each.
  */
+#include "base/members.h"
 #include "lake_ingest.h"
 #include "lake_upkeep.h"
 #include "rpc/convert.h"
@@ -314,10 +315,7 @@ static void fill_rule(struct tl_reply *reply, void *message, const void *row)
     Tracelake__V1__RetentionRule *const rule = message;
     (void)reply; /* has the row */
     rule->scope = (char *)(uintptr_t)from->scope;
-    rule->raw_age_s = from->rule.raw_age_s;
-    rule->raw_bytes = from->rule.raw_bytes;
-    rule->decoded_age_s = from->rule.decoded_age_s;
-    rule->decoded_bytes = from->rule.decoded_bytes;
+    TL_COPY_MEMBERS(rule, &from->rule, raw_age_s, raw_bytes, decoded_age_s, decoded_bytes);
 }
 
 static int answer_retention(const struct tl_asker *asker, const void *request,
@@ -332,8 +330,7 @@ static int answer_retention(const struct tl_asker *asker, const void *request,
     (void)fail;
     tl_reply_keep(reply, rows);
     if (rc >= 0 && !reply->failed)
-        tl_reply_rows(reply, &m->rules, &m->n_rules, &tracelake__v1__retention_rule__descriptor,
-                      rows, n, sizeof *rows, fill_rule);
+        TL_REPLY_ROWS(reply, m, rules, retention_rule, rows, n, fill_rule);
     return tl_reply_done(reply, rc);
 }
 
@@ -374,10 +371,7 @@ static int add_victim(void *context, const struct tl_retention_victim *from)
     v->trace = tl_reply_text(plan->reply, from->trace);
     v->what = tl_reply_text(plan->reply, from->what);
     v->scope = tl_reply_text(plan->reply, from->scope);
-    v->by_age = from->by_age;
-    v->age_s = from->age_s;
-    v->limit = from->limit;
-    v->bytes = from->bytes;
+    TL_COPY_MEMBERS(v, from, by_age, age_s, limit, bytes);
     return tl_reply_done(plan->reply, TL_OK);
 }
 

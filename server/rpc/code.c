@@ -7,6 +7,7 @@
 #include "lake_ranges.h"
 #include "rpc/rpcint.h"
 
+#include "base/members.h"
 #include "base/utf8.h"
 #include "rpc/scoped.h"
 #include "tracelake/v1/ranges.pb-c.h"
@@ -80,9 +81,7 @@ static int send_code(struct tl_call *call, const struct tl_code *code)
          rc >= 0 && (first || runs < code->n_runs || branches < code->n_branches); first = false) {
         Tracelake__V1__CodeReply reply = TRACELAKE__V1__CODE_REPLY__INIT;
         if (first) {
-            reply.insns = code->insns;
-            reply.truncated = code->truncated;
-            reply.behind = code->behind;
+            TL_COPY_MEMBERS(&reply, code, insns, truncated, behind);
         }
         if (runs < code->n_runs) {
             reply.n_runs = fill(rows, code->runs + runs, code->n_runs - runs);
@@ -151,12 +150,8 @@ static int send_functions(struct tl_call *call, const struct tl_coverage *c)
             snprintf(name, sizeof names[0], "%s", f->name);
             tl_utf8_clean(name);
             row->name = name;
-            row->pc = f->pc;
-            row->calls = f->calls;
-            row->insns = f->insns;
-            row->executed = f->executed;
+            TL_COPY_MEMBERS(row, f, pc, calls, insns, executed, line);
             row->file = file_of(f->file);
-            row->line = f->line;
             p[reply.n_functions] = row;
         }
         reply.functions = p;
@@ -195,10 +190,7 @@ static int send_branches(struct tl_call *call, const struct tl_coverage *c)
             Tracelake__V1__CoveredBranch *const row = &rows[reply.n_branches];
             tracelake__v1__covered_branch__init(row);
             row->file = file_of(b->file);
-            row->line = b->line;
-            row->pc = b->pc;
-            row->taken = b->taken;
-            row->not_taken = b->not_taken;
+            TL_COPY_MEMBERS(row, b, line, pc, taken, not_taken);
             p[reply.n_branches] = row;
         }
         reply.branches = p;

@@ -6,6 +6,7 @@
 #include "rpc/convert.h"
 #include "rpc/scoped.h"
 
+#include "base/members.h"
 #include "base/utf8.h"
 #include "rpc/rpcint.h"
 
@@ -101,31 +102,15 @@ static Tracelake__V1__Stream *convert_stream(const struct tl_stream_row *row)
     Tracelake__V1__StreamClock *const clock = &both->clock;
     tracelake__v1__stream__init(s);
     tracelake__v1__stream_clock__init(clock);
-    clock->at = row->clock.at;
-    clock->unix_ns = row->clock.unix_ns;
-    clock->rate = row->clock.rate;
-    clock->rate_error = row->clock.rate_error;
-    clock->spread_ns = row->clock.spread_ns;
-    clock->pairs = row->clock.pairs;
+    TL_COPY_MEMBERS(clock, &row->clock, at, unix_ns, rate, rate_error, spread_ns, pairs);
     s->clock = clock->pairs > 0 ? clock : NULL;
     s->name = (char *)(uintptr_t)row->name;
     s->protocol = (char *)(uintptr_t)row->protocol;
     s->core = (char *)(uintptr_t)row->core;
     s->device = (char *)(uintptr_t)row->device;
-    s->insns = row->insns;
-    s->sealed_insns = row->sealed_insns;
-    s->shards = row->shards;
-    s->outlined_insns = row->outlined_insns;
-    s->outlined_time = row->outlined_time;
-    s->time_first = row->time_first;
-    s->time_last = row->time_last;
-    s->time_step = row->time_step;
-    s->has_time = row->has_time;
-    s->time_unit_ns = row->time_unit_ns;
-    s->events = row->events;
-    s->gaps = row->gaps;
-    s->lost_bytes = row->lost_bytes;
-    s->stored_bytes = row->stored_bytes;
+    TL_COPY_MEMBERS(s, row, insns, sealed_insns, shards, outlined_insns, outlined_time, time_first,
+                    time_last, time_step, has_time, time_unit_ns, events, gaps);
+    TL_COPY_MEMBERS(s, row, lost_bytes, stored_bytes);
     return s;
 }
 
@@ -135,16 +120,9 @@ static int convert_trace(const struct tl_trace_row *row, Tracelake__V1__Trace *t
     t->rig = (char *)(uintptr_t)row->rig;
     t->state = (Tracelake__V1__TraceState)(row->state + 1); /* 0 is "unspecified" */
     t->format = (char *)(uintptr_t)row->format;
-    t->notes = row->notes;
-    t->created_ns = row->created_ns;
-    t->updated_ns = row->updated_ns;
-    t->raw_bytes = row->raw_bytes;
-    t->decoded_bytes = row->decoded_bytes;
-    t->generation = row->generation;
-    t->revision = row->revision;
+    TL_COPY_MEMBERS(t, row, notes, created_ns, updated_ns, raw_bytes, decoded_bytes, generation,
+                    revision, raw_removed, decoded_removed);
     t->message = (char *)(uintptr_t)row->message;
-    t->raw_removed = row->raw_removed;
-    t->decoded_removed = row->decoded_removed;
     t->content = (char *)(uintptr_t)row->content;
     t->streams = calloc(row->n_streams + 1, sizeof *t->streams);
     if (!t->streams)

@@ -197,8 +197,7 @@ int tl_answer_images(const struct tl_asker *asker, const void *request, struct t
     const int rc = m ? tl_lake_images(asker->lake, &rows, &n) : TL_NOMEM;
     tl_reply_keep(reply, rows);
     if (rc >= 0 && !reply->failed)
-        tl_reply_rows(reply, &m->images, &m->n_images, &tracelake__v1__image__descriptor, rows, n,
-                      sizeof *rows, fill_row);
+        TL_REPLY_ROWS(reply, m, images, image, rows, n, fill_row);
     return tl_reply_done(reply, rc);
 }
 

@@ -3,6 +3,7 @@
  * Makes messages of calls, call trees and comparisons. Their fields are those of lake_analysis.h,
  * so that RPC and HTTP give one answer.
  */
+#include "base/members.h"
 #include "rpc/lookups.h"
 #include "rpc/scoped.h"
 
@@ -22,11 +23,7 @@ static void fill_time(Tracelake__V1__CallReply *m, const struct tl_call_info *c)
 
 static void fill_totals(Tracelake__V1__CallTotals *m, const struct tl_call_info *c)
 {
-    m->calls = c->calls;
-    m->finished = c->finished;
-    m->total = c->total;
-    m->min = c->min;
-    m->max = c->max;
+    TL_COPY_MEMBERS(m, c, calls, finished, total, min, max);
     if (c->finished > 0)
         TL_SET(m, longest, c->longest);
     if (c->has_previous)
@@ -40,14 +37,9 @@ static void fill_call(struct tl_reply *reply, Tracelake__V1__CallReply *m,
 {
     m->name = tl_reply_text(reply, c->name);
     m->kind = (Tracelake__V1__CallReply__Kind)c->kind; /* the enums have the same values */
-    m->depth = c->depth;
-    m->deepest = c->deepest;
-    m->pc = c->pc;
+    TL_COPY_MEMBERS(m, c, depth, deepest, pc, to, self, ended);
     m->begin = c->from;
-    m->to = c->to;
     m->insns = c->to - c->from;
-    m->self = c->self;
-    m->ended = c->ended;
     if (c->behind)
         TL_SET(m, behind_from, c->behind_from);
     fill_time(m, c);
@@ -89,11 +81,8 @@ static void fill_node(struct tl_reply *reply, void *message, const void *row)
 {
     const struct tl_profile_node *const n = row;
     Tracelake__V1__ProfileNode *const m = message;
-    m->depth = n->depth;
+    TL_COPY_MEMBERS(m, n, depth, total, self, calls);
     m->name = tl_reply_text(reply, n->name);
-    m->total = n->total;
-    m->self = n->self;
-    m->calls = n->calls;
 }
 
 static void fill_profile_function(struct tl_reply *reply, void *message, const void *row)
@@ -101,14 +90,7 @@ static void fill_profile_function(struct tl_reply *reply, void *message, const v
     const struct tl_profile_function *const f = row;
     Tracelake__V1__ProfileFunction *const m = message;
     m->name = tl_reply_text(reply, f->name);
-    m->pc = f->pc;
-    m->self = f->self;
-    m->total = f->total;
-    m->calls = f->calls;
-    m->finished = f->finished;
-    m->length = f->length;
-    m->min = f->min;
-    m->max = f->max;
+    TL_COPY_MEMBERS(m, f, pc, self, total, calls, finished, length, min, max);
 }
 
 static void fill_profile(struct tl_reply *reply, Tracelake__V1__ProfileReply *m,
@@ -131,11 +113,9 @@ static void fill_profile(struct tl_reply *reply, Tracelake__V1__ProfileReply *m,
         TL_SET(m, sampled, true);
         TL_SET(m, asleep, p->asleep);
     }
-    tl_reply_rows(reply, &m->nodes, &m->n_nodes, &tracelake__v1__profile_node__descriptor, p->nodes,
-                  p->n_nodes, sizeof *p->nodes, fill_node);
-    tl_reply_rows(reply, &m->functions, &m->n_functions,
-                  &tracelake__v1__profile_function__descriptor, p->functions, p->n_functions,
-                  sizeof *p->functions, fill_profile_function);
+    TL_REPLY_ROWS(reply, m, nodes, profile_node, p->nodes, p->n_nodes, fill_node);
+    TL_REPLY_ROWS(reply, m, functions, profile_function, p->functions, p->n_functions,
+                  fill_profile_function);
 }
 
 int tl_answer_profile(const struct tl_asker *asker, const void *request, struct tl_reply *reply,
@@ -202,39 +182,27 @@ static void fill_difference(struct tl_reply *reply, void *message, const void *r
     const struct tl_compare_function *const f = row;
     Tracelake__V1__CompareFunction *const m = message;
     m->name = tl_reply_text(reply, f->name);
-    m->self_a = f->self_a;
-    m->self_b = f->self_b;
-    m->calls_a = f->calls_a;
-    m->calls_b = f->calls_b;
-    m->total_a = f->total_a;
-    m->total_b = f->total_b;
+    TL_COPY_MEMBERS(m, f, self_a, self_b, calls_a, calls_b, total_a, total_b);
 }
 
 static void fill_compare(struct tl_reply *reply, Tracelake__V1__CompareReply *m,
                          const struct tl_compare_request *r, const struct tl_compare *c)
 {
-    const ProtobufCMessageDescriptor *const frame = &tracelake__v1__compare_frame__descriptor;
     m->a = side_of(reply, &r->a, c->a_from, c->a_to);
     m->b = side_of(reply, &r->b, c->b_from, c->b_to);
     m->total = c->total_hunks;
-    m->only_a = c->only_a;
-    m->only_b = c->only_b;
-    m->lost = c->lost;
+    TL_COPY_MEMBERS(m, c, only_a, only_b, lost);
     if (c->behind)
         TL_SET(m, behind, true);
     if (c->weight != TL_WEIGHT_INSNS)
         TL_SET(m, weight, (Tracelake__V1__Weight)c->weight);
     if (c->weight == TL_WEIGHT_TIME)
         TL_SET(m, time_unit_ns, c->time_unit_ns);
-    tl_reply_rows(reply, &m->stack_a, &m->n_stack_a, frame, c->stack_a, c->n_stack_a,
-                  sizeof *c->stack_a, fill_frame);
-    tl_reply_rows(reply, &m->stack_b, &m->n_stack_b, frame, c->stack_b, c->n_stack_b,
-                  sizeof *c->stack_b, fill_frame);
-    tl_reply_rows(reply, &m->hunks, &m->n_hunks, &tracelake__v1__compare_hunk__descriptor, c->hunks,
-                  c->n_hunks, sizeof *c->hunks, fill_hunk);
-    tl_reply_rows(reply, &m->functions, &m->n_functions,
-                  &tracelake__v1__compare_function__descriptor, c->functions, c->n_functions,
-                  sizeof *c->functions, fill_difference);
+    TL_REPLY_ROWS(reply, m, stack_a, compare_frame, c->stack_a, c->n_stack_a, fill_frame);
+    TL_REPLY_ROWS(reply, m, stack_b, compare_frame, c->stack_b, c->n_stack_b, fill_frame);
+    TL_REPLY_ROWS(reply, m, hunks, compare_hunk, c->hunks, c->n_hunks, fill_hunk);
+    TL_REPLY_ROWS(reply, m, functions, compare_function, c->functions, c->n_functions,
+                  fill_difference);
 }
 
 int tl_answer_compare(const struct tl_asker *asker, const void *request, struct tl_reply *reply,

@@ -3,6 +3,7 @@
  * Makes messages of statistics, rows of disassembly, sources and representative regions. Texts are
  * borrowed from the lake's answer, which lives until the message is sent.
  */
+#include "base/members.h"
 #include "lake_insns.h"
 #include "lake_stats.h"
 #include "rpc/lookups.h"
@@ -17,9 +18,7 @@ static void fill_stats_function(struct tl_reply *reply, void *message, const voi
     const struct tl_stats_function *const f = row;
     Tracelake__V1__StatsFunction *const m = message;
     m->name = tl_reply_text(reply, f->name ? f->name : "(no symbol)");
-    m->pc = f->pc;
-    m->insns = f->insns;
-    m->calls = f->calls;
+    TL_COPY_MEMBERS(m, f, pc, insns, calls);
 }
 
 static void fill_silent(struct tl_reply *reply, void *message, const void *row)
@@ -55,6 +54,10 @@ static void fill_counts(struct tl_reply *reply, void *field, size_t *number,
                   fill_count);
 }
 
+#define FILL_COUNTS(name, group)                                                                   \
+    fill_counts(reply, &m->name, &m->n_##name,                                                     \
+                &tracelake__v1__stats_reply__##name##_entry__descriptor, s, group)
+
 static void fill_lost(struct tl_reply *reply, void *message, const void *row)
 {
     const struct tl_stats_lost *const l = row;
@@ -63,39 +66,26 @@ static void fill_lost(struct tl_reply *reply, void *message, const void *row)
     m->value = tl_reply_new(reply, &tracelake__v1__lost_time__descriptor);
     if (!m->value)
         return;
-    m->value->n = l->n;
-    m->value->total = l->total;
-    m->value->longest = l->longest;
-    m->value->longest_at = l->longest_at;
+    TL_COPY_MEMBERS(m->value, l, n, total, longest, longest_at);
 }
 
 static void fill_stats(struct tl_reply *reply, Tracelake__V1__StatsReply *m,
                        const struct tl_stats *s, size_t functions)
 {
     m->begin = s->from;
-    m->to = s->to;
-    m->insns = s->insns;
-    m->taken = s->taken;
-    tl_reply_rows(reply, &m->functions, &m->n_functions, &tracelake__v1__stats_function__descriptor,
-                  s->functions, s->n_functions < functions ? s->n_functions : functions,
-                  sizeof *s->functions, fill_stats_function);
+    TL_COPY_MEMBERS(m, s, to, insns, taken);
+    TL_REPLY_ROWS(reply, m, functions, stats_function, s->functions,
+                  s->n_functions < functions ? s->n_functions : functions, fill_stats_function);
     m->functions_run = s->n_run;
     if (s->behind)
         TL_SET(m, behind, true);
-    fill_counts(reply, &m->mix, &m->n_mix, &tracelake__v1__stats_reply__mix_entry__descriptor, s,
-                TL_STATS_MIX);
-    fill_counts(reply, &m->modes, &m->n_modes, &tracelake__v1__stats_reply__modes_entry__descriptor,
-                s, TL_STATS_MODE);
-    fill_counts(reply, &m->items, &m->n_items, &tracelake__v1__stats_reply__items_entry__descriptor,
-                s, TL_STATS_ITEM);
-    fill_counts(reply, &m->gaps, &m->n_gaps, &tracelake__v1__stats_reply__gaps_entry__descriptor, s,
-                TL_STATS_GAP);
-    fill_counts(reply, &m->records, &m->n_records,
-                &tracelake__v1__stats_reply__records_entry__descriptor, s, TL_STATS_RECORD);
-    tl_reply_rows(reply, &m->lost, &m->n_lost, &tracelake__v1__stats_reply__lost_entry__descriptor,
-                  s->lost, s->n_lost, sizeof *s->lost, fill_lost);
-    tl_reply_rows(reply, &m->silent, &m->n_silent, &tracelake__v1__silent_source__descriptor,
-                  s->silent, s->n_silent, sizeof *s->silent, fill_silent);
+    FILL_COUNTS(mix, TL_STATS_MIX);
+    FILL_COUNTS(modes, TL_STATS_MODE);
+    FILL_COUNTS(items, TL_STATS_ITEM);
+    FILL_COUNTS(gaps, TL_STATS_GAP);
+    FILL_COUNTS(records, TL_STATS_RECORD);
+    TL_REPLY_ROWS(reply, m, lost, stats_reply__lost_entry, s->lost, s->n_lost, fill_lost);
+    TL_REPLY_ROWS(reply, m, silent, silent_source, s->silent, s->n_silent, fill_silent);
     if (s->reads + s->writes > 0 &&
         (m->memory = tl_reply_new(reply, &tracelake__v1__memory_accesses__descriptor))) {
         m->memory->reads = s->reads;
@@ -167,9 +157,8 @@ void tl_fill_insn(struct tl_reply *reply, void *message, const void *row)
             TL_SET(m, column, insn->column);
     }
     if (insn->n_inlined > 0)
-        tl_reply_rows(reply, &m->inlined, &m->n_inlined,
-                      &tracelake__v1__inlined_function__descriptor, insn->inlined, insn->n_inlined,
-                      sizeof *insn->inlined, fill_inlined);
+        TL_REPLY_ROWS(reply, m, inlined, inlined_function, insn->inlined, insn->n_inlined,
+                      fill_inlined);
     if (*insn->events)
         fill_events(reply, m, insn->events);
 }
@@ -251,9 +240,7 @@ static void fill_region(struct tl_reply *reply, void *message, const void *row)
     (void)reply;
     m->begin = p->first;
     m->to = p->first + p->insns;
-    m->interval = p->interval;
-    m->weight = p->weight;
-    m->intervals = p->intervals;
+    TL_COPY_MEMBERS(m, p, interval, weight, intervals);
 }
 
 int tl_answer_simpoints(struct tl_lake *lake, const struct tl_simpoints_request *request,
@@ -268,9 +255,7 @@ int tl_answer_simpoints(struct tl_lake *lake, const struct tl_simpoints_request 
         m->to = found.to;
         m->interval = request->interval;
         m->intervals = found.intervals;
-        tl_reply_rows(reply, &m->regions, &m->n_regions,
-                      &tracelake__v1__sim_point_region__descriptor, found.p, found.n,
-                      sizeof *found.p, fill_region);
+        TL_REPLY_ROWS(reply, m, regions, sim_point_region, found.p, found.n, fill_region);
     }
     tl_simpoints_found_fini(&found);
     return tl_reply_done(reply, rc);

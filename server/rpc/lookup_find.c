@@ -132,8 +132,7 @@ static void fill_found(struct tl_reply *reply, Tracelake__V1__FindReply *m,
 {
     const size_t n = fitting(found);
     m->what = tl_reply_text(reply, found->what);
-    tl_reply_rows(reply, &m->hits, &m->n_hits, &tracelake__v1__hit__descriptor, found->hits, n,
-                  sizeof *found->hits, fill_hit);
+    TL_REPLY_ROWS(reply, m, hits, hit, found->hits, n, fill_hit);
     m->more = found->more || n < found->n;
     if (m->more && n > 0)
         TL_SET(m, skip, found->hits[n - 1].nth);

@@ -61,8 +61,7 @@ int tl_answer_slices(const struct tl_asker *asker, const void *request, struct t
     if (rc >= 0) {
         m->truncated = slices.truncated;
         m->resolution = slices.resolution;
-        tl_reply_rows(reply, &m->slices, &m->n_slices, &tracelake__v1__slice__descriptor, slices.p,
-                      slices.n, sizeof *slices.p, fill_slice);
+        TL_REPLY_ROWS(reply, m, slices, slice, slices.p, slices.n, fill_slice);
     }
     tl_slices_fini(&slices);
     return tl_reply_done(reply, rc);
@@ -118,8 +117,7 @@ int tl_answer_log(const struct tl_asker *asker, const void *request, struct tl_r
         rc = tl_lake_log(asker->lake, &wanted, &log, fail);
     if (rc >= 0) {
         m->more = log.more;
-        tl_reply_rows(reply, &m->entries, &m->n_entries, &tracelake__v1__log_entry__descriptor,
-                      log.entries, log.n, sizeof *log.entries, fill_entry);
+        TL_REPLY_ROWS(reply, m, entries, log_entry, log.entries, log.n, fill_entry);
     }
     tl_soft_log_fini(&log);
     return tl_reply_done(reply, rc);
@@ -166,8 +164,7 @@ int tl_answer_states(const struct tl_asker *asker, const void *request, struct t
     const int rc = m ? tl_lake_states(asker->lake, &wanted, &states, fail) : TL_NOMEM;
     if (rc >= 0) {
         m->sampled = states.sampled;
-        tl_reply_rows(reply, &m->runs, &m->n_runs, &tracelake__v1__state_run__descriptor,
-                      states.runs, states.n, sizeof *states.runs, fill_state);
+        TL_REPLY_ROWS(reply, m, runs, state_run, states.runs, states.n, fill_state);
     }
     tl_states_fini(&states);
     return tl_reply_done(reply, rc);

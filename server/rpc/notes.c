@@ -4,6 +4,7 @@
  * is to be said.
  */
 #include "rpc/notes.h"
+#include "base/members.h"
 
 #include "lake_rows.h"
 #include "lake_traces.h"
@@ -20,11 +21,7 @@
 static void fill(struct tl_note *note, Tracelake__V1__Note *out)
 {
     tracelake__v1__note__init(out);
-    out->id = note->id;
-    out->stream = note->stream;
-    out->at = note->at;
-    out->to = note->to;
-    out->text = note->text;
+    TL_COPY_MEMBERS(out, note, id, stream, at, to, text);
     out->timed = note->has_time;
     if (note->has_time) {
         TL_SET(out, time, note->time);
@@ -51,8 +48,7 @@ int tl_answer_notes(const struct tl_asker *asker, const void *request, struct tl
     const int rc = m ? tl_lake_notes(asker->lake, r->trace, &notes, &n, fail) : TL_NOMEM;
     tl_reply_keep(reply, notes);
     if (rc >= 0 && !reply->failed)
-        tl_reply_rows(reply, &m->notes, &m->n_notes, &tracelake__v1__note__descriptor, notes, n,
-                      sizeof *notes, fill_row);
+        TL_REPLY_ROWS(reply, m, notes, note, notes, n, fill_row);
     return tl_reply_done(reply, rc);
 }
 
@@ -124,9 +120,7 @@ int tl_web_put_note(struct tl_http_request *request, struct tl_http_response *re
         asked.to = asked.at;
     if (rc == TL_OK)
         rc = take_text(&note, asked.stream, request->body, fail);
-    note.id = asked.id;
-    note.at = asked.at;
-    note.to = asked.to;
+    TL_COPY_MEMBERS(&note, &asked, id, at, to);
     if (rc == TL_OK)
         rc = tl_lake_put_note(tl_web_lake(request), r.trace, &note, fail);
     if (rc < 0)

@@ -56,11 +56,14 @@ char *tl_reply_bytes(struct tl_reply *reply, const char *text, size_t n);
 typedef void tl_reply_fill(struct tl_reply *reply, void *message, const void *row);
 /*
  * Make messages of `n` rows of `size` bytes, and store their array and number in a repeated field:
- * `&m->rows` and `&m->n_rows`.
+ * `&m->rows` and `&m->n_rows`. TL_REPLY_ROWS is the same of an array, by the field's name.
  */
 void tl_reply_rows(struct tl_reply *reply, void *field, size_t *number,
                    const ProtobufCMessageDescriptor *kind, const void *rows, size_t n, size_t size,
                    tl_reply_fill *fill);
+#define TL_REPLY_ROWS(reply, m, name, kind, rows, n, fill)                                         \
+    tl_reply_rows(reply, &(m)->name, &(m)->n_##name, &tracelake__v1__##kind##__descriptor, rows,   \
+                  n, sizeof *(rows), fill)
 
 /* Say that the only member of a oneof is set. */
 void tl_reply_present(ProtobufCMessage *message, const void *member);

@@ -4,6 +4,7 @@
  * copied.
  */
 #include "rpc/tilepb.h"
+#include "base/members.h"
 
 #include "rpc/reply.h"
 
@@ -43,10 +44,8 @@ static void fill_lane(struct tl_tile_pb *pb, size_t i, const struct tl_tile_lane
     for (size_t k = 0; k < c->n_breaks && pb->n_breaks < TL_TILE_PB_BREAKS; k++) {
         Tracelake__V1__Break *const b = &pb->breaks[pb->n_breaks];
         tracelake__v1__break__init(b);
-        b->position = c->breaks[k].position;
+        TL_COPY_MEMBERS(b, &c->breaks[k], position, to, flags);
         b->begin = c->breaks[k].from;
-        b->to = c->breaks[k].to;
-        b->flags = c->breaks[k].flags;
         pb->breaks_at[pb->n_breaks++] = b;
         l->n_breaks++;
     }
@@ -57,12 +56,7 @@ const ProtobufCMessage *tl_tile_pb(const struct tl_tile *tile, struct tl_tile_pb
     Tracelake__V1__Tile *const t = &pb->tile;
     tracelake__v1__tile__init(t);
     t->axis = (Tracelake__V1__Unit)tile->axis; /* the enums have the same values */
-    t->level = tile->level;
-    t->index = tile->index;
-    t->bucket = tile->bucket;
-    t->first = tile->first;
-    t->sealed = tile->sealed;
-    t->generation = tile->generation;
+    TL_COPY_MEMBERS(t, tile, level, index, bucket, first, sealed, generation);
     t->lanes = pb->at;
     pb->n_breaks = 0;
     for (; t->n_lanes < tile->n_lanes; t->n_lanes++) {

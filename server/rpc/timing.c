@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Fills messages from the lake's answers. Names are copied, since messages need valid UTF-8. */
+#include "base/members.h"
 #include "lake_timing.h"
 #include "rpc/lookups.h"
 
@@ -16,17 +17,9 @@ static Tracelake__V1__Timing *about_of(struct tl_reply *reply, const struct tl_t
     if (!m)
         return NULL;
     m->begin = about->from;
-    m->to = about->to;
-    m->has_time = about->has_time;
-    m->time_unit_ns = about->time_unit_ns;
+    TL_COPY_MEMBERS(m, about, to, has_time, time_unit_ns, time_to, time, ran, lost, off,
+                    switched_out, time_step);
     m->time_begin = about->time_from;
-    m->time_to = about->time_to;
-    m->time = about->time;
-    m->ran = about->ran;
-    m->lost = about->lost;
-    m->off = about->off;
-    m->switched_out = about->switched_out;
-    m->time_step = about->time_step;
     if (about->behind)
         TL_SET(m, behind, true);
     return m;
@@ -50,14 +43,7 @@ static Tracelake__V1__Lengths *lengths_of(struct tl_reply *reply, const struct t
     Tracelake__V1__Lengths *const m = tl_reply_new(reply, &tracelake__v1__lengths__descriptor);
     if (!m)
         return NULL;
-    m->total = lengths->total;
-    m->min = lengths->min;
-    m->max = lengths->max;
-    m->p50 = lengths->p50;
-    m->p90 = lengths->p90;
-    m->p99 = lengths->p99;
-    m->p999 = lengths->p999;
-    m->longest = lengths->longest;
+    TL_COPY_MEMBERS(m, lengths, total, min, max, p50, p90, p99, p999, longest);
     return m;
 }
 
@@ -86,13 +72,8 @@ static void fill_function(struct tl_reply *reply, void *message, const void *row
     const struct tl_function_times *const f = row;
     Tracelake__V1__FunctionTimes *const m = message;
     m->name = tl_reply_text(reply, f->name);
-    m->pc = f->pc;
-    m->calls = f->calls;
-    m->ended = f->ended;
-    m->self = f->self;
-    m->total = f->total;
+    TL_COPY_MEMBERS(m, f, pc, calls, ended, self, total, total_time);
     m->self_time = duration_of(reply, &f->self_time);
-    m->total_time = f->total_time;
     if (f->ended > 0) {
         m->insns = lengths_of(reply, &f->insns);
         m->time = lengths_of(reply, &f->time);
@@ -104,8 +85,7 @@ static void fill_functions(struct tl_reply *reply, Tracelake__V1__FunctionsReply
 {
     m->all = table->all;
     m->about = about_of(reply, &table->about);
-    tl_reply_rows(reply, &m->functions, &m->n_functions, &tracelake__v1__function_times__descriptor,
-                  table->p, table->n, sizeof *table->p, fill_function);
+    TL_REPLY_ROWS(reply, m, functions, function_times, table->p, table->n, fill_function);
 }
 
 int tl_answer_functions(const struct tl_asker *asker, const void *request, struct tl_reply *reply,
@@ -137,18 +117,10 @@ static void fill_call(struct tl_reply *reply, void *message, const void *row)
     m->name = tl_reply_text(reply, call->name);
     m->caller = tl_reply_text(reply, call->caller);
     m->begin = call->from;
-    m->to = call->to;
-    m->self = call->self;
+    TL_COPY_MEMBERS(m, call, to, self, time_to, self_time, interrupted, interruptions, switched_out,
+                    depth, cut, open);
     m->time_begin = call->time_from;
-    m->time_to = call->time_to;
     m->time = duration_of(reply, &call->time);
-    m->self_time = call->self_time;
-    m->interrupted = call->interrupted;
-    m->interruptions = call->interruptions;
-    m->switched_out = call->switched_out;
-    m->depth = call->depth;
-    m->cut = call->cut;
-    m->open = call->open;
 }
 
 static void fill_calls(struct tl_reply *reply, Tracelake__V1__CallsReply *m,
@@ -157,8 +129,7 @@ static void fill_calls(struct tl_reply *reply, Tracelake__V1__CallsReply *m,
     m->all = calls->all;
     m->what = tl_reply_text(reply, calls->what);
     m->about = about_of(reply, &calls->about);
-    tl_reply_rows(reply, &m->calls, &m->n_calls, &tracelake__v1__timed_call__descriptor, calls->p,
-                  calls->n, sizeof *calls->p, fill_call);
+    TL_REPLY_ROWS(reply, m, calls, timed_call, calls->p, calls->n, fill_call);
 }
 
 int tl_answer_calls(const struct tl_asker *asker, const void *request, struct tl_reply *reply,
@@ -195,27 +166,12 @@ static void fill_exception(struct tl_reply *reply, void *message, const void *ro
 {
     const struct tl_exception_row *const e = row;
     Tracelake__V1__ExceptionTimes *const m = message;
-    m->number = e->number;
-    m->interrupt = e->interrupt;
+    TL_COPY_MEMBERS(m, e, number, interrupt, entered, ended, self, self_time, nested, deepest,
+                    latencies, latency_min, latency_max, latency_total);
+    TL_COPY_MEMBERS(m, e, latency_worst, periods, period_min, period_max, period_longest, period,
+                    jitter);
     m->name = tl_reply_text(reply, e->name);
     m->handler = tl_reply_text(reply, e->handler);
-    m->entered = e->entered;
-    m->ended = e->ended;
-    m->self = e->self;
-    m->self_time = e->self_time;
-    m->nested = e->nested;
-    m->deepest = e->deepest;
-    m->latencies = e->latencies;
-    m->latency_min = e->latency_min;
-    m->latency_max = e->latency_max;
-    m->latency_total = e->latency_total;
-    m->latency_worst = e->latency_worst;
-    m->periods = e->periods;
-    m->period_min = e->period_min;
-    m->period_max = e->period_max;
-    m->period_longest = e->period_longest;
-    m->period = e->period;
-    m->jitter = e->jitter;
     if (e->ended > 0) {
         m->insns = lengths_of(reply, &e->insns);
         m->time = lengths_of(reply, &e->time);
@@ -226,9 +182,7 @@ static void fill_exceptions(struct tl_reply *reply, Tracelake__V1__ExceptionsRep
                             const struct tl_exception_table *table)
 {
     m->about = about_of(reply, &table->about);
-    tl_reply_rows(reply, &m->exceptions, &m->n_exceptions,
-                  &tracelake__v1__exception_times__descriptor, table->p, table->n, sizeof *table->p,
-                  fill_exception);
+    TL_REPLY_ROWS(reply, m, exceptions, exception_times, table->p, table->n, fill_exception);
 }
 
 int tl_answer_exceptions(const struct tl_asker *asker, const void *request, struct tl_reply *reply,
@@ -267,10 +221,7 @@ static void fill_gap(struct tl_reply *reply, void *message, const void *row)
     Tracelake__V1__TimedGap *const m = message;
     m->at = gap->position;
     m->time_begin = gap->time_from;
-    m->time_to = gap->time_to;
-    m->gaps = gap->gaps;
-    m->off = gap->off;
-    m->switched_out = gap->switched_out;
+    TL_COPY_MEMBERS(m, gap, time_to, gaps, off, switched_out);
     m->reasons = reasons_of(reply, gap->reasons, &m->n_reasons);
 }
 
@@ -279,8 +230,7 @@ static void fill_gaps(struct tl_reply *reply, Tracelake__V1__GapsReply *m,
 {
     m->all = table->all;
     m->about = about_of(reply, &table->about);
-    tl_reply_rows(reply, &m->gaps, &m->n_gaps, &tracelake__v1__timed_gap__descriptor, table->p,
-                  table->n, sizeof *table->p, fill_gap);
+    TL_REPLY_ROWS(reply, m, gaps, timed_gap, table->p, table->n, fill_gap);
 }
 
 int tl_answer_gaps(const struct tl_asker *asker, const void *request, struct tl_reply *reply,
@@ -315,12 +265,8 @@ static void fill_extreme(struct tl_reply *reply, void *message, const void *row)
     if (e->reasons)
         m->reasons = reasons_of(reply, e->reasons, &m->n_reasons);
     m->at = e->position;
-    m->has_time = e->has_time;
-    m->time_unit_ns = e->time_unit_ns;
-    m->length = e->length;
-    m->usual = e->usual;
+    TL_COPY_MEMBERS(m, e, has_time, time_unit_ns, length, usual, time_to);
     m->time_begin = e->time_from;
-    m->time_to = e->time_to;
 }
 
 int tl_answer_extremes(const struct tl_asker *asker, const void *request, struct tl_reply *reply,
@@ -333,8 +279,7 @@ int tl_answer_extremes(const struct tl_asker *asker, const void *request, struct
     const int rc = m ? tl_lake_extremes(asker->lake, r->trace, r->most, &extremes, fail) : TL_NOMEM;
     if (rc >= 0) {
         m->left_out = (uint32_t)extremes.left_out;
-        tl_reply_rows(reply, &m->extremes, &m->n_extremes, &tracelake__v1__extreme__descriptor,
-                      extremes.p, extremes.n, sizeof *extremes.p, fill_extreme);
+        TL_REPLY_ROWS(reply, m, extremes, extreme, extremes.p, extremes.n, fill_extreme);
     }
     tl_extremes_fini(&extremes);
     return tl_reply_done(reply, rc);
