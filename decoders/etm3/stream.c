@@ -45,6 +45,8 @@ struct etm3_stream {
      */
     bool has_mark;
     struct tl_etm3_packet mark;
+    bool awaits_count;  /* of cycles, of the last I-sync with which tracing began */
+    uint64_t uncounted; /* offset of that I-sync */
 };
 
 /* ---- packets --------------------------------------------------------------------------------- */
@@ -77,20 +79,45 @@ static void tell_late(struct etm3_stream *s)
     tell_ready(s);
 }
 
-/* Where tracing begins, ETMv3 says whether cycles are counted, by which outcomes are read. */
-static void check_begin(struct etm3_stream *s, const struct tl_etm3_packet *p)
+static void contradict(struct etm3_stream *s, const char *why, uint64_t offset)
 {
-    if (s->config.ptm || p->type != TL_ETM3_ISYNC || p->reason == TL_ETM3_PERIODIC ||
-        p->has_cycles == s->config.cycle_accurate || s->soft.rc < 0)
+    if (s->soft.rc >= 0)
+        s->soft.rc = s->soft.sink.loss(s->soft.sink.context, why, offset, 0);
+}
+
+static void miss_count(struct etm3_stream *s)
+{
+    if (s->awaits_count)
+        contradict(s, UNCOUNTED, s->uncounted);
+    s->awaits_count = false;
+}
+
+/*
+ * Where tracing begins, ETMv3 says whether cycles are counted, by which outcomes are read: the
+ * count stands in the I-sync, or in a packet of its own before the next one. An overflow may lose
+ * it, but has one itself.
+ */
+static void check_count(struct etm3_stream *s, const struct tl_etm3_packet *p)
+{
+    const bool begins = p->type == TL_ETM3_ISYNC && p->reason != TL_ETM3_PERIODIC;
+    if (begins && p->has_cycles && !s->config.cycle_accurate)
+        contradict(s, COUNTED, p->offset);
+    if (p->has_cycles)
+        s->awaits_count = false;
+    if (!begins || p->has_cycles || !s->config.cycle_accurate)
         return;
-    s->soft.rc =
-        s->soft.sink.loss(s->soft.sink.context, p->has_cycles ? COUNTED : UNCOUNTED, p->offset, 0);
+    if (p->reason != TL_ETM3_OVERFLOWED)
+        miss_count(s);
+    if (!s->awaits_count)
+        s->uncounted = p->offset;
+    s->awaits_count = true;
 }
 
 static void tell(struct etm3_stream *s, const struct tl_etm3_packet *p)
 {
     list(s, p);
-    check_begin(s, p);
+    if (!s->config.ptm)
+        check_count(s, p);
     const bool kept = s->late && tl_etm3_late_add(s->late, p);
     if (s->late)
         tell_ready(s);
@@ -113,6 +140,7 @@ static void begin_loss(struct etm3_stream *s, const char *why, uint64_t at, uint
     s->lost = bytes;
     s->mode = HUNT;
     s->n = 0;
+    s->awaits_count = false;
     s->known = (struct tl_etm3_known){0};
 }
 
@@ -273,6 +301,7 @@ static int finish(struct tl_stream_decoder *decoder, const char *cut)
         tl_soft_report_loss(&s->soft, "NOTSYNC", s->lost);
     else if (s->mode != ZEROS)
         tell_mark(s);
+    miss_count(s);
     tell_late(s);
     tl_etm3_flow_finish(&s->flow, s->n > 0 && s->bytes[0] & 1, s->start);
     tell_restart(s);
@@ -379,6 +408,10 @@ static void state(struct tl_stream_decoder *decoder, struct tl_state *state)
     tl_state_check(state, s->mode != HUNT || s->zeros <= s->lost);
     known_state(&s->known, state);
     mark_state(s, state);
+    tl_state_bool(state, &s->awaits_count);
+    if (!s->awaits_count)
+        s->uncounted = 0;
+    tl_state_u64(state, &s->uncounted);
     if (s->late)
         tl_etm3_late_state(s->late, state);
     tl_etm3_flow_state(&s->flow, state);
