@@ -55,13 +55,13 @@ struct tl_decode_job {
     struct tl_spool_reader *reader;
     struct tl_lane **by_stream; /* lane of each tl_decode_stream.index */
     size_t n_by_stream, cap_by_stream;
-    uint64_t arrival_ns; /* arrival time of the bytes pushed last; 0: not known */
-    uint64_t timed_ns;   /* arrival time that timestamps were last related to */
-    uint64_t first_ns;   /* first arrival time */
-    size_t waiting;      /* bytes pushed into the decoder since its last flush */
-    size_t together;     /* number of bytes after which it is flushed */
-    size_t slice;        /* number of bytes per push */
-    size_t completed;    /* number of shards completed */
+    uint64_t arrival_ns;     /* arrival time of the bytes pushed last; 0: not known */
+    uint64_t timed_ns;       /* arrival time that timestamps were last related to */
+    uint64_t first_ns;       /* first arrival time */
+    size_t waiting;          /* bytes pushed into the decoder since its last flush */
+    size_t together;         /* number of bytes after which it is flushed */
+    size_t slice;            /* number of bytes per push */
+    atomic_size_t completed; /* number of shards completed; others may read it */
     struct tl_turns_of turns;
     size_t memory;       /* bytes, as last measured: decode_memory.h */
     int64_t measured_ns; /* when that was: monotonic */
@@ -87,7 +87,8 @@ struct tl_decode_job {
      * taken since it was begun or has progressed, and that of the thread when its turn began. */
     struct tl_suspect *suspect;
     bool alone;
-    int64_t cpu_ns, turn_cpu_ns;
+    _Atomic int64_t cpu_ns; /* others may read it */
+    int64_t turn_cpu_ns;
 };
 
 /* The job of a generation, made when it is first asked for, and freed with it. NULL: no memory. */
