@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A trace: references, its row in the catalog, what is due for it. Rows are written from a copy, so
  * that no lock is held while the catalog is called. */
+#include "base/labels.h"
 #include "lake/lakeint.h"
 #include "lake/mirror.h"
 #include "raw/segment.h"
@@ -212,15 +213,6 @@ bool tl_repack_due_locked(const struct tl_trace *trace)
         return false;
     return trace->complete ||
            trace->raw_bytes - trace->repacked > trace->lake->segment_bytes + TL_SPOOL_BLOCK;
-}
-
-bool tl_label_is(const char *labels, const char *line)
-{
-    const size_t n = strlen(line);
-    for (const char *p = labels; *p; p += strcspn(p, "\n") + (strchr(p, '\n') != NULL))
-        if (strncmp(p, line, n) == 0 && (p[n] == '\n' || !p[n]))
-            return true;
-    return false;
 }
 
 static bool has_label(struct tl_trace *trace, const char *line)

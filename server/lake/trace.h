@@ -145,8 +145,6 @@ void tl_trace_changed(struct tl_trace *trace);
 bool tl_trace_mine_locked(const struct tl_trace *trace);
 /* Does a trace have a segment to pack? Called with its lock held. */
 bool tl_repack_due_locked(const struct tl_trace *trace);
-/* Do the labels contain the line "key=value"? */
-bool tl_label_is(const char *labels, const char *line);
 /* Will shards decoded from now on be virtual? */
 bool tl_trace_is_virtual(struct tl_trace *trace);
 /* By how many raw bytes the trace's index must lag to be made behind its decoding; UINT64_MAX: it

@@ -6,6 +6,7 @@
 #include "net/scope.h"
 
 #include "base/buf.h"
+#include "base/labels.h"
 
 #include <fnmatch.h>
 #include <stdatomic.h>
@@ -86,28 +87,13 @@ bool tl_scope_has_rig(const struct tl_scope *scope, const char *rig)
     return false;
 }
 
-/* Does `text` contain the line `line`, of `n` bytes with its newline? */
-static bool has_line(const char *text, const char *line, size_t n)
-{
-    for (const char *p = text; *p;) {
-        const size_t m = strcspn(p, "\n");
-        if (m == n - 1 && !memcmp(p, line, m))
-            return true;
-        p += m + (p[m] == '\n');
-    }
-    return false;
-}
-
 bool tl_scope_covers(const struct tl_scope *scope, const char *rig, const char *labels)
 {
     if (!tl_scope_has_rig(scope, rig))
         return false;
-    for (const char *line = tl_scope_labels(scope); *line;) {
-        const size_t n = strcspn(line, "\n") + 1;
-        if (!has_line(labels ? labels : "", line, n))
+    for (const char *line = tl_scope_labels(scope); *line; line += strcspn(line, "\n") + 1)
+        if (!tl_label_is(labels, line))
             return false;
-        line += n;
-    }
     return true;
 }
 

@@ -5,22 +5,13 @@
  */
 #include "rpc/raw.h"
 
+#include "base/labels.h"
 #include "lake_traces.h"
 #include "osdhost/capture.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* The other end of a trace's connection, up to the end of the line. NULL: it had none. */
-static const char *connection_of(const char *labels)
-{
-    static const char key[] = TL_LABEL_CONNECTION "=";
-    const char *at = labels;
-    while (at && strncmp(at, key, sizeof key - 1) != 0)
-        at = strchr(at, '\n') ? strchr(at, '\n') + 1 : NULL;
-    return at ? at + sizeof key - 1 : NULL;
-}
 
 /* Does this listener or source wait for the other end of the connection of a trace of `rig`? */
 static bool waits_for(const struct tl_raw_spec *spec, const char *rig, const char *from)
@@ -34,6 +25,8 @@ static void unheard(void *context, uint64_t offset)
 {
 }
 
+/* It is opened as a push, which takes it over from a server that is gone, and removes it if it is
+ * empty. */
 static void end_orphan(struct tl_lake *lake, const struct tl_trace_row *row,
                        void (*log)(const char *line))
 {
@@ -83,7 +76,7 @@ int tl_raw_assign_orphans(struct tl_lake *lake, struct tl_raw_spec *specs, size_
     if (rc < 0)
         return rc;
     for (size_t i = 0; i < list.n && rc >= 0; i++) {
-        const char *const from = connection_of(list.rows[i].labels);
+        const char *const from = tl_label_value(list.rows[i].labels, TL_LABEL_CONNECTION);
         if (list.rows[i].state == TL_TRACE_LIVE && from)
             rc = assign(lake, &list.rows[i], from, specs, n, log);
     }

@@ -7,6 +7,7 @@
  */
 #include "upkeep/retain.h"
 #include "base/journal.h"
+#include "base/labels.h"
 #include "lake/lakeint.h"
 #include "share/share.h"
 #include "virtual/virtual.h"
@@ -83,10 +84,7 @@ int tl_lake_retention(struct tl_lake *lake, struct tl_retention_row **rows, size
 
 static bool kept_by_label(const char *labels)
 {
-    for (const char *p = labels; *p; p += strcspn(p, "\n") + (strchr(p, '\n') != NULL))
-        if (strncmp(p, "keep=", 5) == 0)
-            return !tl_label_is(labels, "keep=no");
-    return false;
+    return tl_label_value(labels, "keep") && !tl_label_is(labels, "keep=no");
 }
 
 /* ---- traces --------------------------------------------------------------------------------- */
