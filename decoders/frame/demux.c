@@ -165,6 +165,39 @@ KERNEL unsigned id_mask(uint64_t low, uint64_t high)
            (unsigned)((high & ID_BITS) * pack >> 48 & 15) << 4;
 }
 
+/* Are the data of a frame from byte `from` on zeros, and is there one of them? */
+static bool ends_in_zeros(const uint8_t frame[static 16], unsigned from)
+{
+    uint8_t any = from < AUX ? (uint8_t)(frame[AUX] >> (from + 1) / 2) : 1;
+    for (unsigned i = from; i < AUX; i++)
+        any |= frame[i];
+    return any == 0;
+}
+
+/* Do data other than zeros come first in the frame? */
+static bool begins_with_data(const uint8_t frame[static 16])
+{
+    unsigned i = 0;
+    while (i < AUX - 1 && frame[i] == 0)
+        i++;
+    return frame[i] != 0 && (i % 2 == 1 || !(frame[i] & 1));
+}
+
+/*
+ * Behind a frame that padding completes, does another capture begin? Padding is zeros, and the next
+ * source is selected by its ID: other data are those of a source that was selected in front of it.
+ */
+KERNEL bool is_seam(const struct tl_demux *d, const uint8_t frame[static 16])
+{
+    return d->current == NOBODY && d->padded && begins_with_data(frame);
+}
+
+/* A frame has been processed, of which the last source has the data from byte `from` on. */
+KERNEL void note_padding(struct tl_demux *d, const uint8_t frame[static 16], unsigned from)
+{
+    d->padded = d->current == NOBODY && d->id == TL_TPIU_NULL_ID && ends_in_zeros(frame, from);
+}
+
 typedef uint8_t bytes16 __attribute__((vector_size(16)));
 typedef uint16_t places16 __attribute__((vector_size(32)));
 
@@ -222,8 +255,10 @@ KERNEL int64_t take_frames(struct tl_demux *d, const uint8_t *p, size_t frames, 
         const uint8_t *const frame = p + done * FRAME;
         const uint16_t at = (uint16_t)(offset - d->base + done * FRAME);
         const uint64_t low = tl_le64(frame), high = tl_le64(frame + 8);
+        if (!marked && is_seam(d, frame))
+            return (int64_t)done;
         if (!((low | high) & ID_BITS)) {
-            done += append_frames(d, frame, frames - done, at) - 1;
+            done += append_frames(d, frame, d->current == NOBODY ? 1 : frames - done, at) - 1;
             continue;
         }
         if (marked ? is_marked(frame) : low == FSYNC_PAIR && high == FSYNC_PAIR)
@@ -243,6 +278,7 @@ KERNEL int64_t take_frames(struct tl_demux *d, const uint8_t *p, size_t frames, 
         append(d, frame, at, from, AUX);
         const unsigned b = d->current;
         d->source[b].whole = from < AUX ? d->source[b].n : d->source[b].whole;
+        note_padding(d, frame, from);
     }
     return (int64_t)frames;
 }
@@ -333,10 +369,12 @@ static int append_byte(struct tl_demux *d, uint8_t byte, uint64_t offset)
 int tl_demux_frame(struct tl_demux *d, const uint8_t frame[static 16], const uint64_t at[static 16])
 {
     uint8_t next = TL_TPIU_NO_ID; /* a delayed ID */
+    unsigned from = 0;            /* the first byte of the last source */
     int rc = TL_OK;
     for (unsigned i = 0; i < AUX && rc == TL_OK; i++) {
         const unsigned flag = frame[AUX] >> i / 2 & 1;
         if (i % 2 == 0 && frame[i] & 1) {
+            from = i + 1 + (flag && i < AUX - 1);
             if (flag && i < AUX - 1)
                 next = frame[i] >> 1;
             else
@@ -348,6 +386,8 @@ int tl_demux_frame(struct tl_demux *d, const uint8_t frame[static 16], const uin
             rc = change_id(d, next);
         next = TL_TPIU_NO_ID;
     }
+    if (from > 0)
+        note_padding(d, frame, from);
     return rc;
 }
 
@@ -359,6 +399,7 @@ void tl_demux_state(struct tl_demux *d, struct tl_state *s, const char *const *r
     tl_state_u8(s, &d->id, TL_TPIU_NO_ID);
     tl_state_check(s, d->id < 128 || d->id == TL_TPIU_NO_ID);
     tl_state_bytes(s, d->ids, sizeof d->ids);
+    tl_state_bool(s, &d->padded);
     tl_state_u64(s, &d->lost);
     if (d->lost) {
         tl_state_text(s, &d->lost_reason, reasons, n_reasons);

@@ -42,8 +42,9 @@ struct tl_tpiu_sink {
     int (*loss)(void *context, const char *reason, uint64_t offset, uint64_t bytes);
     /*
      * Four FSYNC words in an aligned frame, which perf inserts between buffers: for all sources,
-     * the following bytes do not continue the preceding ones. The same where frames turn out to be
-     * `out_of_step`. May be NULL.
+     * the following bytes do not continue the preceding ones. The same where another capture
+     * follows the padding that completes one, and where frames turn out to be `out_of_step`. May be
+     * NULL.
      */
     int (*reset)(void *context, uint64_t offset, bool out_of_step);
     /*
@@ -76,6 +77,7 @@ struct tl_demux {
     tl_demux_kernel *kernel;
     uint8_t id;      /* current source, or TL_TPIU_NO_ID */
     uint64_t ids[2]; /* sources seen so far; the reader may clear them */
+    bool padded;     /* zeros of ID 0 filled the rest of the last frame with an ID */
 
     const char *lost_reason;
     uint64_t lost_at; /* file offset of the first byte of an unreported loss */
@@ -102,8 +104,8 @@ void tl_demux_init(struct tl_demux *d, const struct tl_tpiu_sink *sink);
 /*
  * Process consecutive frames that start at file offset `offset`; p[16 * frames + 15] must be
  * readable. `marked`: ff in an even byte is a synchronisation word; otherwise four FSYNCs are a
- * reset. Returns the number of frames before the first one that contains either, or < 0 from the
- * sink.
+ * reset, and so is a frame that cannot follow the padding in front of it. Returns the number of
+ * frames before the first one of these, or < 0 from the sink.
  */
 TL_MUST_USE int64_t tl_demux_frames(struct tl_demux *d, const uint8_t *p, size_t frames,
                                     uint64_t offset, bool marked);

@@ -101,7 +101,7 @@ static int64_t take_frames(struct tl_tpiu *t, const uint8_t *p, size_t frames, u
         const int rc = reset_all(t, offset + done * FRAME);
         if (rc < 0)
             return rc;
-        done++;
+        done += tl_le32(p + done * FRAME) == FSYNC_LE; /* a frame of another capture is processed */
     }
     return (int64_t)done;
 }

@@ -182,15 +182,20 @@ static bool is_within(const struct told *told, const struct hole *hole)
 }
 
 /* Check that what was told outside of `hole` was executed, in that order, and without anything
- * between instructions told one after the other. */
-static void require_true(const struct hurt *h, const struct heard *heard, const struct hole *hole,
-                         struct round *r, const char *what)
+ * between instructions told one after the other. `again`: behind the hole, another run of the same
+ * program is told, or the same one from another place on. */
+static void require_runs(const struct hurt *h, const struct heard *heard, const struct hole *hole,
+                         bool again, struct round *r, const char *what)
 {
     size_t in_truth = 0;
     if (h->unclear)
         return;
     for (size_t i = 0, n; i<heard->n; i += n> 0 ? n : 1) {
         n = 0;
+        if (again && heard->told[i].offset >= hole->to) {
+            in_truth = 0;
+            again = false;
+        }
         while (i + n < heard->n && heard->told[i + n].pc != UINT64_MAX &&
                !is_within(&heard->told[i + n], hole))
             n++;
@@ -204,6 +209,12 @@ static void require_true(const struct hurt *h, const struct heard *heard, const 
         }
         in_truth = at + n;
     }
+}
+
+static void require_true(const struct hurt *h, const struct heard *heard, const struct hole *hole,
+                         struct round *r, const char *what)
+{
+    require_runs(h, heard, hole, false, r, what);
 }
 
 /* Whole traces, and all of the code, in pieces that adjoin: what was executed is told, and no more.
@@ -329,6 +340,40 @@ static void lose_connection(struct hurt *h, struct tl_sim_rng *rng, struct round
     tl_image_free(image);
 }
 
+/* Two captures one behind the other, without a word between them: each of them whole, or the first
+ * cut off at its end, or the second at its begin. Padding of whole frames tells that the first one
+ * ends. */
+static void join_captures(struct hurt *h, struct tl_sim_rng *rng, struct round *r)
+{
+    static const uint8_t padding[16] = {0x01};
+    struct heard heard;
+    char what[32];
+    if (h->window == 0 || h->trace.n < SHORT || strcmp(h->format, "mtb") == 0)
+        return;
+    struct tl_image *const image = hurt_image(h, 0, rng);
+    const bool framed = strcmp(h->format, "tpiu") == 0, cut = tl_sim_below(rng, 2),
+               begun = tl_sim_below(rng, 2);
+    const size_t n = h->trace.n, unit = framed ? sizeof padding : 1;
+    const size_t end = cut ? tl_sim_below(rng, (uint32_t)n) / unit * unit : n,
+                 from = begun ? tl_sim_below(rng, (uint32_t)n) / unit * unit : 0;
+    struct tl_buf joined = {0};
+    assert_int_equal(tl_buf_add(&joined, h->trace.p, end), TL_OK);
+    if (framed && !cut)
+        assert_int_equal(tl_buf_add(&joined, padding, sizeof padding), TL_OK);
+    const size_t seam = joined.n;
+    assert_int_equal(tl_buf_add(&joined, h->trace.p + from, n - from), TL_OK);
+    tl_buf_fini(&h->trace);
+    h->trace = joined;
+    const size_t unsure = begun && (cut || !framed) ? h->window : NEAR;
+    const struct hole hole = {seam < NEAR ? 0 : seam - NEAR, seam + unsure};
+    snprintf(what, sizeof what, "joined%s%s", cut ? ", cut" : "", begun ? ", begun" : "");
+    listen(h, image, false, &heard);
+    require_possible(h, &heard, r, what);
+    require_runs(h, &heard, &hole, true, r, what);
+    heard_fini(&heard);
+    tl_image_free(image);
+}
+
 /* ---- bytes that are missing
  * ------------------------------------------------------------------- */
 
@@ -406,6 +451,11 @@ static void one(hurt_make *make, struct round *r, const char **format)
     h = (struct hurt){0};
     make(&h, &rng);
     lose_connection(&h, &rng, r);
+    hurt_fini(&h);
+    rng = (struct tl_sim_rng){r->seed};
+    h = (struct hurt){0};
+    make(&h, &rng);
+    join_captures(&h, &rng, r);
     hurt_fini(&h);
 }
 

@@ -229,6 +229,38 @@ static void test_reset_marker(void **state)
     sources_fini(&s);
 }
 
+static void count_resets(const uint8_t *capture, size_t n, unsigned resets, size_t of_10,
+                         uint64_t lost)
+{
+    for (unsigned chunk = 0; chunk < 20; chunk++) {
+        struct sources s = {0};
+        decode(&s, TL_TPIU_ALIGNED, capture, n, 0, chunk);
+        assert_int_equal(s.resets, resets);
+        assert_int_equal(s.bytes[0x10].n, of_10);
+        assert_int_equal(s.lost, lost);
+        sources_fini(&s);
+    }
+}
+
+/* Behind padding up to the end of a frame, data without an ID begin another capture. */
+static void test_behind_padding(void **state)
+{
+    /* The first ID 0 is delayed by a byte. */
+    uint8_t p[64] = {0x21, 'a', 'b', 'a', 0x01, 'b', [15] = 1 << 2};
+    count_resets(p, sizeof p, 0, 4, 0);
+    p[48] = 0x21; /* the next source has its ID */
+    count_resets(p, sizeof p, 0, 4 + 14, 0);
+    p[48] = 0x02; /* it has none */
+    count_resets(p, sizeof p, 1, 4, 15);
+    p[52] = 0x21;
+    count_resets(p, sizeof p, 1, 4 + 10, 4);
+    p[7] = 'c'; /* an ID that was damaged, not padding */
+    count_resets(p, sizeof p, 0, 4 + 10, 0);
+    memset(p + 4, 0, 12);
+    p[14] = 0x01; /* behind it the frame has no room for padding */
+    count_resets(p, sizeof p, 0, 13 + 10, 0);
+}
+
 /* The index of the first byte of `s` at an offset >= `offset`. */
 static size_t index_at(const struct sources *s, uint8_t id, uint64_t offset)
 {
@@ -714,6 +746,7 @@ int main(void)
         cmocka_unit_test(test_long_runs),
         cmocka_unit_test(test_id_rules),
         cmocka_unit_test(test_reset_marker),
+        cmocka_unit_test(test_behind_padding),
         cmocka_unit_test(test_damage),
         cmocka_unit_test(test_moved_blocks),
         cmocka_unit_test(test_inserted_fsync),
