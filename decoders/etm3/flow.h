@@ -33,7 +33,7 @@ struct tl_etm3_aside {
 enum tl_etm3_told {
     TL_ETM3_UNTOLD,
     TL_ETM3_TOLD_FIRST, /* a branch, or an I-sync that begins: another branch may follow */
-    TL_ETM3_TOLD_ON     /* an I-sync where the program was being followed */
+    TL_ETM3_TOLD_ON     /* the same where the program was being followed */
 };
 
 struct tl_etm3_flow {

@@ -125,8 +125,8 @@ static void follow_branch(struct tl_etm3_flow *f, const struct tl_etm3_packet *p
     else if (!f->walker.need_address && f->told == TL_ETM3_TOLD_FIRST)
         tl_walker_await(&f->walker,
                         true); /* another one for the same instruction: the last one counts */
+    f->told = f->walker.need_address ? TL_ETM3_TOLD_FIRST : TL_ETM3_TOLD_ON;
     tl_etm3_go_to(f, p);
-    f->told = TL_ETM3_TOLD_FIRST;
 }
 
 void tl_etm3_follow_etm(struct tl_etm3_flow *f, const struct tl_etm3_packet *p)

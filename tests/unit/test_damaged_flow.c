@@ -488,10 +488,11 @@ static void etm3(void **state)
 }
 
 /* A capture that ends within a packet which takes the last instruction back; an I-sync where the
- * program is followed, and a branch from another place behind it. */
+ * program is followed, or a branch to where it goes anyway, and a branch from another place behind
+ * it. */
 static void etm3_taken_back(void **state)
 {
-    static const uint64_t seeds[] = {0x4e63d, 0x61000138, 0x6200019c};
+    static const uint64_t seeds[] = {0x4e63d, 0x61000138, 0x6200019c, 0xb1000925};
     struct round r = {.seed = 0};
     (void)state;
     for (size_t i = 0; i < sizeof seeds / sizeof *seeds; i++) {
