@@ -10,6 +10,12 @@
 #include "stf/flow/flow_groups.h"
 #include "virtual/remake.h"
 
+static void end_views(struct tl_range_copy *copy)
+{
+    tl_inorder_free(copy->views);
+    copy->views = NULL;
+}
+
 void tl_range_copy_end(struct tl_range_copy *copy)
 {
     tl_buf_fini(&copy->head);
@@ -17,8 +23,7 @@ void tl_range_copy_end(struct tl_range_copy *copy)
     tl_buf_fini(&copy->frame);
     tl_view_put(copy->view);
     copy->view = NULL;
-    tl_ahead_free(copy->ahead);
-    copy->ahead = NULL;
+    end_views(copy);
 }
 
 static int contradiction(struct tl_fail *fail, const struct tl_view *view)
@@ -216,22 +221,40 @@ static size_t frames_end(const struct tl_range_copy *copy, size_t shard,
     return shard == copy->end_shard ? frame_at(index, copy->end_marker - 1) + 1 : index->n_frames;
 }
 
-/* Request the shard after the next one, if it is virtual. Shards to be packed are left to the
- * reader: the crew then does the packing. */
-static void want_next(struct tl_range_copy *copy)
+/* The view of a shard with its wanted frames: those from copy->first_marker on. On any thread. */
+static int make_view(void *context, size_t i, void **out, struct tl_fail *fail)
+{
+    const struct tl_range_copy *const copy = context;
+    const size_t shard = copy->first_shard + i;
+    struct tl_view *view, *part;
+    int r = tl_cut_view(copy->cut, shard, &view, fail);
+    if (r < 0)
+        return r;
+    r = tl_view_part(view, i == 0 ? frame_at(&view->index, copy->first_marker) : 0,
+                     frames_end(copy, shard, &view->index), copy->packed, &part, fail);
+    tl_view_put(view);
+    *out = r < 0 ? NULL : part;
+    return r;
+}
+
+static void drop_view(void *view)
+{
+    tl_view_put(view);
+}
+
+/* Begin with the next shard. The crew makes the one after it if they are virtual, and not to be
+ * packed: then it does the packing. */
+static int begin_views(struct tl_range_copy *copy)
 {
     const struct tl_cut *const cut = copy->cut;
-    const size_t next = copy->shard + 1;
-    struct tl_fail fail = {0};
-    struct tl_view *view;
-    if (copy->packed || next > copy->end_shard || next >= cut->n_stored ||
-        tl_cut_view(cut, next, &view, &fail) < 0)
-        return;
-    if (view->make && !copy->ahead)
-        copy->ahead = tl_ahead_new(cut->gen->lake->crew);
-    if (view->make && copy->ahead)
-        tl_ahead_want(copy->ahead, view, frames_end(copy, next, &view->index));
-    tl_view_put(view);
+    const size_t end = copy->end_shard < cut->n_stored ? copy->end_shard + 1 : cut->n_stored;
+    const bool helped = !copy->packed && atomic_load(&cut->lane->is_virtual);
+    copy->first_shard = copy->shard;
+    copy->first_marker = copy->marker;
+    copy->views =
+        tl_inorder_new(helped ? cut->gen->lake->crew : NULL,
+                       end > copy->shard ? end - copy->shard : 0, 1, make_view, drop_view, copy);
+    return copy->views ? TL_OK : TL_NOMEM;
 }
 
 /* The view of the next shard, with a reference: nearly always that of the last frame. It has the
@@ -239,23 +262,23 @@ static void want_next(struct tl_range_copy *copy)
 static int view_of(struct tl_range_copy *copy, struct tl_view **out, struct tl_fail *fail)
 {
     if (!copy->view || copy->view_shard != copy->shard) {
+        void *view = NULL;
         tl_view_put(copy->view);
         copy->view = NULL;
-        struct tl_view *view;
-        int r = tl_cut_view(copy->cut, copy->shard, &view, fail);
-        if (r < 0)
+        if (copy->shard != copy->next_shard) /* the reader began anew */
+            end_views(copy);
+        int r = copy->views ? TL_OK : begin_views(copy);
+        if (r >= 0)
+            r = tl_inorder_take(copy->views, &view, fail);
+        if (r == TL_EOF) /* it is not stored */
+            r = make_view(copy, copy->shard - copy->first_shard, &view, fail);
+        if (r < 0) {
+            end_views(copy); /* the next attempt begins with this shard */
             return r;
-        if (copy->ahead)
-            copy->view = tl_ahead_take(copy->ahead, view);
-        if (!copy->view)
-            r = tl_view_part(view, frame_at(&view->index, copy->marker),
-                             frames_end(copy, copy->shard, &view->index), copy->packed, &copy->view,
-                             fail);
-        tl_view_put(view);
-        if (r < 0)
-            return r;
+        }
+        copy->view = view;
         copy->view_shard = copy->shard;
-        want_next(copy);
+        copy->next_shard = copy->shard + 1;
     }
     *out = tl_view_get(copy->view);
     return TL_OK;

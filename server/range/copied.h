@@ -8,8 +8,8 @@
 #ifndef TL_RANGE_COPIED_H
 #define TL_RANGE_COPIED_H
 
+#include "base/inorder.h"
 #include "lake/cut.h"
-#include "range/ahead.h"
 #include "shard/splice.h"
 
 struct tl_range_copy {
@@ -26,7 +26,9 @@ struct tl_range_copy {
     struct tl_buf frame;
     struct tl_view *view; /* view of the shard `view_shard`, referenced; NULL: none yet */
     size_t view_shard;
-    struct tl_ahead *ahead; /* builds the next shard; NULL: nothing is built ahead */
+    struct tl_inorder *views; /* views of stored shards from these on; NULL: not begun */
+    size_t first_shard, next_shard;
+    uint64_t first_marker;
 };
 
 /* Consecutive groups from one frame. */

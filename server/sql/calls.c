@@ -7,8 +7,8 @@
  * last for the whole trace, it leaves out chunks in which none does, as the stacks tell.
  */
 #include "base/cancel.h"
+#include "base/inorder.h"
 #include "base/search.h"
-#include "query/inorder.h"
 #include "query/query.h"
 #include "query/stacks.h"
 #include "shard/stackmark.h"
@@ -214,7 +214,8 @@ static int begin_stream(struct tl_cursor *c)
     if (last <= first || last >= cut->n_rows)
         return TL_OK;
     s->shard = first;
-    s->order = tl_inorder_new(c->asking->lake, (last - first) * PARTS, make_part, drop_part, c);
+    s->order = tl_inorder_new(c->asking->lake->crew, (last - first) * PARTS, TL_INORDER_MOST,
+                              make_part, drop_part, c);
     return s->order ? tl_flow_rows_go_on_in(c, &s->flow, last) : TL_NOMEM;
 }
 

@@ -4,10 +4,14 @@
  * What the crew has not begun is made by the caller, so that a busy crew delays nothing. Called by
  * one thread.
  */
-#ifndef TL_QUERY_INORDER_H
-#define TL_QUERY_INORDER_H
+#ifndef TL_BASE_INORDER_H
+#define TL_BASE_INORDER_H
 
-#include "lake/lakeint.h"
+#include "base/err.h"
+
+#include <stddef.h>
+
+struct tl_crew;
 
 /*
  * Make piece `i` into `*out`, on any thread and beside others. A result < 0 of the crew's is not
@@ -17,9 +21,14 @@ typedef int tl_inorder_make(void *context, size_t i, void **out, struct tl_fail 
 
 struct tl_inorder;
 
-/* Begin with pieces 0 to n - 1. `drop` frees a piece; it accepts NULL. NULL: no memory. */
-struct tl_inorder *tl_inorder_new(struct tl_lake *lake, size_t n, tl_inorder_make *make,
-                                  void (*drop)(void *piece), void *context);
+#define TL_INORDER_MOST 8 /* pieces ahead of the caller */
+
+/*
+ * Begin with pieces 0 to n - 1, of which the crew makes at most `most` (1 to TL_INORDER_MOST)
+ * ahead. `crew` NULL: nobody helps. `drop` frees a piece; it accepts NULL. NULL: no memory.
+ */
+struct tl_inorder *tl_inorder_new(struct tl_crew *crew, size_t n, size_t most,
+                                  tl_inorder_make *make, void (*drop)(void *piece), void *context);
 /* Gives up what is being made. Accepts NULL. */
 void tl_inorder_free(struct tl_inorder *order);
 

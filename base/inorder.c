@@ -3,15 +3,15 @@
  * A ring of pieces, each of which is made by the crew or by the thread that takes it. It has few of
  * them, since what a piece becomes may need much memory, and who takes them may be slow.
  */
-#include "query/inorder.h"
+#include "base/inorder.h"
 
 #include "base/cancel.h"
 #include "base/crew.h"
 #include "base/spelling.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
-
-#define SLOTS_MAX 8
 
 enum state { FREE, BEGUN, MADE, FAILED };
 
@@ -33,8 +33,8 @@ struct tl_inorder {
     pthread_cond_t done;
     size_t n_slots;
     /* Guarded by the lock: */
-    size_t begun, taken;          /* pieces; taken <= begun <= taken + n_slots */
-    struct slot slots[SLOTS_MAX]; /* piece i is in slots[i % n_slots] */
+    size_t begun, taken;                /* pieces; taken <= begun <= taken + n_slots */
+    struct slot slots[TL_INORDER_MOST]; /* piece i is in slots[i % n_slots] */
 };
 
 static bool is_given_up(void *context)
@@ -72,24 +72,24 @@ static bool make_next(void *context)
     return true;
 }
 
-struct tl_inorder *tl_inorder_new(struct tl_lake *lake, size_t n, tl_inorder_make *make,
-                                  void (*drop)(void *piece), void *context)
+struct tl_inorder *tl_inorder_new(struct tl_crew *crew, size_t n, size_t most,
+                                  tl_inorder_make *make, void (*drop)(void *piece), void *context)
 {
     struct tl_inorder *const order = calloc(1, sizeof *order);
     if (!order)
         return NULL;
-    const size_t threads = lake->crew ? tl_crew_threads(lake->crew) : 0;
+    const size_t threads = crew ? tl_crew_threads(crew) : 0;
     order->n = n;
     order->make = make;
     order->drop = drop;
     order->context = context;
     order->mangled = tl_spelling_is_mangled();
-    order->n_slots = threads < SLOTS_MAX ? threads + 1 : SLOTS_MAX;
+    order->n_slots = threads < most ? threads + 1 : most;
     order->work = (struct tl_crew_work){.piece = make_next, .context = order};
     pthread_mutex_init(&order->lock, NULL);
     pthread_cond_init(&order->done, NULL);
-    if (threads > 0 && n > 1 && tl_crew_offer(lake->crew, &order->work) >= 0)
-        order->crew = lake->crew;
+    if (threads > 0 && n > 1 && tl_crew_offer(crew, &order->work) >= 0)
+        order->crew = crew;
     return order;
 }
 
