@@ -9,6 +9,7 @@
 #define TL_RISCV_ETRACE_WALK_KNOWN_H
 
 #include "riscv/etrace_walk_parts.h"
+#include "riscv/table_jump.h"
 
 #define KNOWN 64u                /* blocks passed at once, about */
 #define ROOM  (KNOWN + 32u + 2u) /* … at most: those of a map, and the last ones */
@@ -57,7 +58,7 @@ find_end(struct tl_etrace_walk *w, const struct tl_etrace_goal *goal, enum trace
         trace != PLAIN &&
         (goal->only_jump || w->options & (TL_ETRACE_IRETS | TL_ETRACE_SEQUENTIAL));
     if (s->waiting > 1 || !is_jump || b->last_kind != TL_INSN_INDIRECT || asks_more ||
-        goal->address - b->pc < b->size || tl_etrace_is_absolute(b))
+        goal->address - b->pc < b->size || tl_etrace_is_absolute(b) || tl_riscv_lacks_table(b))
         return TL_ETRACE_GO_ON;
     const uint64_t to = goal->address;
     struct tl_block *next = b->go[1];

@@ -68,8 +68,9 @@ static inline bool tl_etrace_is_absolute(const struct tl_block *b)
 }
 
 /*
- * The walk begins at the jump at the block's end: may an instruction in front of it, which was not
- * followed, have determined its target? Then the encoder may have left it out.
+ * May the encoder have left out where the jump at the block's end goes, which is not known here?
+ * Its table is missing, or the walk begins at it, and an instruction in front of it, which was not
+ * followed, may have determined its target.
  */
 bool tl_etrace_is_unclear(struct tl_etrace_walk *w, const struct tl_block *b);
 

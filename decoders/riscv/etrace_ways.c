@@ -5,6 +5,7 @@
  * decoder must agree on this set, as each further one shifts all outcomes behind it.
  */
 #include "riscv/etrace_walk_parts.h"
+#include "riscv/table_jump.h"
 
 static uint32_t encoding_at(const struct tl_block *b, uint32_t at)
 {
@@ -45,8 +46,11 @@ static bool is_sequential(struct tl_etrace_walk *w, struct tl_block *b, uint64_t
 bool tl_etrace_is_unclear(struct tl_etrace_walk *w, const struct tl_block *b)
 {
     uint64_t to;
-    if (!(w->options & TL_ETRACE_SEQUENTIAL) || !w->before_lost || w->has_before || b->n > 1 ||
-        !tl_etrace_at_end(w, b) || b->last_kind != TL_INSN_INDIRECT)
+    if (!tl_etrace_at_end(w, b) || b->last_kind != TL_INSN_INDIRECT)
+        return false;
+    if (tl_riscv_lacks_table(b))
+        return true;
+    if (!(w->options & TL_ETRACE_SEQUENTIAL) || !w->before_lost || w->has_before || b->n > 1)
         return false;
     /* The instruction in front has one of two lengths. */
     const struct tl_block *const four = tl_etrace_block_at(w, b->pc - 4);

@@ -8,6 +8,7 @@
 
 #include "base/cancel.h"
 #include "flow/walker_hot.h"
+#include "riscv/table_jump.h"
 
 #include <stdlib.h>
 
@@ -94,16 +95,6 @@ static bool find_target(struct state *s, const struct tl_block *b, uint64_t *tar
     return (popped && s->walk->config.returns) || find_sequence(s, b, target);
 }
 
-/* CM.JT or CM.JALT whose table is not known. */
-static bool is_table_jump(const struct tl_block *b)
-{
-    struct tl_insn insn;
-    if (b->last_kind != TL_INSN_INDIRECT || b->last_size != 2)
-        return false;
-    tl_block_insn(b, b->size - b->last_size, &insn);
-    return (insn.encoding & 0xfc03) == 0xa002;
-}
-
 static void pass_indirect(struct state *s, struct tl_block *b)
 {
     uint64_t target = 0;
@@ -111,7 +102,7 @@ static void pass_indirect(struct state *s, struct tl_block *b)
     const bool reported =
         last && (s->count.last == TL_NEXUS_LAST_ADDRESS || s->count.last == TL_NEXUS_LAST_PLACE);
     bool known = b->last_kind == TL_INSN_INDIRECT && find_target(s, b, &target);
-    const bool tableless = !known && is_table_jump(b); /* its table is in code that is missing */
+    const bool tableless = !known && tl_riscv_lacks_table(b);
     /* SiFive's branch messages leave out a jump to the next instruction, and perhaps a return from
      * a call that was not followed. */
     const bool returns = b->is_return && s->walk->config.returns;

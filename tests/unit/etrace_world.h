@@ -151,10 +151,10 @@ static inline void etrace_set_up(struct etrace_world *w)
     if (v->type_bits)
         assert_int_equal(tl_buf_printf(&ini, ",type_bits=%u", v->type_bits), TL_OK);
     assert_int_equal(tl_buf_printf(&ini,
-                                   "\n[source et.%x]\nprotocol=e-trace\ncore=rv%u\nunit=%s\n"
+                                   "\n[source et.%x]\nprotocol=e-trace\ncore=rv%u%s\nunit=%s\n"
                                    "iaddress_width_p=%u\niaddress_lsb_p=%u\nprivilege_width_p=%u\n"
                                    "ecause_width_p=%u\n",
-                                   w->encoder.src, w->program.xlen,
+                                   w->encoder.src, w->program.xlen, w->run.jvt ? "imac_zcmt" : "",
                                    chip && p->unit == TL_ETRACE_REFERENCE ? "esp32-P4"
                                    : chip                                 ? "esp32-c6"
                                    : sized                                ? "reference-2.1"
@@ -172,6 +172,9 @@ static inline void etrace_set_up(struct etrace_world *w)
                           p->return_stack_size, p->call_counter_size, p->bpred_size, p->cache_size,
                           p->f0s_width, p->sijump, p->encoder_mode_width),
             TL_OK);
+    if (w->run.jvt)
+        assert_int_equal(tl_buf_printf(&ini, "jvt=0x%llx\n", (unsigned long long)w->run.jvt),
+                         TL_OK);
     if (p->from_sync)
         assert_int_equal(tl_buf_printf(&ini, "delta_from_sync_p=1\n"), TL_OK);
     if (p->context_width)
@@ -193,9 +196,10 @@ static inline void etrace_set_up(struct etrace_world *w)
     assert_int_equal(tl_image_freeze(w->image), TL_OK);
 }
 
-/* `bogus`: packets between support packets that the encoder did not send. */
-static inline void etrace_world_init_bogus(struct etrace_world *w, unsigned round, uint32_t events,
-                                           uint32_t bogus)
+/* `tables`: the program has Zcmt's jumps, which chips lack. `bogus`: packets between support
+ * packets that the encoder did not send. */
+static inline void etrace_world_make(struct etrace_world *w, unsigned round, uint32_t events,
+                                     bool tables, uint32_t bogus)
 {
     struct tl_sim_rng rng = {1000 + round};
     *w = (struct etrace_world){.encoder.seed = round, .encoder.bogus = bogus};
@@ -206,6 +210,8 @@ static inline void etrace_world_init_bogus(struct etrace_world *w, unsigned roun
         .events = events,
         .trap_per_mille = tl_sim_below(&rng, 2) ? tl_sim_below(&rng, 30) : 0,
     };
+    w->program.compressed |= tables;
+    w->program.tables = tables;
     w->program.base =
         w->program.xlen == 64 && tl_sim_below(&rng, 2) ? 0xffffffc080000000 : 0x80000000;
     etrace_choose_options(w, &rng);
@@ -216,7 +222,7 @@ static inline void etrace_world_init_bogus(struct etrace_world *w, unsigned roun
     w->encoder.notify = tl_sim_below(&rng, 3) ? 0 : 20 + tl_sim_below(&rng, 400);
     w->encoder.precise = tl_sim_below(&rng, 2);
     w->encoder.off_each = tl_sim_below(&rng, 2) ? 0 : 200 + tl_sim_below(&rng, 900);
-    if (round % 10 == 9)
+    if (round % 10 == 9 && !tables)
         etrace_choose_chip(w, round % 20 == 9);
     else if (round % 3 == 2)
         etrace_choose_sized(w, &rng);
@@ -236,9 +242,15 @@ static inline void etrace_world_init_bogus(struct etrace_world *w, unsigned roun
     etrace_set_up(w);
 }
 
+static inline void etrace_world_init_bogus(struct etrace_world *w, unsigned round, uint32_t events,
+                                           uint32_t bogus)
+{
+    etrace_world_make(w, round, events, false, bogus);
+}
+
 static inline void etrace_world_init(struct etrace_world *w, unsigned round, uint32_t events)
 {
-    etrace_world_init_bogus(w, round, events, 0);
+    etrace_world_make(w, round, events, false, 0);
 }
 
 static inline void etrace_world_fini(struct etrace_world *w)

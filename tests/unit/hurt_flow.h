@@ -192,11 +192,11 @@ static inline void hurt_mtb(struct hurt *h, struct tl_sim_rng *rng)
     mtb_world_fini(&w);
 }
 
-static inline void hurt_etrace(struct hurt *h, struct tl_sim_rng *rng)
+static inline void hurt_etrace_with(struct hurt *h, bool tables, struct tl_sim_rng *rng)
 {
     enum { PACKET = 24 };
     struct etrace_world w;
-    etrace_world_init(&w, tl_sim_below(rng, 10000), 20000);
+    etrace_world_make(&w, tl_sim_below(rng, 10000), 20000, tables, 0);
     h->format = "e-trace";
     h->window = 2 * (size_t)w.encoder.resync * PACKET;
     h->setup = w.setup;
@@ -207,6 +207,17 @@ static inline void hurt_etrace(struct hurt *h, struct tl_sim_rng *rng)
             hurt_ran(h, w.run.insns[w.run.events[i].at].pc);
     assert_int_equal(tl_buf_add(&h->trace, w.trace.bytes.p, w.trace.bytes.n), TL_OK);
     etrace_world_fini(&w);
+}
+
+static inline void hurt_etrace(struct hurt *h, struct tl_sim_rng *rng)
+{
+    hurt_etrace_with(h, false, rng);
+}
+
+/* The program has jumps by a table in its image. */
+static inline void hurt_etrace_zcmt(struct hurt *h, struct tl_sim_rng *rng)
+{
+    hurt_etrace_with(h, true, rng);
 }
 
 typedef void hurt_make(struct hurt *h, struct tl_sim_rng *rng);

@@ -22,8 +22,8 @@ enum {
     MUCH = 4000000 /* instructions: damage may claim 2^32 branches, which are not all listened to */
 };
 
-static const char *const formats[] = {"etm", "etm3",    "mtb",  "tpiu",
-                                      "pt",  "n-trace", "zcmt", "e-trace"};
+static const char *const formats[] = {"etm",     "etm3", "mtb",     "tpiu",        "pt",
+                                      "n-trace", "zcmt", "e-trace", "e-trace-zcmt"};
 static const char *only; /* this format */
 
 /* ---- what is told -------------------------------------------------------------------------------
@@ -671,6 +671,12 @@ static void etrace(void **state)
     rounds("e-trace", hurt_etrace);
 }
 
+static void etrace_zcmt(void **state)
+{
+    (void)state;
+    rounds("e-trace-zcmt", hurt_etrace_zcmt);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -685,6 +691,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(zcmt),
         cmocka_unit_test(zcmt_without_table),
         cmocka_unit_test(etrace),
+        cmocka_unit_test(etrace_zcmt),
         cmocka_unit_test(missing_bytes),
         cmocka_unit_test(etrace_round_to_trap),
         cmocka_unit_test(etrace_behind_holes),
