@@ -103,15 +103,20 @@ static int take(void *context, const struct tl_etrace_frame *frame)
     return rc < 0 ? rc : (int)sense;
 }
 
-static int on_loss(void *context, const char *reason, uint64_t offset, uint64_t bytes)
+static int report_loss(const struct etrace *e, const struct tl_decode_hole *hole, uint64_t offset)
 {
-    const struct etrace *const e = context;
     const struct tl_decode_sink *const sink = &e->feeds.sink;
-    const struct tl_decode_loss loss = {NULL, reason, offset, bytes, tl_loss_is_fault(reason)};
+    const struct tl_decode_loss loss = {NULL, hole->reason, offset, hole->n,
+                                        tl_loss_is_fault(hole->reason)};
     for (uint32_t i = 0; i < e->feeds.n; i++)
         if (e->feeds.v[i]->decoder)
-            tl_etrace_flow_lost(flow_of(e->feeds.v[i]), TL_GAP_TRANSPORT, offset);
+            tl_etrace_flow_lost(flow_of(e->feeds.v[i]), hole->note, TL_GAP_TRANSPORT, offset);
     return sink->loss ? sink->loss(sink->context, &loss) : TL_OK;
+}
+
+static int on_loss(void *context, const char *reason, uint64_t offset, uint64_t bytes)
+{
+    return report_loss(context, &(struct tl_decode_hole){bytes, reason, NULL}, offset);
 }
 
 /* ---- tl_decode_ops ---------------------------------------------------------------------- */
@@ -169,7 +174,7 @@ static int lost(struct tl_decode *decode, const struct tl_decode_hole *hole)
     e->pushed += hole->n;
     int rc = tl_etrace_deframe_finish(&e->deframe, e->pushed, TL_LOSS_NO_END);
     if (rc >= 0)
-        rc = on_loss(e, hole->reason, offset, hole->n);
+        rc = report_loss(e, hole, offset);
     return rc < 0 ? rc : flush(decode);
 }
 

@@ -43,13 +43,25 @@ void tl_etrace_forget_place(struct tl_etrace_flow *f, bool can_resume)
     f->unknown |= tl_etrace_keeps_memory(f);
 }
 
-void tl_etrace_flow_lost(struct tl_etrace_flow *f, enum tl_gap gap, uint64_t offset)
+static void add_note(struct tl_item_batch *out, const char *text, uint64_t offset)
+{
+    const size_t size = strlen(text) + 1;
+    char *const copy = tl_item_batch_store(out, size);
+    tl_item_batch_add(out, TL_ITEM_NOTE, offset)->text = memcpy(copy, text, size);
+}
+
+void tl_etrace_flow_lost(struct tl_etrace_flow *f, const char *note, enum tl_gap gap,
+                         uint64_t offset)
 {
     const int rc = tl_etrace_guess(f);
     f->support.waits &= !f->midway; /* what must follow it is missing */
     f->fresh = f->told = false;
     f->soft.rc = rc < 0 && f->soft.rc >= 0 ? rc : f->soft.rc;
-    if (f->synced || f->walk.placed)
+    if (note) {
+        tl_etrace_walk_leave(&f->walk);
+        add_note(&f->soft.out, note, offset);
+    }
+    if (note || f->synced || f->walk.placed)
         tl_etrace_walk_lose(&f->walk, gap, offset);
     tl_etrace_forget_place(f, false);
     f->misfit = false;

@@ -39,7 +39,9 @@ TL_MUST_USE int tl_etrace_flow_packet(struct tl_etrace_flow *flow,
 TL_MUST_USE int tl_etrace_flow_take(struct tl_etrace_flow *flow,
                                     const struct tl_etrace_frame *frame);
 
-/* Packets in front of `offset` are missing: reports `gap`, if anything was being followed. */
-void tl_etrace_flow_lost(struct tl_etrace_flow *flow, enum tl_gap gap, uint64_t offset);
+/* Packets in front of `offset` are missing: reports `gap`, if anything was being followed. With a
+ * `note` (NULL: none) both are reported in any case, the note first. */
+void tl_etrace_flow_lost(struct tl_etrace_flow *flow, const char *note, enum tl_gap gap,
+                         uint64_t offset);
 
 #endif

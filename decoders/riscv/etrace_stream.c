@@ -65,7 +65,7 @@ static int take(void *context, const struct tl_etrace_frame *frame)
 static int on_loss(void *context, const char *reason, uint64_t offset, uint64_t bytes)
 {
     struct stream *const t = context;
-    tl_etrace_flow_lost(flow_of(t), TL_GAP_TRANSPORT, offset);
+    tl_etrace_flow_lost(flow_of(t), NULL, TL_GAP_TRANSPORT, offset);
     return t->sink.loss(t->sink.context, reason, offset, bytes);
 }
 
