@@ -37,9 +37,10 @@ struct walker {
      * there ended, `now` that at which what follows begins. */
     uint64_t since;
     struct tl_moment before, now;
-    uint64_t first;        /* of the range's begin */
-    uint64_t switched_out; /* ticks so far */
-    uint64_t lost_at;      /* position of the last gap */
+    uint64_t first;           /* of the range's begin */
+    uint64_t switched_out;    /* ticks so far, up to `now`: */
+    uint64_t switched_before; /* up to `before` */
+    uint64_t lost_at;         /* position of the last gap */
     bool lost;
     bool adopted; /* `frames` has those that were there before the range */
     bool started; /* the range's begin has been reported */
@@ -207,6 +208,7 @@ static int report_run(struct walker *w, uint64_t end, struct tl_moment until)
     }
     w->since = end;
     w->now = w->before = until;
+    w->switched_before = w->switched_out;
     return r;
 }
 
@@ -306,7 +308,9 @@ static int end_call(struct walker *w, uint32_t depth, uint64_t end, bool open)
                                   .self_time = f->self_time,
                                   .interrupted = f->interrupted,
                                   .interruptions = f->interruptions,
-                                  .switched_out = w->switched_out - f->switched_out,
+                                  .switched_out = w->switched_before > f->switched_out
+                                                      ? w->switched_before - f->switched_out
+                                                      : 0,
                                   .caller = depth > 0 ? f[-1].frame.function : TL_NO_FUNCTION,
                                   .cut = f->cut || open || (w->lost && w->lost_at == end),
                                   .open = open};

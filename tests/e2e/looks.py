@@ -480,6 +480,8 @@ def off_the_processor(lab):
             of_one_process(path + '.data', file)
         lab.run('push', '--trace', name, '--symfs', os.path.join(DATA, 'perf', 'symfs'), file, status=None)
         wait_sealed(lab, name)
+        longer = lab.run('sql', name, 'SELECT * FROM call WHERE switched_out > duration', '--json').text()
+        check(not longer, 'not a part of the duration', longer[:300])
         slices = slices_of(path + '.slices.gz')
         truth, texts = presence(slices), {}
         streams_of = [s['name'] for s in json.loads(lab.run('ls', '--json', name).text())[0]['streams'] if s['insns']]
