@@ -4,7 +4,8 @@
  * does. Since the stack at each chunk's begin is stored, parts of the stream are walked apart from
  * each other, by the crew: each has the calls that end in it. The last shard is walked by the
  * thread that asks, and what is behind the bounds until the last call of them has ended; since some
- * last for the whole trace, it leaves out chunks in which none does, as the stacks tell.
+ * last for the whole trace, it leaves out chunks in which none does, as the stacks tell. Where only
+ * the longest calls are wanted, the crew leaves out chunks in which none of them ends.
  */
 #include "base/cancel.h"
 #include "base/inorder.h"
@@ -13,6 +14,7 @@
 #include "query/stacks.h"
 #include "shard/stackmark.h"
 #include "sql/flow.h"
+#include "sql/longest.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -31,15 +33,19 @@ struct call {
     bool ended;
 };
 
+#define LONGEST_MOST  10000     /* more than so many of the longest calls are not looked for */
+#define LONGEST_TAKEN (1 << 19) /* candidates kept, some 30 MB */
+
 #define PARTS 4 /* of a shard, so that few calls wait for being told */
 
 /* Follows the flow, and keeps the calls that end. */
 struct told {
     struct tl_callstack stack;
     const struct tl_image *image;
-    const char *function; /* that is asked for; NULL: any */
-    uint64_t from, to;    /* where calls begin */
-    bool finishing;       /* the stream has ended */
+    const char *function;             /* that is asked for; NULL: any */
+    uint64_t from, to;                /* where calls begin */
+    const struct tl_longest *longest; /* none but these; NULL: all */
+    bool finishing;                   /* the stream has ended */
     struct call *p;
     size_t n, cap;
 };
@@ -49,9 +55,10 @@ struct calls {
     struct told walked;       /* by this thread */
     struct tl_inorder *order; /* what comes before; NULL: nothing */
     size_t shard;             /* … the first one of it */
-    struct told *part;        /* NULL: rows are those of `walked` */
-    size_t at;                /* the present row */
-    uint64_t go_on;           /* position from which on chunks may be left out */
+    struct tl_longest longest;
+    struct told *part; /* NULL: rows are those of `walked` */
+    size_t at;         /* the present row */
+    uint64_t go_on;    /* position from which on chunks may be left out */
 };
 
 enum {
@@ -89,9 +96,12 @@ static const struct tl_table_column call_columns[] = {
     [CALL_SWITCHED_OUT] = {"switched_out", "INT", TL_COLUMN_PLAIN},
 };
 
-static bool is_wanted(const struct told *t, uint32_t function)
+static bool is_wanted(const struct told *t, const struct tl_frame *frame, uint64_t end)
 {
-    return !t->function || strcmp(tl_function_name(t->image, function), t->function) == 0;
+    const struct tl_slow_call call = {frame->insn, end - frame->insn};
+    return (!t->longest || t->longest->by_time ||
+            !tl_slow_call_is_less(&call, &t->longest->least)) &&
+           (!t->function || strcmp(tl_function_name(t->image, frame->function), t->function) == 0);
 }
 
 static int on_frame(void *context, enum tl_frame_change change, const struct tl_frame *frame,
@@ -99,7 +109,7 @@ static int on_frame(void *context, enum tl_frame_change change, const struct tl_
 {
     struct told *const t = context;
     if (change == TL_FRAME_PUSH || !tl_frame_is_call(frame) || frame->insn < t->from ||
-        frame->insn >= t->to || !is_wanted(t, frame->function))
+        frame->insn >= t->to || !is_wanted(t, frame, insn))
         return TL_OK;
     const int r = tl_grow(&t->p, &t->cap, t->n + 1, sizeof *t->p);
     if (r < 0)
@@ -129,6 +139,34 @@ static void begin_told(const struct tl_cursor *c, const struct tl_flow_rows *flo
     t->stack.context = t;
 }
 
+/* ---- durations ------------------------------------------------------------------------------- */
+
+/* The time of a call's end is that of what precedes it: at a gap the last one known before. False:
+ * there are no times. */
+static bool end_of(struct tl_cursor *c, const struct call *call, uint64_t *out)
+{
+    struct calls *const s = c->state;
+    const struct tl_scale *const scale = tl_flow_rows_scale(c, &s->flow, call->end);
+    const struct tl_scale_break *const breaks = scale->breaks;
+    const size_t i = tl_count_below(TL_KEYS(breaks, position), scale->n_breaks, call->end);
+    if (call->end > call->begin && i < scale->n_breaks && breaks[i].position == call->end) {
+        *out = breaks[i].from;
+        return true;
+    }
+    return tl_scale_value(scale, call->end, out);
+}
+
+static bool duration_of(struct tl_cursor *c, const struct call *call, uint64_t *out)
+{
+    struct calls *const s = c->state;
+    uint64_t begin, end;
+    if (!tl_scale_value(tl_flow_rows_scale(c, &s->flow, call->begin), call->begin, &begin) ||
+        !end_of(c, call, &end))
+        return false;
+    *out = end - begin;
+    return true;
+}
+
 /* ---- parts that are walked apart ------------------------------------------------------------- */
 
 static void drop_part(void *piece)
@@ -155,6 +193,11 @@ static int walk_chunk(const struct tl_flow_rows *flow, struct told *t, struct tl
     return r < 0 ? r : tl_cancel_rest();
 }
 
+static bool may_tell(const struct told *t, uint64_t from, uint64_t to)
+{
+    return !t->longest || tl_longest_may_end(t->longest, from, to);
+}
+
 static int walk_part(const struct tl_flow_rows *flow, struct told *t, struct tl_view *view,
                      size_t part, struct tl_fail *fail)
 {
@@ -165,12 +208,17 @@ static int walk_part(const struct tl_flow_rows *flow, struct told *t, struct tl_
     struct tl_walk *const walk = calloc(1, sizeof *walk);
     int r = walk ? TL_OK : TL_NOMEM;
     from = from > begin ? from : begin;
-    if (r >= 0 && from < to) {
+    if (walk)
         walk->detail = TL_WALK_FLOW;
-        tl_callstack_init(&t->stack, t->image, index->chunks[from].first, on_frame, t);
+    for (size_t i = from, next = to; i < to && r >= 0; i++) {
+        const struct tl_chunk *const chunk = &index->chunks[i];
+        if (!may_tell(t, chunk->first, chunk->first + chunk->n))
+            continue;
+        if (i != next)
+            tl_callstack_init(&t->stack, t->image, chunk->first, on_frame, t);
+        r = walk_chunk(flow, t, walk, view, i, i != next, fail);
+        next = i + 1;
     }
-    for (size_t i = from; i < to && r >= 0; i++)
-        r = walk_chunk(flow, t, walk, view, i, i == from, fail);
     if (walk)
         tl_walk_fini(walk);
     free(walk);
@@ -186,7 +234,13 @@ static int make_part(void *context, size_t i, void **out, struct tl_fail *fail)
     struct tl_view *view;
     if (!t)
         return TL_NOMEM;
+    const struct tl_shard_row *const row = &s->flow.cut.rows[s->shard + i / PARTS];
     begin_told(c, &s->flow, t);
+    t->longest = s->longest.most ? &s->longest : NULL;
+    if (!may_tell(t, row->first, row->first + row->n)) {
+        *out = t;
+        return TL_OK;
+    }
     int r = tl_cut_view(&s->flow.cut, s->shard + i / PARTS, &view, fail);
     if (r >= 0) {
         r = walk_part(&s->flow, t, view, i % PARTS, fail);
@@ -197,6 +251,93 @@ static int make_part(void *context, size_t i, void **out, struct tl_fail *fail)
     else
         drop_part(t);
     return r;
+}
+
+/* Take the next part's calls, if there is one. */
+static int next_part(struct tl_cursor *c)
+{
+    struct calls *const s = c->state;
+    void *part;
+    drop_part(s->part);
+    s->part = NULL;
+    int r = tl_cancel_rest();
+    if (r >= 0)
+        r = c->asking->check(c->asking);
+    if (r >= 0)
+        r = tl_inorder_take(s->order, &part, c->asking->fail);
+    if (r == TL_EOF) {
+        tl_inorder_free(s->order);
+        s->order = NULL;
+        return TL_OK;
+    }
+    s->part = r >= 0 ? part : NULL;
+    return r;
+}
+
+static int begin_parts(struct tl_cursor *c, size_t n)
+{
+    struct calls *const s = c->state;
+    s->order =
+        tl_inorder_new(c->asking->lake->crew, n * PARTS, TL_INORDER_MOST, make_part, drop_part, c);
+    return s->order ? TL_OK : TL_NOMEM;
+}
+
+/* Add those calls of a part that may be among the longest. */
+static int add_longest(struct tl_cursor *c, struct told *all, const struct told *part)
+{
+    const struct calls *const s = c->state;
+    int r = tl_grow(&all->p, &all->cap, all->n + part->n, sizeof *all->p);
+    for (size_t i = 0; i < part->n && r >= 0; i++) {
+        struct tl_slow_call call = {.position = part->p[i].begin};
+        if (s->longest.by_time && duration_of(c, &part->p[i], &call.length) &&
+            tl_slow_call_is_less(&call, &s->longest.least))
+            continue;
+        all->p[all->n++] = part->p[i];
+    }
+    return c->asking->error < 0 ? c->asking->error : r;
+}
+
+/* All parts' longest calls become the present part's. If what is stored does not help, the calls
+ * are told as if nothing were: too many may be among the longest, or a stream that was repaired
+ * does not have what was stored of it. */
+static int gather_longest(struct tl_cursor *c, size_t n)
+{
+    struct calls *const s = c->state;
+    struct told *const all = calloc(1, sizeof *all);
+    int r = all ? begin_parts(c, n) : TL_NOMEM;
+    while (r >= 0 && s->order && all->n < LONGEST_TAKEN) {
+        r = next_part(c);
+        if (r >= 0 && s->part)
+            r = add_longest(c, all, s->part);
+    }
+    const bool found = r >= 0 && !s->order && all->n >= s->longest.listed;
+    tl_inorder_free(s->order);
+    s->order = NULL;
+    tl_longest_fini(&s->longest);
+    if (found) {
+        drop_part(s->part);
+        s->part = all;
+        return TL_OK;
+    }
+    drop_part(all);
+    drop_part(s->part);
+    s->part = NULL;
+    return r < 0 ? r : begin_parts(c, n);
+}
+
+/* Tell what is in `n` shards. */
+static int tell_parts(struct tl_cursor *c, size_t n)
+{
+    struct calls *const s = c->state;
+    const struct tl_cut *const cut = &s->flow.cut;
+    const struct tl_shard_row *const last = &cut->rows[s->shard + n - 1];
+    if (c->most == 0 || c->most > LONGEST_MOST || s->flow.to < cut->end)
+        return begin_parts(c, n);
+    s->longest.most = c->most;
+    s->longest.by_time = c->by == CALL_DURATION;
+    const int r = tl_longest_find(&s->longest, cut, s->flow.from, last->first + last->n,
+                                  c->bounds.function, c->asking->fail);
+    return r < 0 ? r : gather_longest(c, n);
 }
 
 /* A stream is open: leave what is before its last shard to the crew. */
@@ -214,29 +355,8 @@ static int begin_stream(struct tl_cursor *c)
     if (last <= first || last >= cut->n_rows)
         return TL_OK;
     s->shard = first;
-    s->order = tl_inorder_new(c->asking->lake->crew, (last - first) * PARTS, TL_INORDER_MOST,
-                              make_part, drop_part, c);
-    return s->order ? tl_flow_rows_go_on_in(c, &s->flow, last) : TL_NOMEM;
-}
-
-/* Take the next part's calls, if there is one. */
-static int next_part(struct tl_cursor *c)
-{
-    struct calls *const s = c->state;
-    void *part;
-    int r = tl_cancel_rest();
-    if (r >= 0)
-        r = c->asking->check(c->asking);
-    if (r >= 0)
-        r = tl_inorder_take(s->order, &part, c->asking->fail);
-    if (r == TL_EOF) {
-        tl_inorder_free(s->order);
-        s->order = NULL;
-        return TL_OK;
-    }
-    drop_part(s->part);
-    s->part = r >= 0 ? part : NULL;
-    return r;
+    const int r = tell_parts(c, last - first);
+    return r < 0 ? r : tl_flow_rows_go_on_in(c, &s->flow, last);
 }
 
 /* ---- the rest -------------------------------------------------------------------------------- */
@@ -337,18 +457,10 @@ static void close_call(struct tl_cursor *c)
 {
     struct calls *const s = c->state;
     tl_inorder_free(s->order);
+    tl_longest_fini(&s->longest);
     drop_part(s->part);
     free(s->walked.p);
     tl_flow_rows_close(&s->flow);
-}
-
-static void tell_duration(struct tl_cursor *c, const struct call *call, sqlite3_context *context)
-{
-    struct calls *const s = c->state;
-    uint64_t begin, end;
-    if (tl_scale_value(tl_flow_rows_scale(c, &s->flow, call->begin), call->begin, &begin) &&
-        tl_scale_value(tl_flow_rows_scale(c, &s->flow, call->end), call->end, &end))
-        tl_column_u64(context, end - begin);
 }
 
 /* The time in which the thread did not run, between two positions of one scale: behind the first,
@@ -369,17 +481,18 @@ static void tell_switched_out(struct tl_cursor *c, const struct call *call,
                               sqlite3_context *context)
 {
     struct calls *const s = c->state;
+    const uint64_t end = call->end - (call->end > call->begin); /* what is behind is not its time */
     uint64_t sum = 0, after = call->begin, first = call->begin, last;
     bool timed;
     do {
         const struct tl_scale *const time = tl_flow_rows_scale(c, &s->flow, first);
         last = first - first % TL_SQL_TIMES_WIDTH + (TL_SQL_TIMES_WIDTH - 1);
-        last = last < call->end ? last : call->end;
+        last = last < end ? last : end;
         timed = time->n > 0;
         sum += sum_switched_out(time, after, last);
         after = last;
         first = last + 1;
-    } while (timed && last < call->end);
+    } while (timed && last < end);
     if (timed)
         tl_column_u64(context, sum);
 }
@@ -394,6 +507,7 @@ static void call_column(struct tl_cursor *c, sqlite3_context *context, int colum
     const struct call *const call = &rows_of(s)->p[s->at];
     const struct tl_image *const image = tl_flow_rows_image(&s->flow);
     const bool lasts = s->flow.names_last;
+    uint64_t duration;
     switch (column) {
     case CALL_TRACE:
         tl_column_text(context, c->bounds.trace);
@@ -414,7 +528,8 @@ static void call_column(struct tl_cursor *c, sqlite3_context *context, int colum
         tl_column_u64(context, call->end - call->begin);
         break;
     case CALL_DURATION:
-        tell_duration(c, call, context);
+        if (duration_of(c, call, &duration))
+            tl_column_u64(context, duration);
         break;
     case CALL_FUNCTION:
         tl_column_name(context, tl_function_name(image, call->function), lasts);
@@ -448,6 +563,7 @@ const struct tl_table tl_call_table = {.name = "call",
                                        .n_columns = COUNT(call_columns),
                                        .state_bytes = sizeof(struct calls),
                                        .rows = 1e7,
+                                       .limited = 1u << CALL_INSNS | 1u << CALL_DURATION,
                                        .first = first_call,
                                        .next = next_call,
                                        .column = call_column,

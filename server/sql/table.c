@@ -27,6 +27,8 @@ struct offer {
 };
 
 static const char role_letters[TL_COLUMN_ROLES + 1] = "-tsfpi";
+#define LIMIT_LETTER 'l' /* as many rows are wanted, and: */
+#define SKIP_LETTER  'o' /* as many before these */
 
 /* ---- plans ----------------------------------------------------------------------------------- */
 
@@ -116,6 +118,41 @@ static bool comes_in_order(const struct tl_table *table, const sqlite3_index_inf
            role_of(table, info->aOrderBy[0].iColumn) == TL_COLUMN_POSITION && strstr(plan, "s=");
 }
 
+static bool is_limit(const sqlite3_index_info *info, int i)
+{
+    const unsigned char op = info->aConstraint[i].op;
+    return op == SQLITE_INDEX_CONSTRAINT_LIMIT || op == SQLITE_INDEX_CONSTRAINT_OFFSET;
+}
+
+/* Are the rows that a question wants the first ones by the column by which the table finds them?
+ * Then the plan has all of its conditions, exactly; bounds in time are none. */
+static bool wants_largest(const struct tl_table *table, const sqlite3_index_info *info)
+{
+    const int by = info->nOrderBy == 1 ? info->aOrderBy[0].iColumn : -1;
+    if (by < 0 || !(table->limited >> by & 1) || !info->aOrderBy[0].desc)
+        return false;
+    for (int i = 0; i < info->nConstraint; i++)
+        if (is_limit(info, i) ? !info->aConstraint[i].usable
+                              : !info->aConstraintUsage[i].argvIndex ||
+                                    role_of(table, info->aConstraint[i].iColumn) == TL_COLUMN_TIME)
+            return false;
+    return true;
+}
+
+/* Add how many rows are wanted to a plan of `n` conditions. */
+static void add_limits(sqlite3_index_info *info, char *plan, int n)
+{
+    for (int i = 0; i < info->nConstraint; i++) {
+        if (!is_limit(info, i))
+            continue;
+        plan[2 * n] =
+            info->aConstraint[i].op == SQLITE_INDEX_CONSTRAINT_LIMIT ? LIMIT_LETTER : SKIP_LETTER;
+        plan[2 * n + 1] = (char)('A' + info->aOrderBy[0].iColumn);
+        info->aConstraintUsage[i].argvIndex = ++n;
+        plan[2 * n] = 0;
+    }
+}
+
 static int choose_plan(sqlite3_vtab *base, sqlite3_index_info *info)
 {
     const struct module *const module = (struct module *)base;
@@ -138,6 +175,8 @@ static int choose_plan(sqlite3_vtab *base, sqlite3_index_info *info)
         read *= role == TL_COLUMN_FUNCTION ? 1 : share_of(role_letters[role], op);
     }
     plan[2 * n] = 0;
+    if (n + 2 <= PLAN_MAX && wants_largest(table, info))
+        add_limits(info, plan, n);
     info->idxNum = (int)groups;
     info->idxStr = sqlite3_mprintf("%s", plan);
     info->needToFreeIdxStr = 1;
@@ -216,6 +255,22 @@ static void bound_number(struct tl_table_bounds *b, uint64_t *low, uint64_t *hig
     b->nothing = b->nothing || *low > *high;
 }
 
+/* How many rows a question wants, with those that it leaves out first. */
+static void take_limits(struct tl_cursor *c, const char *plan, sqlite3_value **values)
+{
+    uint64_t most = 0, skipped = 0;
+    for (size_t i = 0; plan[2 * i]; i++) {
+        const bool limit = plan[2 * i] == LIMIT_LETTER;
+        if (!limit && plan[2 * i] != SKIP_LETTER)
+            continue;
+        const sqlite3_int64 number = sqlite3_value_int64(values[i]);
+        if (number > 0)
+            *(limit ? &most : &skipped) = (uint64_t)number;
+        c->by = plan[2 * i + 1] - 'A';
+    }
+    c->most = most > 0 ? most + skipped : 0;
+}
+
 static int take_bounds(struct tl_table_bounds *b, const char *plan, sqlite3_value **values)
 {
     int r = TL_OK;
@@ -235,8 +290,10 @@ static int take_bounds(struct tl_table_bounds *b, const char *plan, sqlite3_valu
         case 'p':
             bound_number(b, &b->position, &b->last_position, op, value);
             break;
-        default:
+        case 'i':
             bound_number(b, &b->time, &b->last_time, op, value);
+            break;
+        default: /* no condition */
             break;
         }
     }
@@ -334,6 +391,7 @@ static int filter(sqlite3_vtab_cursor *base, int number, const char *plan, int a
     c->groups = (uint32_t)number;
     c->end = false;
     c->row = 0;
+    take_limits(c, plan, argv);
     int r = take_bounds(&c->bounds, plan, argv);
     const char *const trace = c->asking->request->trace;
     if (r >= 0 && !c->bounds.trace && !(c->bounds.trace = strdup(trace ? trace : "")))

@@ -112,13 +112,7 @@ def shards_looked_at(lab):
 @test
 def sql_times(lab):
     """Times are interpolated between all timestamps, however many shards there are."""
-    prepare(lab, 20000)
-    lab.stop()
-    lab.start('--shard-insns', '3000')
-    lab.run('push', '--trace', 'small', '--format', 'tpiu,sync=fsync', '--config', lab.path('sim.ini'),
-            '--image', lab.path('demo.elf'), lab.path('raw'))
-    row = wait_sealed(lab, 'small')
-    check(all(s['shards'] > 30 for s in row['streams']), row)
+    in_small_shards(lab)
     before = shards_looked_at(lab)
     check(ask(lab, 'SELECT position FROM call WHERE position < 20', trace='small'), 'calls at the begin')
     looked = shards_looked_at(lab) - before
@@ -133,6 +127,88 @@ def sql_times(lab):
         few, many = (ask(lab, text, '--limit', '10M', trace=trace) for trace in ('sim', 'small'))
         check(few == many and len(few) > 100, text, len(few), len(many))
         check('earliest' in few[0] or len({r['time'] for r in few}) > 50, text, 'too few times')
+
+
+def in_small_shards(lab, kind='etm', config='tpiu,sync=fsync', n=20000):
+    """A simulated capture as `small`, each of whose streams has more than thirty shards."""
+    simulated(lab, n, kind)
+    wait_sealed(lab, 'sim')
+    lab.stop()
+    lab.start('--shard-insns', '3000')
+    lab.run('push', '--trace', 'small', '--format', config, '--config', lab.path('sim.ini'), '--image', lab.path('demo.elf'),
+            lab.path('raw'))
+    row = wait_sealed(lab, 'small')
+    check(all(s['shards'] > 30 for s in row['streams'] if s['insns']), row)
+
+
+def longest_agree(lab, trace):
+    """The longest calls, found by what is stored, are those that SQLite finds among all."""
+    columns = 'stream, position, time, last_position, insns, duration, function, caller, depth, kind, number, pc, ended'
+    names = [r['function'] for r in ask(lab, 'SELECT function, count(*) AS n FROM call WHERE function IS NOT NULL GROUP BY 1 '
+                                             'ORDER BY n DESC, function', trace=trace)]
+    check(len(names) > 5, names)
+    stream = ask(lab, 'SELECT stream FROM stream WHERE insns > 0', trace=trace)[-1]['stream']
+    wheres = ['', "WHERE stream = '%s'" % stream, 'WHERE position >= 7777', 'WHERE position > 100 AND position < 9000.5',
+              'WHERE time > 4000', "WHERE kind = 'exception'", 'WHERE ended', "WHERE function = 'nothing'",
+              "WHERE stream IN ('%s', 'none')" % stream, 'WHERE insns < 50 AND position >= 0']
+    wheres += ["WHERE function = '%s'" % name for name in names[:3] + names[-1:]]
+    wheres += ["WHERE position > 5000 AND function = '%s'" % names[0], "WHERE function IN ('%s', '%s')" % tuple(names[:2])]
+    asked = [(where, limit) for where in wheres for limit in ('10', '2000')]
+    asked += [('', limit) for limit in ('1', '7 OFFSET 5', '0', '-1')]
+    for where, limit in asked:
+        for by in ('insns', 'duration'):
+            pushed, among_all = (ask(lab, 'SELECT %s FROM call %s ORDER BY %s%s DESC LIMIT %s' % (columns, where, plus, by, limit),
+                                     '--limit', '10M', trace=trace) for plus in ('', '+'))
+            check(pushed == among_all, trace, where, by, limit, pushed[:3], among_all[:3], len(pushed), len(among_all))
+    for by in ('insns', 'duration'):
+        looked = [shards_looked_at(lab)]
+        for plus in ('', '+'):
+            ask(lab, 'SELECT position FROM call ORDER BY %s%s DESC LIMIT 1' % (plus, by), trace=trace)
+            looked.append(shards_looked_at(lab))
+        check(3 * (looked[1] - looked[0]) < 2 * (looked[2] - looked[1]), by, looked, 'shards are walked')
+
+
+def durations_agree(lab, trace):
+    """Durations are those of the functions' calls, but for rounding, also where trace is missing."""
+    told = ask(lab, "SELECT f.stream, f.name, min_time, max_time, c.n, least, most FROM function f JOIN (SELECT stream, function, "
+                    "count(*) AS n, min(duration) AS least, max(duration) AS most FROM call WHERE ended GROUP BY 1, 2) c "
+                    "ON c.stream = f.stream AND c.function = f.name", trace=trace)
+    check(len(told) > 10, told)
+    for r in told:
+        check(abs(r['min_time'] - r['least']) <= 22 and abs(r['max_time'] - r['most']) <= 22, r)
+
+
+@test
+def sql_durations(lab):
+    """A call's duration is the same in all answers."""
+    simulated(lab, 40000)
+    wait_sealed(lab, 'sim')
+    durations_agree(lab, 'sim')
+
+
+@test
+def sql_durations_off(lab):
+    """The same where tracing was off."""
+    simulated(lab, 40000, 'pt-user')
+    wait_sealed(lab, 'sim')
+    check(one(lab, 'SELECT count(*) FROM gap') > 10, 'gaps')
+    durations_agree(lab, 'sim')
+
+
+@test
+def sql_longest(lab):
+    """The longest calls need not be looked for everywhere; calls of one function are those of all shards."""
+    in_small_shards(lab)
+    longest_agree(lab, 'small')
+    functions_agree(lab, 'small')
+
+
+@test
+def sql_longest_pt(lab):
+    """The same where programs are switched."""
+    in_small_shards(lab, 'pt', 'pt', 110000)
+    longest_agree(lab, 'small')
+    functions_agree(lab, 'small')
 
 
 # Each as it is put together from blocks that are alike, and as SQLite itself sorts and tests: of "+x" it tells nothing.
