@@ -129,6 +129,30 @@ int tl_stf_flow_groups(struct tl_stf_flow *flow, const struct tl_item *item, uin
                        uint32_t *done);
 /* Update `flow->gap` for gaps of this kind without a count. Returns TL_NOMEM. */
 int tl_stf_flow_gap_line(struct tl_stf_flow *flow, enum tl_gap gap);
+/* Hold back an instruction of `block` that is `code` bytes from pc; it has `n` bytes of records at
+ * `stf`. */
+void tl_stf_flow_hold(struct tl_stf_flow *flow, const struct tl_block *block, bool whole,
+                      bool taken, const uint8_t *stf, uint32_t n, uint32_t code, uint32_t size);
+
+/* Can a held-back instruction be written without considering anything but the next address? */
+static inline bool tl_stf_held_is_plain(const struct tl_stf_held *held, enum tl_isa isa)
+{
+    return !held->awaits_target && !held->event && held->post.n == 0 && !held->front.any &&
+           (!held->taken || held->branches) && (!held->odd_size || tl_isa_is_x86(isa));
+}
+
+/* The instruction set of blocks that can be copied; UINT8_MAX: none. */
+static inline uint8_t tl_stf_flow_copied_isa(const struct tl_stf_flow *flow)
+{
+    return flow->read_isa == flow->state.isa ? flow->state.isa : UINT8_MAX;
+}
+
+/* Are repeats of steps noted? */
+static inline bool tl_stf_flow_notes(const struct tl_stf_flow *flow)
+{
+    return flow->repeats && !flow->dry && tl_stf_repeats_wanted(flow->repeats);
+}
+
 /* Record that marker `stop` was reached, with the next instruction at `pc`. */
 int tl_stf_flow_stopped(struct tl_stf_flow *flow, uint64_t pc);
 /*
