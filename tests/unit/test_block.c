@@ -390,6 +390,33 @@ static void has_its_lines_ready(void **state)
     tl_image_free(image);
 }
 
+/* Lines of x86 instructions of every size are what printf() makes of them; they use no more room
+ * than is promised, and no byte behind the instruction. */
+static void lines_are_as_printed(void **state)
+{
+    struct tl_sim_rng rng = {7};
+    for (unsigned round = 0; round < 300; round++) {
+        const unsigned size = 1 + round % 15;
+        const uint64_t pc = (uint64_t)tl_sim_below(&rng, UINT32_MAX) << 32 | round * 0x9e3779b9U;
+        const size_t most = TL_ITEM_INSN_TEXT + 2 * (size_t)size;
+        uint8_t *const code = malloc(size), *const line = malloc(most); /* exact, for checkers */
+        char printed[64];
+        assert_true(code && line);
+        int n = snprintf(printed, sizeof printed, "I %016llx ", (unsigned long long)pc);
+        for (unsigned i = 0; i < size; i++) {
+            code[i] = (uint8_t)tl_sim_below(&rng, 256);
+            n += snprintf(printed + n, sizeof printed - (size_t)n, "%02x", code[i]);
+        }
+        printed[n++] = '\n';
+        memset(line, 0x55, most);
+        assert_int_equal(tl_item_text_insn(line, pc, code, size, 0, TL_ISA_X64), n);
+        assert_true((size_t)n <= most);
+        assert_memory_equal(line, printed, n);
+        free(code);
+        free(line);
+    }
+}
+
 /* Random code of long blocks, for T32 with IT blocks and instructions of both sizes. */
 static void put_random_code(uint8_t *out, size_t n, enum tl_isa isa, struct tl_sim_rng *rng)
 {
@@ -487,6 +514,7 @@ int main(void)
         cmocka_unit_test(limits_block_length),
         cmocka_unit_test(keeps_it_blocks_whole),
         cmocka_unit_test(has_its_lines_ready),
+        cmocka_unit_test(lines_are_as_printed),
         cmocka_unit_test(rests_are_blocks),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
