@@ -26,6 +26,7 @@ struct hurt {
     uint64_t *truth; /* addresses of what was executed and traced */
     size_t n_truth, cap_truth;
     bool unclear;  /* where the flow was lost, the trace does not tell what follows on what */
+    bool swallows; /* a packet that is cut off takes the one behind it for its rest */
     size_t window; /* bytes behind damage within which the trace repeats its state; 0: never */
 };
 
@@ -144,6 +145,7 @@ static inline void hurt_nexus_with(struct hurt *h, bool tables, struct tl_sim_rn
     const unsigned round = tl_sim_below(rng, 10000);
     nexus_world_make(&w, round, 20000, tables, rng);
     h->format = w.options.sifive ? "nexus" : "n-trace";
+    h->swallows = true;
     h->window = 2 * (size_t)w.options.sync_every * MESSAGE;
     h->setup = w.setup;
     tl_setup_init(&w.setup);
@@ -198,6 +200,7 @@ static inline void hurt_etrace_with(struct hurt *h, bool tables, struct tl_sim_r
     struct etrace_world w;
     etrace_world_make(&w, tl_sim_below(rng, 10000), 20000, tables, 0);
     h->format = "e-trace";
+    h->swallows = true;
     h->window = 2 * (size_t)w.encoder.resync * PACKET;
     h->setup = w.setup;
     tl_setup_init(&w.setup);

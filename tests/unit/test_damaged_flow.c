@@ -364,8 +364,9 @@ static void join_captures(struct hurt *h, struct tl_sim_rng *rng, struct round *
     assert_int_equal(tl_buf_add(&joined, h->trace.p + from, n - from), TL_OK);
     tl_buf_fini(&h->trace);
     h->trace = joined;
-    const size_t unsure = begun && (cut || !framed) ? h->window : NEAR;
-    const struct hole hole = {seam < NEAR ? 0 : seam - NEAR, seam + unsure};
+    const bool told = framed && !cut && !(joined.p[seam] & 1); /* no ID follows the padding */
+    const bool unsure = begun ? !told : cut && h->swallows;
+    const struct hole hole = {seam < NEAR ? 0 : seam - NEAR, seam + (unsure ? h->window : NEAR)};
     snprintf(what, sizeof what, "joined%s%s", cut ? ", cut" : "", begun ? ", begun" : "");
     listen(h, image, false, &heard);
     require_possible(h, &heard, r, what);
