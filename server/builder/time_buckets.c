@@ -248,10 +248,11 @@ static bool is_full(const struct tl_time_buckets *tb, uint64_t begin, uint64_t s
            (more > most || tb->closed[tb->finest].n + more > most);
 }
 
+/* What ends where a bucket does needs none behind it. */
 static int make_room(struct tl_time_buckets *tb, uint64_t time, uint64_t end_time)
 {
     const uint64_t begin = tl_axis_shown(&tb->axis, time),
-                   shown = tl_axis_shown(&tb->axis, end_time);
+                   shown = end_time > time ? tl_axis_shown(&tb->axis, end_time - 1) : begin;
     int r = TL_OK;
     while (r >= 0 && is_full(tb, begin, shown))
         r = drop_finest(tb);

@@ -251,6 +251,62 @@ static void snapshots_make_no_difference(void **state)
     free(tb);
 }
 
+static void assert_same_times(const struct tl_time_level *a, const struct tl_time_level *b)
+{
+    assert_int_equal(a->n, b->n);
+    for (size_t i = 0; i < a->n; i++) {
+        const struct tl_time_bucket *const x = &a->p[i], *const y = &b->p[i];
+        assert_memory_equal(x->ticks, y->ticks, sizeof x->ticks);
+        assert_int_equal(x->insns, y->insns);
+        assert_int_equal(x->n_shares, y->n_shares);
+        for (uint32_t k = 0; k < x->n_shares; k++) {
+            assert_int_equal(x->shares[k].function, y->shares[k].function);
+            assert_int_equal(x->shares[k].ticks, y->shares[k].ticks);
+        }
+    }
+}
+
+/* Count `n` ticks with an instruction each, then one with many, in which there may be an item, and
+ * one more. */
+static void count_ticks(uint64_t n, bool item, struct tl_time_pyramid *out)
+{
+    const struct tl_item exception = {.kind = TL_ITEM_EXCEPTION};
+    struct tl_time_buckets *const tb = counter(&axes[0]);
+    struct tl_timed_span span = {0};
+    for (uint64_t tick = 0; tick < n + 2; tick++)
+        for (unsigned part = 0; part < 2; part++) { /* its first instant, and the rest */
+            span.time = span.end_time;
+            span.end_time = tick + part;
+            span.position = span.end;
+            span.end += tick == n && part == 1 ? TL_TIME_POSITIONS : part;
+            span.function = (uint32_t)tick;
+            if (item && tick == n && part == 1)
+                tl_time_buckets_item(tb, span.position, &exception);
+            tl_time_buckets_span(tb, &span);
+        }
+    tl_time_buckets_take(tb, out);
+    tl_time_buckets_fini(tb);
+    free(tb);
+}
+
+/* Items among what ran change nothing of its times, nor which levels there are: also where that
+ * ends with a bucket, and there is room for one more only with its instructions. */
+static void items_leave_times_alone(void **state)
+{
+    (void)state;
+    for (uint64_t n = 1; n < 100; n++) {
+        struct tl_time_pyramid plain = {0}, with = {0};
+        count_ticks(n, false, &plain);
+        count_ticks(n, true, &with);
+        assert_int_equal(with.finest, plain.finest);
+        assert_int_equal(with.n, plain.n);
+        for (unsigned i = 0; i < with.n; i++)
+            assert_same_times(&with.levels[i], &plain.levels[i]);
+        tl_time_pyramid_fini(&plain);
+        tl_time_pyramid_fini(&with);
+    }
+}
+
 /* Items are counted when it is known where in time they are, each once. */
 static void items_are_counted_once(void **state)
 {
@@ -397,6 +453,7 @@ int main(void)
         cmocka_unit_test(long_spans_have_few_buckets),
         cmocka_unit_test(all_levels_are_right),
         cmocka_unit_test(snapshots_make_no_difference),
+        cmocka_unit_test(items_leave_times_alone),
         cmocka_unit_test(items_are_counted_once),
         cmocka_unit_test(items_of_ranges_are_those_of_the_whole),
         cmocka_unit_test(too_many_functions_lose_little),
