@@ -97,16 +97,31 @@ static bool base_fits(const struct wish *w, const char *name, bool templates)
     return fits(w, base);
 }
 
+/* Does the name fit without its version (foo@@V2; foo@plt is another function)? `clones`: also
+ * without what tells a copy that the compiler made (foo.isra.0, foo(int) [clone .isra.0]). */
+static bool stem_fits(const struct wish *w, const char *name, bool is_mangled, bool clones)
+{
+    const char *const version = strchr(name, '@');
+    size_t n = version && strcmp(version, "@plt") != 0 ? (size_t)(version - name) : strlen(name);
+    const char *const clone = !clones || n < 2 ? NULL
+                              : is_mangled     ? strstr(name, " [clone ")
+                                               : memchr(name + 1, '.', n - 1);
+    n = clone ? (size_t)(clone - name) : n;
+    return n == w->n && memcmp(name, w->text, n) == 0;
+}
+
 /* Does one of the spellings fit? Only mangled names have arguments. */
 static bool either_fits(const struct wish *w, const char *raw, const char *name)
 {
+    if (name == raw && (w->step == ANY_ARGUMENTS || w->step == ANY_TEMPLATE))
+        return stem_fits(w, raw, false, w->step == ANY_TEMPLATE);
     if (name == raw)
-        return w->step != ANY_ARGUMENTS && w->step != ANY_TEMPLATE && fits(w, raw);
+        return fits(w, raw);
     switch (w->step) {
     case ANY_ARGUMENTS:
-        return base_fits(w, name, false);
+        return base_fits(w, name, false) || stem_fits(w, name, true, false);
     case ANY_TEMPLATE:
-        return base_fits(w, name, true);
+        return base_fits(w, name, true) || stem_fits(w, name, true, true);
     case PATTERN:
         return fits(w, raw) || fits(w, name) || base_fits(w, name, false) ||
                base_fits(w, name, true);

@@ -25,8 +25,8 @@ enum tl_naming {
 /*
  * Set `wanted` (a zeroed byte for each symbol) to 1 for the symbols that a text names, and return
  * how many: those of this name, demangled or not, or with this alias; if there are none, the
- * functions of this name with any arguments, then with any template arguments. `n`: length of the
- * text.
+ * functions of this name with any arguments or version, then with any template arguments, or as
+ * copies that compilers make. `n`: length of the text.
  */
 size_t tl_image_named(const struct tl_image *image, const char *text, size_t n,
                       enum tl_naming naming, uint8_t *wanted);

@@ -5,6 +5,7 @@
  */
 #include "base/buf.h"
 #include "image/image.h"
+#include "image/names.h"
 
 #include <elf.h>
 #include <setjmp.h>
@@ -313,6 +314,55 @@ static void best_of_several_names(void **state)
     }
 }
 
+/* How many functions a whole name finds; `address`: of one of them. */
+static size_t count_named(const struct tl_image *image, const char *name, uint64_t *address)
+{
+    uint8_t wanted[16] = {0};
+    size_t n;
+    const struct tl_symbol *const symbols = tl_image_symbols(image, &n);
+    assert_true(n <= sizeof wanted);
+    const size_t found = tl_image_named(image, name, strlen(name), TL_NAMING_WHOLE, wanted);
+    for (size_t i = 0; i < n; i++)
+        *address = wanted[i] ? symbols[i].address : *address;
+    return found;
+}
+
+/* A function is found without what linkers and compilers add to its name, if no other one has just
+ * this name. */
+static void names_with_additions(void **state)
+{
+    (void)state;
+    static const struct symbol symbols[] = {
+        {"foo@V1", 0x1000, 1, FUNC(STB_GLOBAL)},      {"foo@@V2", 0x1001, 1, FUNC(STB_GLOBAL)},
+        {"bar", 0x1002, 1, FUNC(STB_GLOBAL)},         {"bar.cold", 0x1003, 1, FUNC(STB_LOCAL)},
+        {"qux.isra.0", 0x1004, 1, FUNC(STB_LOCAL)},   {"_Z1fi@@V2", 0x1005, 1, FUNC(STB_GLOBAL)},
+        {"_Z1gi.isra.0", 0x1006, 1, FUNC(STB_LOCAL)}, {".dot", 0x1007, 1, FUNC(STB_LOCAL)},
+        {"far@plt", 0x1008, 1, FUNC(STB_LOCAL)}};
+    static const struct {
+        const char *name;
+        size_t n;
+        uint64_t address;
+    } wanted[] = {{"foo", 2, 0x1001},      {"foo@V1", 1, 0x1000}, {"bar", 1, 0x1002},
+                  {"bar.cold", 1, 0x1003}, {"qux", 1, 0x1004},    {"f", 1, 0x1005},
+                  {"f(int)", 1, 0x1005},   {"g", 1, 0x1006},      {"g(int)", 1, 0x1006},
+                  {"_Z1gi.isra", 0, 0},    {".dot", 1, 0x1007},   {"far", 0, 0},
+                  {"far@plt", 1, 0x1008},  {"fo", 0, 0},          {"", 0, 0}};
+    const struct file f = {.machine = EM_X86_64,
+                           .is_64 = true,
+                           .code_at = 0x1000,
+                           .code = "0123456789abcdef",
+                           .n_code = 16,
+                           .symbols = symbols,
+                           .n_symbols = sizeof symbols / sizeof *symbols};
+    struct tl_image *const image = image_of(&f);
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
+        uint64_t address = 0;
+        assert_int_equal(count_named(image, wanted[i].name, &address), wanted[i].n);
+        assert_int_equal(address, wanted[i].address);
+    }
+    tl_image_free(image);
+}
+
 /* ---- stubs ----------------------------------------------------------------------------------- */
 
 static const struct symbol imported[] = {{"puts", 0, 0, FUNC(STB_GLOBAL)},
@@ -490,9 +540,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(symbols_without_size),  cmocka_unit_test(symbols_of_a_part),
-        cmocka_unit_test(best_of_several_names), cmocka_unit_test(stubs_of_x86_64),
-        cmocka_unit_test(stubs_of_i386),         cmocka_unit_test(stubs_of_aarch64),
-        cmocka_unit_test(stubs_of_arm),          cmocka_unit_test(stubs_of_riscv),
+        cmocka_unit_test(best_of_several_names), cmocka_unit_test(names_with_additions),
+        cmocka_unit_test(stubs_of_x86_64),       cmocka_unit_test(stubs_of_i386),
+        cmocka_unit_test(stubs_of_aarch64),      cmocka_unit_test(stubs_of_arm),
+        cmocka_unit_test(stubs_of_riscv),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
