@@ -59,8 +59,9 @@ struct tl_stats {
     size_t n_silent;
     struct tl_gen *gen; /* owns the names */
 };
-/* Exact statistics of a range, or of all streams in full (`stream` NULL). Free with
- * tl_stats_fini(), also after an error. */
+/* Exact statistics of a range, or of all streams in full (`stream` NULL): of those with
+ * instructions, or if none has, with samples, what was executed; of software trace its records; of
+ * threads' streams only when they did not run. Free with tl_stats_fini(), also after an error. */
 TL_MUST_USE int tl_lake_stats(struct tl_lake *lake, const char *trace, const char *stream,
                               uint64_t from, uint64_t to, struct tl_stats *out,
                               struct tl_fail *fail);

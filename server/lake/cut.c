@@ -293,8 +293,7 @@ int tl_cut_open_range(struct tl_cut *out, struct tl_lake *lake, const char *id, 
     return cover_opened(out, open_cut(out, lake, id, stream, true, fail), range, fail);
 }
 
-/* Does the stream have instructions, or samples of them? */
-static bool has_insns(const struct tl_lane *lane, bool samples)
+bool tl_lane_has_insns(const struct tl_lane *lane, bool samples)
 {
     const unsigned others = TL_TRAIT_SOFTWARE | TL_TRAIT_NOTES;
     if (tl_stream_is_derived(lane->name))
@@ -303,13 +302,12 @@ static bool has_insns(const struct tl_lane *lane, bool samples)
                    : !tl_protocol_has(lane->protocol, (enum tl_protocol_trait)others);
 }
 
-/* Samples are all there is: no stream has instructions. */
-static bool has_only_samples(struct tl_gen *gen)
+bool tl_gen_has_only_samples(struct tl_gen *gen)
 {
     bool flow = false;
     struct tl_lane *lane;
     for (size_t i = 0; !flow && (lane = tl_gen_lane_at(gen, i)); i++)
-        flow = has_insns(lane, false);
+        flow = tl_lane_has_insns(lane, false);
     return !flow;
 }
 
@@ -336,9 +334,9 @@ int tl_cuts_of_flow(struct tl_lake *lake, const char *trace, const char *stream,
         return r;
     if (unit != TL_UNIT_TIME && unit != TL_UNIT_NS && !whole)
         return tl_fail_set(fail, TL_USAGE, "a range of several streams is one of time");
-    const bool samples = has_only_samples(*gen);
+    const bool samples = tl_gen_has_only_samples(*gen);
     for (size_t i = 0; r >= 0 && (lane = tl_gen_lane_at(*gen, i)); i++) {
-        if (!has_insns(lane, samples))
+        if (!tl_lane_has_insns(lane, samples))
             continue;
         r = tl_cut_of_lane_range(&cut, *gen, lane, &range, fail);
         if (r < 0)

@@ -59,6 +59,11 @@ TL_MUST_USE int tl_cut_open_range(struct tl_cut *out, struct tl_lake *lake, cons
 TL_MUST_USE int tl_cut_of_lane_range(struct tl_cut *out, struct tl_gen *gen, struct tl_lane *lane,
                                      const struct tl_cut_range *range, struct tl_fail *fail);
 void tl_cut_close(struct tl_cut *cut);
+/* Does the stream itself have instructions or, if `samples`, samples of them? Derived ones have
+ * none. */
+bool tl_lane_has_insns(const struct tl_lane *lane, bool samples);
+/* Samples are all there is: no stream has instructions. */
+bool tl_gen_has_only_samples(struct tl_gen *gen);
 /*
  * Call `take` for the named stream of a trace or, if `stream` is NULL or empty, for each one that
  * has instructions, or if none has, samples of them, with the unit of [from, to) in it: a range

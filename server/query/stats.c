@@ -2,7 +2,8 @@
 /*
  * Exact statistics of a range. Whole sealed shards have them in their index; parts of a shard,
  * shards without them, and virtual ones of which a part is known to be missing, are counted the
- * same way. Statistics of whole shards are cached within a size limit.
+ * same way. Statistics of whole shards are cached within a size limit. What was executed is counted
+ * once in a whole trace: not in the records of software trace, nor again in threads' streams.
  */
 #include "builder/insn_stats.h"
 #include "builder/recount.h"
@@ -31,12 +32,21 @@ struct function_count {
     uint64_t insns, calls;
 };
 
+/* What of a stream counts. */
+enum counted {
+    COUNT_ALL,
+    COUNT_RECORDS,  /* not its positions, which are no instructions */
+    COUNT_ABSENCES, /* only when its thread did not run: all else is from other streams */
+};
+
 struct counting {
+    enum counted what; /* of the stream that is being counted */
     const struct tl_image *image;
     struct tl_shard_stats sum;        /* everything except functions */
     struct function_count *functions; /* by symbol index, the last one for none */
     size_t n_functions;
     struct tl_stats_lost lost[TL_GAP_KINDS];
+    struct tl_stats_lost absent[TL_GAP_KINDS]; /* the same of derived streams */
 };
 
 /* ---- cached shards -------------------------------------------------------------------------- */
@@ -54,17 +64,21 @@ static void add_numbers(uint64_t *to, const uint64_t *from, size_t n)
         to[i] += from[i];
 }
 
-static void add_stats(struct counting *s, const struct tl_shard_stats *from)
+static void add_records(struct tl_shard_stats *to, const struct tl_shard_stats *from)
+{
+    to->reads += from->reads;
+    to->writes += from->writes;
+    add_numbers(to->records, from->records, TL_STATS_RECORDS);
+    add_numbers(to->kinds, from->kinds, TL_ITEM_KINDS);
+    add_numbers(to->gaps, from->gaps, TL_GAP_KINDS);
+}
+
+static void add_executed(struct counting *s, const struct tl_shard_stats *from)
 {
     struct tl_shard_stats *const to = &s->sum;
     to->insns += from->insns;
     to->taken += from->taken;
-    to->reads += from->reads;
-    to->writes += from->writes;
-    add_numbers(to->records, from->records, TL_STATS_RECORDS);
     add_numbers(to->mix, from->mix, TL_MIX_KINDS);
-    add_numbers(to->kinds, from->kinds, TL_ITEM_KINDS);
-    add_numbers(to->gaps, from->gaps, TL_GAP_KINDS);
     for (size_t i = 0; i < from->n_modes; i++)
         tl_shard_stats_mode(to, from->modes[i].mode, from->modes[i].insns);
     for (size_t i = 0; i < from->n_functions; i++) {
@@ -74,6 +88,19 @@ static void add_stats(struct counting *s, const struct tl_shard_stats *from)
         count->insns += f->insns;
         count->calls += f->calls;
     }
+}
+
+static void add_stats(struct counting *s, const struct tl_shard_stats *from)
+{
+    struct tl_shard_stats *const to = &s->sum;
+    if (s->what == COUNT_ABSENCES) {
+        to->kinds[TL_ITEM_GAP] += from->gaps[TL_GAP_SWITCHED_OUT];
+        to->gaps[TL_GAP_SWITCHED_OUT] += from->gaps[TL_GAP_SWITCHED_OUT];
+        return;
+    }
+    add_records(to, from);
+    if (s->what == COUNT_ALL)
+        add_executed(s, from);
 }
 
 /* Add the cached statistics of shard `i`, if there are any. */
@@ -259,7 +286,8 @@ static int count_stream(struct counting *s, const struct tl_cut *cut, uint64_t f
     if (r >= 0)
         r = count_cut(s, cut, &range, fail);
     if (r >= 0)
-        r = tl_cut_lost(cut, range.from, range.tail ? UINT64_MAX : range.to, s->lost, fail);
+        r = tl_cut_lost(cut, range.from, range.tail ? UINT64_MAX : range.to,
+                        s->what == COUNT_ABSENCES ? s->absent : s->lost, fail);
     return r;
 }
 
@@ -281,6 +309,25 @@ static int find_silent(struct tl_gen *gen, struct tl_stats *out)
     return TL_OK;
 }
 
+static enum counted what_counts(const struct tl_lane *lane, bool samples)
+{
+    return tl_stream_is_derived(lane->name)   ? COUNT_ABSENCES
+           : tl_lane_has_insns(lane, samples) ? COUNT_ALL
+                                              : COUNT_RECORDS;
+}
+
+static void add_absences(struct counting *s)
+{
+    struct tl_stats_lost *const to = &s->lost[TL_GAP_SWITCHED_OUT];
+    const struct tl_stats_lost *const from = &s->absent[TL_GAP_SWITCHED_OUT];
+    if (from->longest > to->longest) {
+        to->longest = from->longest;
+        to->longest_at = from->longest_at;
+    }
+    to->n += from->n;
+    to->total += from->total;
+}
+
 /* All streams in full. */
 static int stats_of_all(struct counting *s, struct tl_lake *lake, const char *id,
                         struct tl_stats *out, struct tl_fail *fail)
@@ -290,6 +337,7 @@ static int stats_of_all(struct counting *s, struct tl_lake *lake, const char *id
     if (r < 0)
         return r;
     r = begin_counting(s, gen);
+    const bool samples = tl_gen_has_only_samples(gen);
     struct tl_lane *lane;
     uint64_t longest = 0;
     for (size_t i = 0; r >= 0 && (lane = tl_gen_lane_at(gen, i)); i++) {
@@ -297,11 +345,13 @@ static int stats_of_all(struct counting *s, struct tl_lake *lake, const char *id
         r = tl_cut_of_lane_range(&cut, gen, lane, &TL_CUT_ALL, fail);
         if (r < 0)
             break;
+        s->what = what_counts(lane, samples);
         r = count_stream(s, &cut, 0, UINT64_MAX, out, fail);
         longest = out->to > longest ? out->to : longest;
         tl_cut_close(&cut);
     }
     out->to = longest;
+    add_absences(s);
     if (r >= 0)
         r = answer(s, gen, out);
     if (r >= 0)

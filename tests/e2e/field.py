@@ -390,6 +390,10 @@ def simulated_cortex_m(lab):
     check(not only(stored['cs.10'], 'A'), 'its time begins again', only(stored['cs.10'], 'A')[:3])
     ends = [[int(line.split()[-1]) for line in only(truth[s], 'T')] for s in ('cs.01', 'cs.10')]
     check(abs(ends[0][-1] - ends[1][-1]) < 500000, 'one clock', ends[0][-1], ends[1][-1])
+    # Samples of the DWT are no instructions of the trace, nor calls of its functions.
+    whole, flow, itm = [ask(lab, 'sim/' + of) for of in ('stats', 'streams/cs.10/stats', 'streams/cs.01/stats')]
+    check(whole['insns'] == len(only(truth['cs.10'], 'I')) and whole['functions'] == flow['functions'], whole['insns'])
+    check(whole['items']['software'] == itm['items']['software'] > 100, whole['items'], itm['items'])
     # Who wrote the variable, how long SysTick takes, where the processor is, what was printed.
     check('ticks' in lab.run('log', 'sim', '--csv').text(), 'the variable')
     said = [e['text'] for e in ask(lab, 'sim/log?streams=cs.01&limit=300')['streams']['cs.01']['entries'] if 'text' in e]

@@ -284,6 +284,17 @@ def perf_file(lab):
     folded = lab.run('profile', 'five', '--as', 'folded').text().splitlines()
     counted = sum(int(line.rsplit(' ', 1)[1]) for line in folded)
     check(counted == executed, 'of', executed, 'instructions', counted, 'are in the profile')
+    # Of the whole trace each instruction, call and gap counts once, although threads' streams repeat them.
+    whole = told(lab, 'five/stats')
+    each = {name: told(lab, 'five/streams/%s/stats' % name) for name in stored}
+    flow = [s for name, s in each.items() if name.startswith('pt.')]
+    check(whole['insns'] == executed, 'of', executed, 'instructions', whole['insns'], 'are in the statistics')
+    for count in 'insns', 'calls':
+        parts = sum(f[count] for s in flow for f in s['functions'])
+        check(sum(f[count] for f in whole['functions']) == parts > 0, count, 'of functions')
+    off = sum(s['gaps'].get('off', 0) for s in flow)
+    out = sum(s['gaps'].get('switched-out', 0) for s in each.values())
+    check(whole['gaps'] == {'off': off, 'switched-out': out} and off and out, whole['gaps'], off, out)
 
 
 @test

@@ -4,7 +4,7 @@ import { html, type TemplateResult } from "lit-html";
 import { repeat } from "lit-html/directives/repeat.js";
 import type { App } from "../view/app.ts";
 import { ago, bytes, duration, grouped, short } from "../base/format.ts";
-import { executed, extentOf, hasTime, timeIsNs, type Trace } from "../data/model.ts";
+import { executed, extentOf, hasTime, isDerived, timeIsNs, type Trace } from "../data/model.ts";
 import { encodePlace, emptyPlace } from "../view/url.ts";
 import type { ListTools } from "./listtools.ts";
 
@@ -21,6 +21,11 @@ export function stateBadge(trace: Trace): TemplateResult {
 
 function sum(trace: Trace, of: (s: Trace["streams"][number]) => number): number {
   return trace.streams.reduce((n, s) => n + of(s), 0);
+}
+
+/** Not those of threads' streams, which are other streams' again. */
+function gapsOf(trace: Trace): number {
+  return sum(trace, (s) => (isDerived(s.name) ? 0 : s.gaps));
 }
 
 function length(trace: Trace): string {
@@ -48,7 +53,7 @@ const COLUMNS: readonly Column[] = [
   { key: "length", head: "Duration", number: true, of: (t) => (hasTime(t) && timeIsNs(t) ? extentOf(t, "time").last - extentOf(t, "time").first : -1) },
   { key: "raw", head: "Raw", number: true, of: (t) => t.rawBytes },
   { key: "stored", head: "Decoded", number: true, of: stored },
-  { key: "gaps", head: "Gaps", number: true, of: (t) => sum(t, (s) => s.gaps) },
+  { key: "gaps", head: "Gaps", number: true, of: gapsOf },
   { key: "changed", head: "Changed", number: true, of: (t) => t.updatedMs },
 ];
 
@@ -74,7 +79,7 @@ function head(app: App, c: Column): TemplateResult {
 }
 
 function row(tools: ListTools, trace: Trace, now: number): TemplateResult {
-  const gaps = sum(trace, (s) => s.gaps);
+  const gaps = gapsOf(trace);
   const labels = Object.entries(trace.labels);
   return html`<tr>
     <th scope="row"><a id=${`trace-${trace.id}`} href=${encodePlace(emptyPlace(trace.id))}>${trace.id}</a>
