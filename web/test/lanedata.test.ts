@@ -96,6 +96,24 @@ test("instructions that two places show are loaded for both", async () => {
   assert.ok(insns.get(0) && insns.get(5005) && !insns.busy);
 });
 
+test("instructions of many lanes are asked for a few in each frame", async () => {
+  const asked: string[] = [];
+  let changes = 0;
+  const lanes = Array.from({ length: 5 }, (_, i) => new InsnCache({ id: "t", epoch: 0n }, `cs.${i}`, () => { changes++; }, (_from, count) => {
+    asked.push(`cs.${i}`);
+    return Promise.resolve(Array.from({ length: count }, (_, k) => ({ insn: k }) as never));
+  }));
+  for (const n of [2, 4, 5, 5]) {
+    changes = 0;
+    for (const lane of lanes) lane.want(0, 10, 10000);
+    assert.equal(asked.length, n);
+    assert.equal(changes > 0, n < 5, "another frame is drawn for those that wait");
+    await new Promise((done) => { setTimeout(done, 0); });
+  }
+  assert.deepEqual(asked, lanes.map((lane) => lane.stream));
+  assert.ok(lanes.every((lane) => lane.get(3) && !lane.busy));
+});
+
 test("of many streams as many are asked for at once as the server answers", async (t) => {
   const asked: number[] = [];
   t.mock.method(globalThis, "fetch", (url: unknown) => {

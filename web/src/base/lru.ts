@@ -3,6 +3,7 @@
 
 export class Lru<K, V> {
   private readonly map = new Map<K, V>();
+  private latest: { readonly key: K; readonly value: V } | undefined; // last used: asked for again most often
 
   constructor(
     readonly capacity: number,
@@ -15,10 +16,12 @@ export class Lru<K, V> {
 
   /** Get the value; counts as a use. */
   get(key: K): V | undefined {
+    if (this.latest?.key === key) return this.latest.value;
     const value = this.map.get(key);
     if (value !== undefined) {
       this.map.delete(key);
       this.map.set(key, value);
+      this.latest = { key, value };
     }
     return value;
   }
@@ -33,6 +36,7 @@ export class Lru<K, V> {
   }
 
   set(key: K, value: V): void {
+    this.latest = { key, value };
     this.map.delete(key);
     this.map.set(key, value);
     while (this.map.size > this.capacity) {
@@ -43,10 +47,12 @@ export class Lru<K, V> {
   }
 
   delete(key: K): boolean {
+    this.latest = undefined;
     return this.map.delete(key);
   }
 
   clear(): void {
+    this.latest = undefined;
     this.map.clear();
   }
 

@@ -10,6 +10,10 @@ export const BLOCK = 256;
 const BLOCKS = 64;
 const IN_FLIGHT = 3;
 const RETRY_MS = 3000;
+/** Of all streams so many requests begin in one frame: beginning one can take a millisecond of it. */
+const BEGIN = 2;
+const frame = new Frame();
+let begun = 0;
 
 type Loader = (from: number, count: number, signal: AbortSignal) => Promise<InsnRow[]>;
 
@@ -53,6 +57,11 @@ export class InsnCache {
       const full = Math.min(BLOCK, end - block * BLOCK);
       if ((have && have.length >= full) || this.flying.has(block)) continue;
       if (Date.now() - (this.failed.get(block) ?? -Infinity) < RETRY_MS) continue;
+      if (frame.begins()) begun = 0;
+      if (begun++ >= BEGIN) {
+        this.changed();
+        return;
+      }
       void this.fetch(block);
     }
   }

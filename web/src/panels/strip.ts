@@ -8,7 +8,7 @@ import { extentOf, hasRings, isSoftware, streamExtent, unitName, type Trace } fr
 import { toPixel, windows, type View } from "../base/scale.ts";
 import { Session } from "../view/session.ts";
 import { Colours } from "../timeline/colours.ts";
-import { drawRuns, runs, type Run } from "../timeline/labels.ts";
+import { drawRuns, forgetFont, runs, type Run } from "../timeline/labels.ts";
 import { layoutLanes, type LaneBox } from "../timeline/layout.ts";
 import { drawUnknown, drawUntraced, Pictures } from "../timeline/pictures.ts";
 import { drawRuler, RULER_HEIGHT } from "../timeline/ruler.ts";
@@ -87,6 +87,7 @@ export class Strip {
     canvas.style.width = `${width}px`;
     canvas.style.height = `${tall}px`;
     ctx.setTransform(dpr, 0, 0, dpr, 0, 0);
+    forgetFont();
     ctx.fillStyle = colours.named.ground.css;
     ctx.fillRect(0, 0, width, tall);
     this.pictures.begin();
@@ -99,6 +100,7 @@ export class Strip {
       drawRuler(ctx, s, part.view, part.width, tall, colours);
       for (const box of boxes) this.lane(ctx, s, box, part.width, colours, part.view);
       ctx.restore();
+      forgetFont();
     }
     if (this.pictures.late) this.app.changed();
     s.tiles.want(needed(s.view, width, extentOf(s.trace, s.view.axis), s.trace.tileBase[s.view.axis], stripesOf(0, boxes.length - 1)).tiles);

@@ -15,15 +15,26 @@ export const MONO = '"JetBrains Mono", ui-monospace, monospace';
 export const LEAST_LABEL = 28;
 /** A run keeps its name with up to this share (of 255) of its own function. */
 const PURE = 190;
+/** A name is not written across a strip of another function from this width on. */
+const STRIP = 6;
 
 const widths = new Map<string, number>();
 let font = "";
+let fontOf: CanvasRenderingContext2D | undefined; // the canvas that has it
 
 /**
- * Font for measuring and drawing from now on: reading a canvas' font takes longer than measuring.
+ * Font for measuring and drawing from now on: reading a canvas' font takes longer than measuring, and setting the one
+ * that it has as long as drawing a text.
  */
 export function setFont(ctx: CanvasRenderingContext2D, to: string): void {
+  if (ctx === fontOf && to === font) return;
   ctx.font = font = to;
+  fontOf = ctx;
+}
+
+/** A canvas' state was restored, or it has lost it: its font is another one. */
+export function forgetFont(): void {
+  fontOf = undefined;
 }
 
 export function measured(ctx: CanvasRenderingContext2D, text: string): number {
@@ -95,7 +106,7 @@ function bucketRuns(columns: Columns): readonly { b0: number; b1: number; fn: nu
   return known;
 }
 
-/** Visible runs in pixels. */
+/** Visible runs in pixels, without those that are too narrow to be seen as such. */
 export function runs(stripe: Stripe, columns: Columns, view: View, width: number, end: number): Run[] {
   return visible(bucketRuns(columns), stripe, view, width, end);
 }
@@ -111,6 +122,8 @@ function visible(
   for (const { b0, b1, fn } of all) {
     if (left + b1 * wide <= 0) continue;
     if (left + b0 * wide >= right) break;
+    // At an edge of the tile it may continue in the next one.
+    if ((b1 - b0) * wide < STRIP && b0 > 0 && b1 < TILE_BUCKETS) continue;
     out.push({ x0: left + b0 * wide, x1: Math.min(end, left + b1 * wide), fn });
   }
   return out;
@@ -166,9 +179,6 @@ export function joined(all: readonly Run[]): Run[] {
   return out;
 }
 
-/** A name is not written across a strip of another function from this width on. */
-const STRIP = 6;
-
 /** Names of runs, and in what is left of those stretches of which they are most, `mains`. */
 export function drawRuns(
   ctx: CanvasRenderingContext2D, all: readonly Run[], top: number, box: LaneBox, colours: Colours,
@@ -179,13 +189,15 @@ export function drawRuns(
   ctx.textBaseline = "middle";
   const y = top + box.fn.y + box.fn.h / 2 + 0.5;
   const taken: (readonly [number, number])[] = [];
-  const name = (run: Run, [x0, x1]: readonly [number, number]): void => {
+  const name = (run: Run, over: Cuts): void => {
+    if (run.x1 - run.x0 < LEAST_LABEL) return;
+    const [x0, x1] = uncut(Math.max(0, run.x0), Math.min(width, run.x1), over);
     if (x1 - x0 < LEAST_LABEL) return;
     const text = fittedName(ctx, nameOf(run.fn - 1), x1 - x0 - 10);
     if (text === "") return;
     ctx.fillStyle = colours.code(run.fn, 0).ink;
     ctx.fillText(text, x0 + 5, y);
-    taken.push([x0, x0 + 10 + measured(ctx, text)]);
+    taken.push([run.x0, run.x1]); // once
   };
   const own = joined(all);
   for (const run of own) {
@@ -193,7 +205,7 @@ export function drawRuns(
       ctx.fillStyle = colours.named.ground.css;
       ctx.fillRect(Math.round(run.x0), top + box.fn.y, 1, box.fn.h);
     }
-    name(run, uncut(Math.max(0, run.x0), Math.min(width, run.x1), cuts));
+    name(run, cuts);
   }
   if (most.length === 0) return;
   const used = [...cuts, ...taken];
@@ -201,7 +213,7 @@ export function drawRuns(
   for (const run of joined(most)) {
     if (run.x1 - run.x0 < LEAST_LABEL) continue;
     const others = strips.filter((o) => o.fn !== run.fn && o.x1 > run.x0 && o.x0 < run.x1).map((o) => [o.x0, o.x1] as const);
-    name(run, uncut(Math.max(0, run.x0), Math.min(width, run.x1), [...used, ...others].sort((x, y) => x[0] - y[0])));
+    name(run, [...used, ...others].sort((x, y) => x[0] - y[0]));
   }
 }
 

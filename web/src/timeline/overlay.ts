@@ -6,7 +6,7 @@ import { duration, grouped, short } from "../base/format.ts";
 import { timeIsNs } from "../data/model.ts";
 import { toPixel } from "../base/scale.ts";
 import type { Colours } from "./colours.ts";
-import { SANS } from "./labels.ts";
+import { measured, SANS, setFont } from "./labels.ts";
 import type { LaneBox } from "./layout.ts";
 import { drawHitColumns, drawHits } from "./minimap.ts";
 import { RULER_HEIGHT } from "./ruler.ts";
@@ -84,9 +84,9 @@ function drawSelection(
   const size = to - from;
   const text = session.view.axis === "insn" ? `${size < 1e5 ? grouped(size) : short(size)} insns`
     : timeIsNs(session.trace) ? duration(size) : `${short(size)} ticks`;
-  ctx.font = `600 11px ${SANS}`;
+  setFont(ctx, `600 11px ${SANS}`);
   ctx.textBaseline = "middle";
-  const wide = ctx.measureText(text).width + 12;
+  const wide = measured(ctx, text) + 12;
   const middle = (Math.max(0, x0) + Math.min(width, x1)) / 2;
   const x = Math.min(Math.max(middle - wide / 2, 0), width - wide);
   ctx.fillStyle = named.accent.css;

@@ -15,7 +15,7 @@ import { Heads } from "./heads.ts";
 import { Merger, together } from "./merge.ts";
 import { addBreaks, behindOf, cutsOf, drawBehind, drawInsnBreaks, drawTimeBreaks, drawUntold, joinedSpans, untold, type Span } from "./gaps.ts";
 import { drawInlined, inlinedRuns, type InlinedRun } from "./inlined.ts";
-import { TEXT_CELL, drawInsns, drawNote, drawRuns, mains, runs, type Run } from "./labels.ts";
+import { TEXT_CELL, drawInsns, drawNote, drawRuns, forgetFont, mains, runs, type Run } from "./labels.ts";
 import { layoutLanes, NO_LANE, placed, type LaneBox } from "./layout.ts";
 import {
   drawOverview, MINIMAP_HEIGHT, overview, paintOverview, type Strip,
@@ -36,6 +36,13 @@ import { Wants } from "./wants.ts";
 
 /** Minimum pixels per instruction to draw them individually. */
 const CELL = 5;
+
+/** A tile in view, and what there is to paint for it. */
+interface Sight {
+  readonly id: TileId;
+  readonly parts: readonly Piece[];
+}
+
 export class Timeline implements Drawn {
   readonly element = document.createElement("div");
   readonly plot = document.createElement("div");
@@ -55,6 +62,7 @@ export class Timeline implements Drawn {
   private width = 0;
   private height = 0;
   private part: Window = { view: { axis: "insn", from: 0, to: 1 }, x: 0, width: 0, index: 0 }; // that is being painted
+  private readonly sights = new Map<number, readonly Sight[]>(); // of that part, by stripe
   private colours: Colours | undefined;
   private coloursKey: unknown;
   private boxes: LaneBox[] = [];
@@ -155,6 +163,7 @@ export class Timeline implements Drawn {
         s.canvas.height = ph;
         s.canvas.style.width = `${w}px`;
         s.canvas.style.height = `${h}px`;
+        forgetFont();
       }
       s.ctx.setTransform(dpr, 0, 0, dpr, 0, 0);
     }
@@ -244,8 +253,8 @@ export class Timeline implements Drawn {
     s: Session, at: number, columnsOf: (stripe: Stripe) => Columns | undefined, each: Each,
     part: Pick<Window, "view" | "width"> = { view: s.view, width: this.width },
   ): void {
-    for (const id of this.tilesOf(s, at, part)) {
-      for (const { stripe, from, to, exact } of pieces(s.tiles, id, s.trace.tileBase[s.view.axis])) {
+    for (const { parts } of this.sightsOf(s, at, part)) {
+      for (const { stripe, from, to, exact } of parts) {
         const columns = columnsOf(stripe);
         if (columns) each(stripe, columns, from, to, exact);
       }
@@ -284,6 +293,7 @@ export class Timeline implements Drawn {
     };
     for (this.part of windows(s.view, this.width)) {
       const { x, width, view } = this.part;
+      this.sights.clear();
       this.within([x, 0, width, this.height], () => {
         drawRuler(ctx, s, view, width, this.height, colours, [edges.get(x) ?? 0, edges.get(x + width) ?? 0]);
       });
@@ -304,6 +314,7 @@ export class Timeline implements Drawn {
     ctx.translate(x, 0);
     draw();
     ctx.restore();
+    forgetFont();
   }
 
   private paintBox(s: Session, box: LaneBox, colours: Colours): void {
@@ -334,10 +345,10 @@ export class Timeline implements Drawn {
       const columns = columnsOf(stripe);
       return columns === undefined || this.pictures.draw(ctx, { ...how, view: this.part.view, width: this.part.width, top, stripe, columns, from, to, exact }, colours, must);
     };
-    for (const id of this.tilesOf(s, at, this.part)) {
-      const [first] = pieces(s.tiles, id, base);
+    for (const { id, parts } of this.sightsOf(s, at, this.part)) {
+      const [first] = parts;
       if (first?.exact && draw(first, false)) continue;
-      const instead = standIns(s.tiles, id, base);
+      const instead = first?.exact ? standIns(s.tiles, id, base) : parts;
       const any = instead.filter((piece) => draw(piece, !first?.exact)).length > 0;
       if (first?.exact && !any) draw(first, true);
       if (first) continue;
@@ -346,10 +357,15 @@ export class Timeline implements Drawn {
     }
   }
 
-  /** Tiles of a stripe of visible lanes, from left to right. */
-  private tilesOf(s: Session, at: number, { view, width }: Pick<Window, "view" | "width">): TileId[] {
-    const { tiles } = needed(view, width, s.extent, s.trace.tileBase[s.view.axis], [at]);
-    return [...tiles].sort((a, b) => a.index - b.index);
+  /** Tiles of a stripe of visible lanes, from left to right; of the window that is being painted, once for all its lanes. */
+  private sightsOf(s: Session, at: number, part: Pick<Window, "view" | "width">): readonly Sight[] {
+    const known = part === this.part ? this.sights.get(at) : undefined;
+    if (known) return known;
+    const base = s.trace.tileBase[s.view.axis];
+    const { tiles } = needed(part.view, part.width, s.extent, base, [at]);
+    const found = [...tiles].sort((a, b) => a.index - b.index).map((id) => ({ id, parts: pieces(s.tiles, id, base) }));
+    if (part === this.part) this.sights.set(at, found);
+    return found;
   }
 
   private pixel(at: number): number {
