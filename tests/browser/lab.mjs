@@ -120,8 +120,8 @@ export class Lab {
   }
 
   /** Push a buffer of a real capture of a board. Returns undefined if it is not available. */
-  async real(name, buffer) {
-    const folder = path.join(DATA, "coresight/snapshots", name);
+  async real(name, buffer, kind = "snapshots") {
+    const folder = path.join(DATA, "coresight", kind, name);
     if (!fs.existsSync(folder)) return undefined;
     await this.run("tracelake", ["push", "--server", this.url, "--trace", name, "--buffer", buffer, "--snapshot", folder]);
     // Each buffer becomes a trace of its own.

@@ -10,7 +10,7 @@ import { accessible, colours, inBothThemes, open, place, settle, shot } from "./
 const rgb = (css) => `#${css.match(/\d+/g).slice(0, 3).map((n) => Number(n).toString(16).padStart(2, "0")).join("")}`;
 const squeezed = (text) => text.replace(/\s+/g, " ");
 
-export async function overviewChecks(suite, { server, trace, noimage, silent, garbage, dir }) {
+export async function overviewChecks(suite, { server, trace, older, noimage, silent, garbage, dir }) {
   const base = server.replace(/\/$/, "");
 
   await suite.check("overview: what the server counted; the hottest functions have colours of their own", {}, async (page) => {
@@ -76,6 +76,22 @@ export async function overviewChecks(suite, { server, trace, noimage, silent, ga
     await page.evaluate((hash) => { location.hash = hash; }, `#/trace/${garbage}`);
     await page.waitForFunction(() => window.notes.some((t) => t.startsWith("None of 2.0 KiB could be decoded as etm4: check the format")));
     assert.ok(!/in view/.test(await page.textContent("#status")));
+  });
+
+  if (!older) suite.skip("overview: a table of gaps is as wide as its panel", "no data");
+  else await suite.check("overview: a table of gaps is as wide as its panel, also in ticks", { viewport: { width: 1280, height: 800 } }, async (page) => {
+    await open(page, base, `#/trace/${older}?axis=time&panel=overview`);
+    await page.waitForSelector("table.lengths tbody tr");
+    assert.match(await page.textContent("table.lengths"), /≤ [\d.]+ M ticks/);
+    const [table, panel] = await page.evaluate(() => ["table.lengths", ".overview"].map((s) => document.querySelector(s).getBoundingClientRect().right));
+    assert.ok(table <= panel, `${table} of ${panel}`);
+  });
+
+  await suite.check("overview: of the whole trace as much is in view as there is", {}, async (page) => {
+    await open(page, base, `#/trace/${trace}?panel=none`);
+    const { streams } = await (await page.request.get(`${base}/api/v1/traces/${trace}`)).json();
+    const [, seen] = /([\d.]+) M insns in view/.exec(await page.textContent("#status"));
+    assert.equal(seen, (Math.max(...streams.map((x) => Number(x.insns))) / 1e6).toPrecision(seen.replace(".", "").length));
   });
 
   await suite.check("overview: what is worth a look is linked, and leads there", {}, async (page) => {

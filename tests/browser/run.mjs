@@ -94,7 +94,7 @@ const LAB = {
     await gapChecks(suite, gaps);
     await foldChecks(suite, gaps);
     await overviewChecks(suite, {
-      ...on, dir: lab.dir,
+      ...on, dir: lab.dir, older: await lab.real("Snowball", "ETB_0", "older"),
       noimage: await lab.pushed("noimage", missingTrace().write(lab.dir, "gaps", { clock: 1e9, image: false })),
       ...await lab.undecoded(),
     });

@@ -56,6 +56,17 @@ export async function interruptChecks(suite, { server, trace, cortex }) {
     assert.ok(shares.length >= 3 && sum > 90 && sum < 101, String(shares));
   });
 
+  await suite.check("interrupts: numbers and handlers are whole in a narrow panel, and modes have no empty parts", { viewport: { width: 1280, height: 800 } }, async (page) => {
+    await open(page, base, `#/trace/${cortex}?axis=time&lane=cs.10&panel=interrupts`);
+    await page.waitForSelector("table.ints tbody tr");
+    const names = await page.locator("table.ints").first().locator("tbody th button").evaluateAll((all) => all.map((b) => [b.textContent, b.scrollWidth - b.clientWidth]));
+    assert.ok(names.length >= 3 && names.every(([name]) => /\w+ \d+ \w+/.test(name)), String(names));
+    assert.deepEqual(names.filter(([, over]) => over > 0), []);
+    await shot(page, "interrupts-narrow");
+    await open(page, base, `#/trace/${cortex}?lane=cs.10&panel=insns&at=1000`);
+    await page.waitForFunction(() => /Modet32/.test(document.querySelector(".details")?.textContent ?? ""));
+  });
+
   await suite.check("interrupts: those that a DWT reports look the same", {}, async (page) => {
     const { exceptions } = await json(page, base, `traces/${cortex}/streams/cs.01/interrupts`);
     await open(page, base, `#/trace/${cortex}?axis=time&lane=cs.01&panel=interrupts`);

@@ -78,7 +78,8 @@ function stepText(s: Session): string {
 function status(s: Session): TemplateResult {
   const hover = timeline.hover ?? (s.cursor !== undefined ? timeline.under.inspect(s, s.lane, s.cursor) : undefined);
   const d = hover && describe(s, hover);
-  const wide = span(s.view);
+  const { first, last } = s.extent;
+  const wide = span({ ...s.view, from: Math.max(s.view.from, first), to: Math.min(s.view.to, last) });
   const units = new Set(s.trace.streams.filter((x) => x.insns > 0).map((x) => unitName(x.protocol)));
   const folded = foldedText(s, timeline.plotWidth);
   const size = s.view.axis === "insn" ? units.size === 0 ? "" : `${short(wide)} ${units.size === 1 ? [...units][0] : "insns"}`

@@ -170,3 +170,8 @@ export function shorterNames(name: string): string[] {
     if (shorter !== "" && shorter.length < names[names.length - 1]!.length) names.push(shorter);
   return names;
 }
+
+/** "el-.t32" as "t32": processors without levels have none. */
+export function modeText(mode: string): string {
+  return mode.replace(/^(el|ring)?-\./, "");
+}

@@ -5,7 +5,7 @@
 import type * as Json from "../../gen/answers.ts";
 import * as api from "./api.ts";
 import { epochOn, since, type Ref } from "../base/epoch.ts";
-import { bytes } from "../base/format.ts";
+import { bytes, modeText } from "../base/format.ts";
 import { Frame } from "../base/frames.ts";
 import { Later } from "../base/later.ts";
 import { pace } from "../base/pace.ts";
@@ -211,7 +211,7 @@ export function readStates(told: unknown, epoch: bigint, decimal = false): State
   return {
     sampled: o.sampled === true,
     runs: rows(o.runs).map((r) => ({
-      from: since(epoch, r.from), to: since(epoch, r.to), mode: text(r.mode), context: context(text(r.context)), name: text(r.name),
+      from: since(epoch, r.from), to: since(epoch, r.to), mode: modeText(text(r.mode)), context: context(text(r.context)), name: text(r.name),
       vmid: text(r.vmid), mixed: r.mixed === true,
     })),
   };

@@ -3,6 +3,7 @@
 // empty, and a 64-bit integer may be a number or a decimal string.
 import type * as Json from "../../gen/answers.ts";
 import { epochOf, since, whole, type Ref } from "../base/epoch.ts";
+import { modeText } from "../base/format.ts";
 import type { Axis, Extent } from "../base/scale.ts";
 
 /** "deleted" is set by the page: the server no longer has the trace. */
@@ -307,7 +308,7 @@ export function readInsns(value: unknown, epoch = 0n): InsnRow[] {
       encoding: text(o.encoding),
       text: text(o.text),
       ...splitOffset(text(o.function)),
-      mode: text(o.mode),
+      mode: modeText(text(o.mode)),
       time: o.time === undefined || o.time === null ? undefined : since(epoch, o.time),
       events: collapse(list(o.events).map((e) => eventText(text(e)))),
       file: text(o.file),
@@ -374,7 +375,16 @@ export function readStats(value: unknown): Stats {
 }
 
 /** The extent of all lanes on an axis. */
+const extents = { insn: new WeakMap<Trace, Extent>(), time: new WeakMap<Trace, Extent>() };
+
+/** Asked for each lane and tile of a frame, of a trace that is another object once it has grown. */
 export function extentOf(trace: Trace, axis: Axis): Extent {
+  let known = extents[axis].get(trace);
+  if (!known) extents[axis].set(trace, known = measure(trace, axis));
+  return known;
+}
+
+function measure(trace: Trace, axis: Axis): Extent {
   if (axis === "insn") {
     return { first: 0, last: Math.max(1, ...trace.streams.map((s) => s.insns)) };
   }

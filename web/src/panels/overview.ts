@@ -5,7 +5,7 @@ import type { App } from "../view/app.ts";
 import { ask, type Asked } from "../data/asking.ts";
 import { profile, type Profile, type ProfileFunction } from "../data/calls.ts";
 import { since } from "../base/epoch.ts";
-import { bytes, duration, grouped, percent, short } from "../base/format.ts";
+import { bytes, duration, grouped, modeText, percent, short } from "../base/format.ts";
 import { EVENT_GROUP } from "../data/overview.ts";
 import { isEvents, isSoftware, timeIsNs, type Stats } from "../data/model.ts";
 import type { Session } from "../view/session.ts";
@@ -178,7 +178,7 @@ export class OverviewPanel {
     const times = s.view.axis === "time" && rows.length > 0 ? modeTimes(s) : undefined;
     if (times && times.size > 0) return this.modesByTime(s, rows.map((r) => r.name), times);
     const total = rows.reduce((n, r) => n + r.count, 0);
-    return this.table("Modes", rows.map((r) => html`<tr><th scope="row">${r.name.replace(/^(el|ring)?-\./, "")}</th>
+    return this.table("Modes", rows.map((r) => html`<tr><th scope="row">${modeText(r.name)}</th>
       <td class="n" title=${`${grouped(r.count)} instructions`}>${percent(r.count, total)}</td></tr>`));
   }
 

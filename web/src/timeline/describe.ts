@@ -154,12 +154,12 @@ export function nothingRan(s: Session, { name, gaps, protocol, events, lostBytes
   }
   if (!astray) { // or it is beyond the limit
     const named = s.overview.more && s.overview.files.length > 0 ? "; the overview names missing files" : "";
-    return gaps === 0 ? "" : `No instructions, only ${gaps === 1 ? "a gap" : `${gaps} gaps`}${named}`;
+    return gaps === 0 ? "" : `No instructions, only ${gaps === 1 ? "a gap" : `${grouped(gaps)} gaps`}${named}`;
   }
   const files = filesAt(s.overview.files, astray.pc, name);
   const [file] = files;
   if (file && files.length === 1) return `Missing: ${file.path}, ${file.buildId ? `build ID ${file.buildId}` : "no build ID recorded"}`;
   if (file) return `Missing: ${files.map((f) => f.path).slice(0, 3).join(", ")}${files.length > 3 ? ` and ${files.length - 3} other files` : ""}`;
-  const more = astray.places > 1 ? ` and ${astray.places - 1} other places` : "";
+  const more = astray.places > 1 ? ` and ${grouped(astray.places - 1)} other places` : "";
   return `No program image at ${astray.pc}${more}`;
 }
