@@ -78,6 +78,11 @@ export async function osdChecks(suite, { server, trace }) {
         if (axis === "time" || lane === "di.0.2") assert.match(told, /tick/, `${axis}, ${lane}`);
       }
     }
+    // By instructions it is the selected lane's: of one without, those that have some are offered.
+    await open(page, base, `#/trace/${trace}?lane=di.0.1&panel=log`);
+    assert.match(await page.textContent(".tabpanel"), /There is no software trace in the selected lane/);
+    await page.getByRole("button", { name: "Log of di.0.2" }).press("Enter");
+    await page.waitForFunction(() => /tick/.test(document.querySelector("ol.log")?.textContent ?? ""));
     await shot(page, "osd-log");
   });
 }

@@ -14,6 +14,9 @@ interface Row extends LogEntry {
   readonly lane: number;
 }
 
+/** So many lanes are offered, and listed together. */
+const LANES = 16;
+
 export class LogPanel {
   private shown: Row | undefined;
 
@@ -26,7 +29,7 @@ export class LogPanel {
       (isSoftware(stream.protocol) && !isEvents(stream.protocol) && (time ? stream.hasTime : lane === s.lane)) || (lane === s.lane && (!time || stream.hasTime)));
     if (software.length === 0) return html`<p class="muted hint">The selected lane has no timestamps.</p>`;
     const edge = s.trace.state !== "sealed" && s.view.to > s.liveEnd;
-    s.log.want(software.slice(0, 16).map((x) => x.stream.name), s.view, s.trace.revision, edge);
+    s.log.want(software.slice(0, LANES).map((x) => x.stream.name), s.view, s.trace.revision, edge);
     const rows: Row[] = [];
     let more = false;
     let missing = false;
@@ -41,13 +44,17 @@ export class LogPanel {
     }
     if (time) rows.sort((a, b) => a.time! - b.time!);
     const several = software.length > 1;
-    const csv = logUrl(s.trace, software.slice(0, 16).map((x) => x.stream.name), s.view.axis, s.view.from, s.view.to);
+    const csv = logUrl(s.trace, software.slice(0, LANES).map((x) => x.stream.name), s.view.axis, s.view.from, s.view.to);
     const here = this.nearest(s, rows, time);
     // While the live edge is followed its last line is in sight, otherwise that at the cursor.
     const sight = this.app.following === undefined ? here : rows.length - 1;
-    const hint = rows.length > 0 ? "" : missing ? "Loading…" : "There is no software trace in view.";
+    // Each lane has an instruction axis of its own: there the log is that of the selected lane.
+    const elsewhere = time || rows.length > 0 || missing || isSoftware(s.stream?.protocol ?? "") ? []
+      : streams.flatMap((x, lane) => (isSoftware(x.protocol) && !isEvents(x.protocol) && x.insns > 0 ? [lane] : []));
+    const hint = rows.length > 0 ? "" : missing ? "Loading…" : elsewhere.length > 0 ? "There is no software trace in the selected lane." : "There is no software trace in view.";
     const events = rows.length === 0 && !missing && streams.some((x) => isEvents(x.protocol));
     return html`${hint ? html`<p class="muted hint">${hint}</p>` : ""}${events ? this.events() : ""}
+      ${elsewhere.length === 0 ? "" : html`<p class="buttons">${elsewhere.slice(0, LANES).map((lane) => html`<button class="action" @click=${() => this.app.selectLane(lane)}>Log of ${s.called(streams[lane]!.name)}</button>`)}</p>`}
       ${more ? html`<p class="muted hint">Not all entries in view are listed: zoom in to see the rest.</p>` : ""}
       ${!time && streams.some((x) => isSoftware(x.protocol) && x.hasTime) ? html`<p class="muted hint">On the time axis (T) the entries of all lanes are listed together.</p>` : ""}
       ${rows.length > 0 ? html`<p class="hint"><a class="action" download="log.csv" href=${csv}>CSV</a></p>` : ""}
