@@ -2,8 +2,10 @@
 """The connection: catalog, ranges, live streams."""
 
 import collections
+import contextlib
 import hashlib
 import json
+import mmap
 import ssl
 import time
 import urllib.parse
@@ -511,23 +513,32 @@ def _of_code(names, begin, end, unit, contexts):
 
 
 class _Bytes:
-    """Bytes that more are appended to. numpy has large arrays in large pages where the system offers these: small
-    ones that are new cost more than all else."""
+    """Bytes that more are appended to, in memory that grows in place: to copy it, and to touch new pages for that,
+    costs more than all else."""
 
     def __init__(self, numpy):
-        self._numpy, self._room, self._n = numpy, numpy.empty(0, 'u1'), 0
+        self._numpy, self._room, self._n = numpy, None, 0
+
+    def _grow(self, size):
+        if self._room:
+            self._room.resize(size)
+        else:
+            self._room = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        with contextlib.suppress(OSError):  # no system needs to offer large pages
+            self._room.madvise(mmap.MADV_HUGEPAGE)
 
     def add(self, data):
         end = self._n + len(data)
-        if end > len(self._room):
-            room = self._numpy.empty(max(2 * len(self._room), end), 'u1')
-            room[:self._n] = self._room[:self._n]
-            self._room = room
-        self._room[self._n:end] = self._numpy.frombuffer(data, 'u1')
+        if not self._room or end > len(self._room):
+            self._grow(max(2 * self._n, end, 2 << 20))
+        self._room[self._n:end] = data
         self._n = end
 
     def array(self, dtype):
-        return self._room[:self._n].view(dtype)
+        dtype = self._numpy.dtype(dtype)
+        if not self._n:
+            return self._numpy.empty(0, dtype)
+        return self._numpy.frombuffer(self._room, dtype, self._n // dtype.itemsize)
 
 
 class _Lines:
