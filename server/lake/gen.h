@@ -194,7 +194,9 @@ struct tl_axis tl_lane_axis(const struct tl_lane *lane);
  * ticks.
  */
 uint64_t tl_lane_time(const struct tl_lane *lane, uint64_t ticks);
-#define TL_KEPT_MAX (512u << 10) /* maximum size of such an object worth storing */
+/* Maximum size of such an object worth storing: that of a million instructions of which every
+ * fourth is an exception. Counting again takes fifty times as long as reading it. */
+#define TL_KEPT_MAX (4u << 20)
 /*
  * Are code counts and call trees of this shard stored (query/kept.h)? Not if it is virtual, the
  * first of its stream and short: then it is nearly always the only one, counting it again takes

@@ -10,7 +10,7 @@
 
 #include <stdlib.h>
 
-enum { WAITING = 64 }; /* number of objects stored together */
+enum { WAITING = 64, WAITING_BYTES = 8 << 20 }; /* objects stored together, and their size */
 
 struct tl_kept_object {
     char key[192];
@@ -61,8 +61,9 @@ static int keep(struct tl_kept *kept, const struct tl_cut *cut, size_t i, const 
     }
     struct tl_kept_object *const one = &kept->v[kept->n++];
     one->bytes = *bytes;
+    kept->bytes += bytes->n;
     key_of(one->key, cut, i, kind);
-    if (kept->n >= WAITING)
+    if (kept->n >= WAITING || kept->bytes >= WAITING_BYTES)
         tl_kept_store(kept, cut);
     return TL_OK;
 }

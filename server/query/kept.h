@@ -16,6 +16,7 @@
 struct tl_kept {
     struct tl_kept_object *v;
     size_t n, cap;
+    uint64_t bytes;           /* of all of them */
     struct tl_packer *packer; /* NULL: nothing has been packed yet */
 };
 

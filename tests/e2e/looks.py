@@ -13,7 +13,7 @@ import urllib.error
 import urllib.request
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from lab import DATA, Skip, check, main, snapshot  # noqa: E402
+from lab import DATA, Skip, check, main, snapshot, wait  # noqa: E402
 from e2e import only, simulated, streams, wait_sealed  # noqa: E402
 
 TESTS = {}
@@ -277,6 +277,30 @@ def exceptions_agree(lab):
 
 
 KINDS = ('ran', 'lost', 'off', 'switched_out')
+
+
+@test
+def exceptions_by_the_thousand(lab):
+    """Where exceptions are so many that what is told of them is large, it is kept, too: no question counts anew."""
+    lab.start()
+    subprocess.run([lab.rig, '--kind', 'pt', '--server', lab.url, '--trace', 'many', '--rate', '100000000', '--bytes',
+                    '1500000', '--quiet'], check=True, timeout=240)
+    wait_sealed(lab, 'many')
+    shards = json.loads(web_get(lab, '/api/v1/traces/many'))['streams'][0]['shards']
+    path = '/api/v1/traces/many/streams/pt.0/interrupts'
+    told = json.loads(web_get(lab, path))
+
+    def kept():
+        return sorted(glob.glob(lab.data + '/**/*.calls', recursive=True))
+    before = kept()
+    check(len(before) == shards > 0, before, shards)
+    check(max(os.path.getsize(f) for f in before) > 512 << 10, 'few exceptions', [os.path.getsize(f) for f in before])
+    for f in before:
+        os.remove(f)
+    lab.stop()
+    lab.start()
+    check(json.loads(web_get(lab, path)) == told, 'counted anew they are others')
+    wait('what was counted', lambda: kept() == before)
 
 
 def ticks_by_what(lines, point, breaks='G'):
