@@ -503,6 +503,7 @@ static void warn_register(void *context, const char *text)
 int tl_bundle_read(struct tl_bundle *out, const struct tl_bundle_request *request,
                    const char **where, struct tl_fail *fail)
 {
+    *where = NULL;
     const int rc = request->snapshot  ? read_snapshot(out, request, where, fail)
                    : is_dump(request) ? read_dump(out, request, where, fail)
                                       : read_file(out, request, where, fail);
