@@ -23,6 +23,7 @@ struct orbflow {
     uint64_t start; /* offset of the frame's first byte */
     uint32_t n;     /* its bytes so far, of which CODED_MAX are kept */
     bool begun;     /* a frame has ended */
+    bool in_gap;    /* the streams were told of a gap, and no frame has been read behind it */
     uint8_t coded[CODED_MAX];
 };
 
@@ -78,6 +79,7 @@ static int pass_frame(struct orbflow *o, const uint8_t *bytes, const uint16_t *p
 {
     const struct tl_run run = {bytes + 1, n - 2, o->start, place + 1};
     struct tl_feed *feed = tl_feeds_find(&o->feeds, bytes[0]);
+    o->in_gap = false;
     const int rc = feed ? TL_OK : add_feed(&o->base, bytes[0], o->start, &feed);
     return rc < 0 ? rc : tl_feeds_push(&o->feeds, feed, &run);
 }
@@ -86,6 +88,9 @@ static int pass_frame(struct orbflow *o, const uint8_t *bytes, const uint16_t *p
 static int drop_frame(struct orbflow *o)
 {
     int rc = report_loss(o, o->begun ? BAD_FRAME : TL_LOSS_NOT_SYNC, o->start, o->n);
+    if (o->in_gap)
+        return rc;
+    o->in_gap = true;
     if (rc >= 0)
         rc = tl_feeds_restart(&o->feeds, o->start + o->n, TL_LOSS_NO_END);
     return rc < 0 ? rc : tl_feeds_report_gap(&o->feeds, o->start, NULL);
@@ -178,6 +183,7 @@ static int lost(struct tl_decode *decode, const struct tl_decode_hole *hole)
     o->start = offset + hole->n;
     o->n = 0;
     o->begun = false;
+    o->in_gap = true;
     return rc;
 }
 
@@ -188,6 +194,7 @@ static void state(struct tl_decode *decode, struct tl_state *s)
     tl_state_u64(s, &o->start);
     tl_state_u32(s, &o->n);
     tl_state_bool(s, &o->begun);
+    tl_state_bool(s, &o->in_gap);
     if (s->rc >= 0)
         tl_state_bytes(s, o->coded, o->n < CODED_MAX ? o->n : CODED_MAX);
     tl_feeds_state(&o->feeds, s);

@@ -127,7 +127,7 @@ static void decode_joined(const struct tl_setup *setup, const struct tl_buf *in,
 }
 
 /* Drop the lines that tell times, which never go back if it is `one` decode; and of gaps one behind
- * the other all but the first: the begin of a connection may be one. */
+ * the other, which that does not tell, all but the first: the begin of a connection may be one. */
 static void simplify(struct said *said, bool one)
 {
     struct tl_buf rest = {0};
@@ -144,6 +144,7 @@ static void simplify(struct said *said, bool one)
         if (strncmp(p, RESTART, sizeof RESTART - 1) == 0)
             continue; /* from local times to global ones */
         const bool is_gap = strncmp(p, gap, sizeof gap - 1) == 0;
+        assert_false(one && is_gap && was_gap);
         if (!is_gap || !was_gap)
             assert_int_equal(tl_buf_add(&rest, p, (size_t)(next - p)), TL_OK);
         was_gap = is_gap;
