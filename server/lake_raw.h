@@ -6,6 +6,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct tl_lake;
@@ -28,6 +29,11 @@ TL_MUST_USE int tl_raw_open(struct tl_lake *lake, const char *trace, uint64_t fr
  */
 TL_MUST_USE int tl_raw_next(struct tl_raw_range *range, uint64_t *offset, struct tl_buf *out,
                             struct tl_fail *fail);
+/*
+ * When the bytes of the last piece had arrived, in ns since 1970; 0: unknown. `*lost`: the rig's
+ * connection was lost in front of them, and bytes may be missing.
+ */
+uint64_t tl_raw_arrival(const struct tl_raw_range *range, bool *lost);
 void tl_raw_close(struct tl_raw_range *range); /* accepts NULL */
 
 #endif

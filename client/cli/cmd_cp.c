@@ -122,6 +122,7 @@ static int copy_bytes(const struct copy *c, struct tracelake_push *push, EVP_MD_
     struct tracelake_raw *raw;
     const void *p;
     size_t n;
+    uint64_t copied = tracelake_push_offset(push);
     if (tracelake_push_offset(push) == c->trace->raw_bytes)
         return TL_CLI_DONE;
     if (tracelake_raw_open(&raw, c->from, c->trace->id, tracelake_push_offset(push),
@@ -130,6 +131,14 @@ static int copy_bytes(const struct copy *c, struct tracelake_push *push, EVP_MD_
     int r, written = TRACELAKE_OK;
     while (written == TRACELAKE_OK &&
            (r = tracelake_raw_next(raw, &p, &n, &error)) == TRACELAKE_OK) {
+        uint64_t before, behind;
+        if (tracelake_raw_lost(raw, &before, &behind))
+            tl_cli_warn(c->trace->id,
+                        "the rig's connection was lost in front of byte %" PRIu64
+                        ": the copy does not tell that gap (`tracelake raw` and `store copy` keep "
+                        "it)",
+                        copied);
+        copied += n;
         EVP_DigestUpdate(sum, p, n);
         written = tracelake_push_write(push, p, n, &error);
     }

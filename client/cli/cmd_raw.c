@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * `tracelake raw`: writes the raw bytes of a capture, its configuration and its images. Written
- * together they are what `push` takes, so that a capture can be handed on.
+ * together they are what `push` takes, so that a capture can be handed on: with the places where
+ * its rig's connection was lost, which only the reading of the bytes tells.
  */
 #include "base/whole.h"
 #include "cli/cli.h"
 #include "cli/setupimages.h"
 #include "out/jsonwrite.h"
 #include "out/outfile.h"
+#include "setup/losses.h"
 #include "terminal/progress.h"
 #include "terminal/remote.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +27,24 @@ struct options {
     const char *out, *config, *images;
     bool json;
     uint64_t written;
+    struct tl_buf lost; /* lines of a setup: where the connection was lost */
+    unsigned n_lost;
 };
+
+/* The rig's connection was lost in front of byte `offset` of what is written. */
+static int tell_loss(struct options *o, const char *trace, uint64_t offset, uint64_t before,
+                     uint64_t behind)
+{
+    char when[TL_LOSS_WHEN];
+    tl_loss_when(when, before, behind);
+    tl_cli_warn(trace, "the rig's connection was lost in front of byte %" PRIu64 ": %s", offset,
+                when);
+    o->n_lost++;
+    if (tl_buf_printf(&o->lost, "lost=%" PRIu64 " %s\n", offset, when) == TL_OK)
+        return TL_CLI_DONE;
+    tl_cli_warn(trace, "out of memory");
+    return TL_CLI_BAD;
+}
 
 static int copy(struct options *o, struct tracelake *lake, const char *trace, FILE *file)
 {
@@ -40,13 +60,20 @@ static int copy(struct options *o, struct tracelake *lake, const char *trace, FI
     for (;;) {
         const void *p;
         size_t n;
+        uint64_t before, behind;
+        int status = TL_CLI_DONE;
         result = tracelake_raw_next(raw, &p, &n, &error);
         if (result < 0)
             break;
-        if (!tl_write_all(file, p, n)) {
+        if (tracelake_raw_lost(raw, &before, &behind) && done > 0)
+            status = tell_loss(o, trace, done, before, behind);
+        if (status == TL_CLI_DONE && !tl_write_all(file, p, n)) {
             tl_cli_warn(o->out, "cannot write: %s", strerror(errno));
+            status = TL_CLI_BAD;
+        }
+        if (status != TL_CLI_DONE) {
             tracelake_raw_close(raw);
-            return TL_CLI_BAD;
+            return status;
         }
         done += n;
         o->written = done;
@@ -198,13 +225,15 @@ static int write_setup(const struct options *o, struct tracelake *lake, const ch
             status = write_local(o, lake, setup, out.file);
         else
             fputs(setup, out.file);
+        if (o->n_lost > 0)
+            fprintf(out.file, "\n[trace]\n%.*s", (int)o->lost.n, (const char *)o->lost.p);
         status = tl_outfile_close(&out, status);
     }
     free(setup);
     return status;
 }
 
-/* {"trace":…,"file":…,"first":…,"count":…,"config":…} */
+/* {"trace":…,"file":…,"first":…,"count":…,"lost":…,"config":…} */
 static int print_json(const struct options *o, const char *trace)
 {
     struct tl_json json = tl_json_begin();
@@ -213,6 +242,8 @@ static int print_json(const struct options *o, const char *trace)
         tl_json_put_text(&json, "file", o->out);
         tl_json_put_u64(&json, "first", o->byte.given ? o->byte.from : 0);
         tl_json_put_u64(&json, "count", o->written);
+        if (o->n_lost > 0)
+            tl_json_put_u64(&json, "lost", o->n_lost);
     }
     if (o->config)
         tl_json_put_text(&json, "config", o->config);
@@ -258,12 +289,13 @@ int tl_cmd_raw(int argc, char **argv)
     if (status != TL_ARGS_GO)
         return status;
     status = TL_CLI_DONE;
-    if (o.config)
-        status = write_setup(&o, lake, argv[first]);
-    if (o.out && status == TL_CLI_DONE)
+    if (o.out)
         status = write_bytes(&o, lake, argv[first]);
+    if (o.config && status == TL_CLI_DONE)
+        status = write_setup(&o, lake, argv[first]);
     if (o.json && status == TL_CLI_DONE)
         status = print_json(&o, argv[first]);
+    tl_buf_fini(&o.lost);
     tracelake_close(lake);
     return status;
 }

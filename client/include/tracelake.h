@@ -729,6 +729,11 @@ TRACELAKE_MUST_USE TRACELAKE_API int tracelake_raw_open(struct tracelake_raw **o
 TRACELAKE_MUST_USE TRACELAKE_API int tracelake_raw_next(struct tracelake_raw *raw,
                                                         const void **data, size_t *n,
                                                         struct tracelake_error *error);
+/* Was the rig's connection lost in front of the piece returned last? An unknown number of bytes may
+ * be missing there. `*before_ns`, `*behind_ns`: when the bytes on both sides had arrived, since
+ * 1970; 0: unknown. */
+TRACELAKE_API bool tracelake_raw_lost(const struct tracelake_raw *raw, uint64_t *before_ns,
+                                      uint64_t *behind_ns);
 TRACELAKE_API void tracelake_raw_close(struct tracelake_raw *raw); /* accepts NULL */
 /* Decoder setup of a trace, INI text as it was pushed; free `*setup` with free(). */
 TRACELAKE_MUST_USE TRACELAKE_API int tracelake_get_setup(struct tracelake *lake, const char *trace,

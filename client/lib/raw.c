@@ -13,14 +13,18 @@
 /* Source: FetchRawReply of raw.proto. */
 #define KEY_OFFSET TL_PB_KEY(1, TL_PB_VARINT)
 #define KEY_DATA   TL_PB_KEY(2, TL_PB_BYTES)
+#define KEY_WHEN   TL_PB_KEY(3, TL_PB_VARINT)
+#define KEY_LOST   TL_PB_KEY(4, TL_PB_VARINT)
 
 struct tracelake_raw {
     struct tracelake *lake;
     char *trace;
     uint64_t to;
     struct tl_again again;
-    struct tl_ask *ask; /* NULL: to be requested again */
-    uint64_t next;      /* expected offset of the next byte */
+    struct tl_ask *ask;       /* NULL: to be requested again */
+    uint64_t next;            /* expected offset of the next byte */
+    uint64_t before, arrived; /* when the piece before the last one had, and that one */
+    bool lost;                /* the rig's connection, in front of the last piece */
 };
 
 /* Request the bytes from `next` on. */
@@ -82,14 +86,14 @@ static int receive(struct tracelake_raw *raw, struct tl_bytes *out, struct trace
 int tracelake_raw_next(struct tracelake_raw *raw, const void **data, size_t *n,
                        struct tracelake_error *error)
 {
-    static const uint64_t keys[] = {KEY_OFFSET, KEY_DATA};
+    static const uint64_t keys[] = {KEY_OFFSET, KEY_DATA, KEY_WHEN, KEY_LOST};
     struct tl_bytes message;
-    struct tl_pbfield fields[2];
+    struct tl_pbfield fields[4];
     bool others;
     const int result = receive(raw, &message, error);
     if (result < 0)
         return result;
-    if (!tl_pbfield_pick(message, keys, 2, fields, &others))
+    if (!tl_pbfield_pick(message, keys, 4, fields, &others))
         return tl_client_fail(error, TRACELAKE_BAD,
                               "the answer to FetchRaw is not a FetchRawReply");
     const uint64_t offset = fields[0].value;
@@ -101,7 +105,17 @@ int tracelake_raw_next(struct tracelake_raw *raw, const void **data, size_t *n,
     *data = got.p;
     *n = got.n;
     raw->next += got.n;
+    raw->before = raw->arrived;
+    raw->arrived = fields[2].value;
+    raw->lost = fields[3].value;
     return TRACELAKE_OK;
+}
+
+bool tracelake_raw_lost(const struct tracelake_raw *raw, uint64_t *before_ns, uint64_t *behind_ns)
+{
+    *before_ns = raw->before;
+    *behind_ns = raw->arrived;
+    return raw->lost;
 }
 
 void tracelake_raw_close(struct tracelake_raw *raw)

@@ -10,7 +10,25 @@
 #include "decode/registry.h"
 
 #include <stdio.h>
-#include <time.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int keep_losses(struct tl_decode **decode, const struct tl_setup *setup,
+                       struct tl_fail *fail)
+{
+    const size_t n = setup->n_losses;
+    struct tl_setup_loss *const losses = n ? malloc(n * sizeof *losses) : NULL;
+    if (n && !losses) {
+        tl_decode_free(*decode);
+        *decode = NULL;
+        return tl_fail_set(fail, TL_NOMEM, "out of memory");
+    }
+    if (n)
+        memcpy(losses, setup->losses, n * sizeof *losses);
+    (*decode)->losses = losses;
+    (*decode)->n_losses = n;
+    return TL_OK;
+}
 
 int tl_decode_new(struct tl_decode **out, const struct tl_setup *setup,
                   const struct tl_image *image, const struct tl_decode_sink *sink,
@@ -22,7 +40,12 @@ int tl_decode_new(struct tl_decode **out, const struct tl_setup *setup,
     if (!ops)
         return tl_fail_set(fail, TL_UNSUPPORTED, "format '%.40s' cannot be decoded yet",
                            setup->format);
-    return ops->create(out, setup, image, sink, fail);
+    if (setup->n_losses > 0 && !ops->lost)
+        return tl_fail_set(fail, TL_UNSUPPORTED,
+                           "format '%.40s' cannot be taken up again behind lost= of the setup",
+                           setup->format);
+    const int rc = ops->create(out, setup, image, sink, fail);
+    return rc < 0 ? rc : keep_losses(out, setup, fail);
 }
 
 int tl_decode_set_crew(struct tl_decode *decode, struct tl_crew *crew)
@@ -79,6 +102,7 @@ void tl_decode_free(struct tl_decode *decode)
     if (!decode)
         return;
     tl_kept_rooms_free(decode->share.rooms);
+    free(decode->losses);
     decode->ops->destroy(decode);
 }
 
@@ -86,11 +110,6 @@ void tl_decode_set_arrival(struct tl_decode *decode, uint64_t ns)
 {
     if (ns > decode->arrival)
         decode->arrival = ns;
-}
-
-int tl_decode_push(struct tl_decode *decode, const uint8_t *p, size_t n)
-{
-    return n ? decode->ops->push(decode, p, n) : TL_OK;
 }
 
 int tl_decode_finish(struct tl_decode *decode)
@@ -103,35 +122,54 @@ int tl_decode_skip(struct tl_decode *decode, uint64_t n)
     if (!decode->ops->lost)
         return TL_UNSUPPORTED;
     const struct tl_decode_hole hole = {n, TL_LOSS_STORED, NULL};
+    decode->at += n;
     return n ? decode->ops->lost(decode, &hole) : TL_OK;
 }
 
-/* "connection-lost 2026-11-30T13:05:01.123Z 1.204 s": when the last byte before it had arrived, and
- * how long after that the next one. Returns NULL if that is unknown. */
-static const char *tell_when(char out[static 80], uint64_t last, uint64_t back)
+static int lose_connection(struct tl_decode *decode, const char *when)
 {
-    const time_t seconds = (time_t)(last / 1000000000);
-    const uint64_t ms = back / 1000000 - last / 1000000;
-    struct tm utc;
-    char when[32];
-    if (last == 0 || back < last || !gmtime_r(&seconds, &utc) ||
-        strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%S", &utc) == 0)
-        return NULL;
-    snprintf(out, 80, TL_NOTE_CONNECTION_LOST "%s.%03uZ %llu.%03u s", when,
-             (unsigned)(last / 1000000 % 1000), (unsigned long long)(ms / 1000),
-             (unsigned)(ms % 1000));
-    return out;
+    char note[sizeof TL_NOTE_CONNECTION_LOST + TL_LOSS_WHEN];
+    if (!decode->ops->lost)
+        return TL_UNSUPPORTED;
+    snprintf(note, sizeof note, TL_NOTE_CONNECTION_LOST "%s", when);
+    const struct tl_decode_hole hole = {0, TL_LOSS_CONNECTION, note};
+    return decode->ops->lost(decode, &hole);
 }
 
 int tl_decode_reconnect(struct tl_decode *decode, uint64_t back)
 {
-    char note[80];
-    if (!decode->ops->lost)
-        return TL_UNSUPPORTED;
-    const char *const when = tell_when(note, decode->arrival, back);
-    const struct tl_decode_hole hole = {0, TL_LOSS_CONNECTION,
-                                        when ? when : TL_NOTE_CONNECTION_LOST "-"};
-    return decode->ops->lost(decode, &hole);
+    char when[TL_LOSS_WHEN];
+    tl_loss_when(when, decode->arrival, back);
+    return lose_connection(decode, when);
+}
+
+/* The first place at or behind the next byte where the setup says that the connection was lost. */
+static const struct tl_setup_loss *next_loss(const struct tl_decode *decode)
+{
+    for (size_t i = 0; i < decode->n_losses; i++)
+        if (decode->losses[i].offset >= decode->at)
+            return &decode->losses[i];
+    return NULL;
+}
+
+int tl_decode_push(struct tl_decode *decode, const uint8_t *p, size_t n)
+{
+    int rc = TL_OK;
+    while (rc >= 0 && n > 0) {
+        const struct tl_setup_loss *loss = next_loss(decode);
+        if (loss && loss->offset == decode->at) {
+            rc = lose_connection(decode, loss->when);
+            loss = loss + 1 < decode->losses + decode->n_losses ? loss + 1 : NULL;
+        }
+        const size_t some =
+            loss && loss->offset - decode->at < n ? (size_t)(loss->offset - decode->at) : n;
+        if (rc >= 0)
+            rc = decode->ops->push(decode, p, some);
+        decode->at += some;
+        p += some;
+        n -= some;
+    }
+    return rc;
 }
 
 int tl_decode_save(struct tl_decode *decode, struct tl_buf *out)
@@ -140,6 +178,7 @@ int tl_decode_save(struct tl_decode *decode, struct tl_buf *out)
     if (!decode->ops->state)
         return TL_UNSUPPORTED;
     tl_state_u64(&state, &decode->arrival);
+    tl_state_u64(&state, &decode->at);
     decode->ops->state(decode, &state);
     return state.rc;
 }
@@ -150,6 +189,7 @@ int tl_decode_load(struct tl_decode *decode, struct tl_bytes bytes)
     if (!decode->ops->state)
         return TL_UNSUPPORTED;
     tl_state_u64(&state, &decode->arrival);
+    tl_state_u64(&state, &decode->at);
     decode->ops->state(decode, &state);
     tl_state_check(&state, state.in.n == 0);
     return state.rc;

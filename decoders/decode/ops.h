@@ -55,6 +55,9 @@ struct tl_decode {
     tl_block_code *code;  /* see tl_decode_set_code() */
     tl_decode_read *read; /* see tl_decode_set_reader(); NULL: not available */
     void *read_context;
+    uint64_t at;                  /* offset of the next byte */
+    struct tl_setup_loss *losses; /* a copy of the setup's; those in front of `at` are done */
+    size_t n_losses;
 };
 
 /* Append to `out` capture bytes that a saved state left out. */

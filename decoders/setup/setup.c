@@ -37,6 +37,7 @@ void tl_setup_fini(struct tl_setup *setup)
     free(setup->sources);
     free(setup->files);
     free(setup->made);
+    free(setup->losses);
     tl_setup_init(setup);
 }
 

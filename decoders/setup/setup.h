@@ -16,6 +16,7 @@
 #include "image/image.h"
 #include "setup/clock.h"
 #include "setup/format.h"
+#include "setup/losses.h"
 
 #include <stddef.h>
 
@@ -130,6 +131,9 @@ struct tl_setup {
     struct tl_setup_made *made;
     size_t n_made;
     size_t cap_made;
+    struct tl_setup_loss *losses; /* by their offset */
+    size_t n_losses;
+    size_t cap_losses;
 };
 
 void tl_setup_init(struct tl_setup *setup);

@@ -163,8 +163,13 @@ static int take_trace_key(struct reading *r, const char *key, const char *value,
         return take_conversion(&r->setup->clock, value) ? TL_OK : bad_value(fail, key, value);
     if (!strcasecmp(key, "description"))
         return TL_OK;
+    if (!strcasecmp(key, "lost")) {
+        const int rc = tl_setup_add_loss(r->setup, value);
+        return rc == TL_BAD ? bad_value(fail, key, value) : rc;
+    }
     return tl_fail_set(fail, TL_BAD,
-                       "key '%.40s' is not known in [trace]; format, clock and time_conv are", key);
+                       "key '%.40s' is not known in [trace]; format, clock, time_conv and lost are",
+                       key);
 }
 
 static int begin_source(struct reading *r, const char *name, struct tl_fail *fail)
@@ -456,6 +461,9 @@ int tl_setup_write(const struct tl_setup *setup, struct tl_buf *out)
         rc = tl_buf_printf(
             out, "time_conv=%llu,%llu,0x%llx\n", (unsigned long long)setup->clock.shift,
             (unsigned long long)setup->clock.mult, (unsigned long long)setup->clock.zero);
+    for (size_t i = 0; rc == TL_OK && i < setup->n_losses; i++)
+        rc = tl_buf_printf(out, "lost=%llu %s\n", (unsigned long long)setup->losses[i].offset,
+                           setup->losses[i].when);
     for (size_t i = 0; rc == TL_OK && i < setup->n_sources; i++) {
         const struct tl_source *const s = &setup->sources[i];
         rc = tl_buf_printf(out, "\n[source %s]\nprotocol=%s\nid=0x%x\n", s->name,

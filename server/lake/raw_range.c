@@ -102,6 +102,12 @@ int tl_raw_next(struct tl_raw_range *range, uint64_t *offset, struct tl_buf *out
     return r;
 }
 
+uint64_t tl_raw_arrival(const struct tl_raw_range *range, bool *lost)
+{
+    *lost = tl_spool_reader_rejoined(range->reader);
+    return tl_spool_reader_arrival(range->reader);
+}
+
 void tl_raw_close(struct tl_raw_range *range)
 {
     if (!range)

@@ -22,9 +22,13 @@ static int run_fetch_raw(struct tl_call *call, const void *message)
     while (rc == TL_OK) {
         struct tl_buf piece = {0};
         Tracelake__V1__FetchRawReply reply = TRACELAKE__V1__FETCH_RAW_REPLY__INIT;
+        bool lost = false;
         rc = tl_raw_next(range, &reply.offset, &piece, fail);
-        if (rc == TL_OK)
+        if (rc == TL_OK) {
+            reply.arrived_ns = tl_raw_arrival(range, &lost);
+            reply.connection_lost = lost;
             rc = tl_call_send_data(call, &reply.base, DATA_FIELD, &piece);
+        }
         tl_buf_fini(&piece);
     }
     tl_raw_close(range);

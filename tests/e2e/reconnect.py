@@ -127,6 +127,38 @@ def source_is_pulled(lab):
     check(check_flow(lab, trace, probe) == text, 'a copy says something else')
 
 
+def elements(text):
+    """Flow text without the names of files and streams' headers."""
+    return [line for line in text.splitlines() if not line.startswith('#')]
+
+
+@test
+def handed_on(lab):
+    """What `raw` writes of a capture says where the connection was lost, also when it is decoded elsewhere."""
+    trace, probe = pulled(lab, ',rejoin=2s')
+    text = flow(lab, trace)
+    whens = LOST.findall(text)
+    got = lab.run('raw', trace, '-o', lab.path('swo.bin'), '--config', lab.path('swo.ini'))
+    said = re.findall(r"lost in front of byte (\d+): (\S+) \d+\.\d{3} s\n", got.err.decode())
+    check(said == [(str(place), when) for place, when in zip(probe.places, whens)], said, probe.places, whens)
+    with open(lab.path('swo.bin'), 'rb') as f:
+        check(f.read() == probe.sent, 'other bytes')
+    for more in [], ['--threads', '2', '--chunk', '7']:
+        here = lab.run('decode', '--config', lab.path('swo.ini'), '--text', *more, lab.path('swo.bin'), status=1).text()
+        check(elements(here) == elements(text), here[-2000:], text[-2000:])
+    lab.run('push', '--trace', 'again', '--config', lab.path('swo.ini'), lab.path('swo.bin'), status=1)
+    wait_sealed(lab, 'again')
+    check(elements(flow(lab, 'again')) == elements(text), 'pushed again it says something else')
+    lab.run('raw', 'again', '-o', lab.path('again.bin'), '--config', lab.path('again.ini'))
+    with open(lab.path('swo.ini')) as a, open(lab.path('again.ini')) as b:
+        check(re.findall('lost=.*', a.read()) == re.findall('lost=.*', b.read()), 'handed on twice')
+    # A part of it has the places within it, by their own offsets.
+    first, last = probe.places[0] - 10, probe.places[1]
+    lab.run('raw', trace, '--byte', '%d:%d' % (first, last), '-o', lab.path('part.bin'), '--config', lab.path('part.ini'))
+    with open(lab.path('part.ini')) as f:
+        check(re.findall(r'(?m)^lost=(\d+) ', f.read()) == ['10'], 'places of a part')
+
+
 @test
 def source_is_pulled_virtual(lab):
     """With shards that are made from raw bytes when they are read."""

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What a setup tells of software trace: the forms of stimulus ports, and whose time it has. */
+/* What a setup tells of software trace: the forms of stimulus ports, whose time it has, and where the
+ * connection that it came by was lost. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -86,11 +87,54 @@ static void times_of_software_trace(void **state)
     }
 }
 
+/* Places where a connection was lost rise, and keep when that was. */
+static void lost_connections(void **state)
+{
+    static const char text[] = "[trace]\nformat=itm\nlost=0x10\n[trace]\n"
+                               "lost=4096 2026-11-30T13:05:01.123Z 1.204 s\n";
+    static const char *const bad[] = {"0",
+                                      "x",
+                                      "",
+                                      "10x",
+                                      "5\nlost=5",
+                                      "5\nlost=4",
+                                      "5 0123456789012345678901234567890123456789012345678"};
+    struct tl_setup s, again;
+    struct tl_fail fail;
+    struct tl_buf out = {0};
+    char when[TL_LOSS_WHEN];
+    (void)state;
+    tl_setup_init(&s);
+    assert_int_equal(tl_setup_parse(&s, text, sizeof text - 1, &fail), TL_OK);
+    assert_int_equal(tl_setup_write(&s, &out), TL_OK);
+    tl_setup_init(&again);
+    assert_int_equal(tl_setup_parse(&again, (const char *)out.p, out.n, &fail), TL_OK);
+    assert_int_equal(again.n_losses, 2);
+    assert_int_equal(again.losses[0].offset, 16);
+    assert_string_equal(again.losses[0].when, "-");
+    assert_int_equal(again.losses[1].offset, 4096);
+    tl_loss_when(when, 1796043901123000000, 1796043902327000000);
+    assert_string_equal(again.losses[1].when, when);
+    tl_loss_when(when, 0, 5);
+    assert_string_equal(when, "-");
+    tl_setup_fini(&again);
+    tl_setup_fini(&s);
+    tl_buf_fini(&out);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        char lines[120];
+        snprintf(lines, sizeof lines, "[trace]\nformat=itm\nlost=%s\n", bad[i]);
+        tl_setup_init(&s);
+        assert_int_equal(tl_setup_parse(&s, lines, strlen(lines), &fail), TL_BAD);
+        tl_setup_fini(&s);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ports),
         cmocka_unit_test(times_of_software_trace),
+        cmocka_unit_test(lost_connections),
     };
     return cmocka_run_group_tests_name("setup_sources", tests, NULL, NULL);
 }
