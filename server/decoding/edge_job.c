@@ -48,7 +48,7 @@ static int take_stored(void *context, const struct tl_shard_row *row)
         const struct tl_shard_row *const own = &lane->pending[0]->index.row;
         r = own->first == row->first && own->n == row->n
                 ? tl_lane_stored_locked(lane, row)
-                : TL_BAD; /* decoded by another program version */
+                : TL_BAD; /* decoded by another server version */
     }
     pthread_mutex_unlock(&lane->lock);
     return r;
@@ -70,7 +70,7 @@ static int let_go_of_stored(struct tl_gen *gen)
     return r;
 }
 
-/* It cannot keep up, or is from another program version: show the sealed shards, as without it. */
+/* It cannot keep up, or is from another server version: show the sealed shards, as without it. */
 static void give_up(struct tl_trace *trace, struct tl_gen *gen)
 {
     struct tl_gen *ended = NULL;

@@ -28,7 +28,7 @@ char *tl_mark_key(char out[static 192], const struct tl_gen *gen, const uint64_t
     return out;
 }
 
-/* ---- program version ------------------------------------------------------------------------ */
+/* ---- server version ------------------------------------------------------------------------- */
 
 char *tl_mark_identity_key(char out[static 192], const struct tl_gen *gen)
 {
@@ -48,7 +48,7 @@ void tl_mark_begin(struct tl_decode_job *job)
         r = tl_buf_printf(&all, "%s\n", gen->whose);
     if (r >= 0)
         r = tl_buf_add(&all, gen->program->images.p, gen->program->images.n);
-    /* If it cannot be stored, they count as another program's. */
+    /* If it cannot be stored, they count as another version's. */
     tl_wait_begins();
     if (r >= 0)
         (void)!tl_backend_put(gen->lake->backend, tl_mark_identity_key(key, gen),

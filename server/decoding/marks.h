@@ -30,7 +30,7 @@ char *tl_mark_identity_key(char out[static 192], const struct tl_gen *gen);
 /* Can a new decoder's state be saved? If not, each shard would have to be regenerated from the
  * first byte. */
 bool tl_can_mark(struct tl_decode *decode);
-/* Begin decoding a generation with virtual shards: record the program version. */
+/* Begin decoding a generation with virtual shards: record the server version. */
 void tl_mark_begin(struct tl_decode_job *job);
 /* Take a mark if it is time for one. Called by the decode job after a flush of the decoder. Failure
  * only costs time later. */

@@ -113,9 +113,9 @@ struct tl_gen {
     struct tl_setup setup;
     atomic_bool obsolete; /* its shards are removed with the last reference */
     atomic_bool buried;   /* they are removed by the housekeeper: the trace is deleted */
-    atomic_bool ours;     /* it has no virtual shards made by another program version */
-    atomic_bool renewed; /* the trace is being decoded again, since another program version made its
-                            shards */
+    atomic_bool ours;     /* it has no virtual shards made by another server version */
+    atomic_bool renewed;  /* the trace is being decoded again, since another server version made its
+                             shards */
     atomic_bool abandoned; /* its decode job must stop */
     pthread_mutex_t lock;
     /* Guarded by the lock: */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Calls of stored shards counted anew, with their times, as they were counted when the shards were
- * made: for shards from older programs, those that decoding was continued in, and lost objects.
+ * made: for shards from older servers, those that decoding was continued in, and lost objects.
  * Shards are walked in order, since what is not settled at the end of one is counted for the next.
  * Used by one thread.
  */

@@ -33,7 +33,7 @@ TL_MUST_USE int tl_kept_times_get(const struct tl_cut *cut, size_t i, struct tl_
 TL_MUST_USE int tl_kept_calls_add(struct tl_kept *kept, const struct tl_cut *cut, size_t i,
                                   const struct tl_calltree *tree);
 /* What the calls of the cut's shard `i` took, as far as its times can be known; must be empty.
- * TL_NOTFOUND: there is nothing, or from an older program. TL_NOMEM. */
+ * TL_NOTFOUND: there is nothing, or from an older server. TL_NOMEM. */
 TL_MUST_USE int tl_kept_index_get(const struct tl_cut *cut, size_t i, struct tl_call_index *out);
 /* Could shard `i` have more in store about its calls than it has? By the object's head alone; false
  * also if the store does not respond. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A range divided for answers in time: whole shards, of which what is stored (shard/shardcalls.h)
- * is used, and the parts around these, which are to be walked (timing.h). Shards of older programs
+ * is used, and the parts around these, which are to be walked (timing.h). Shards of older servers
  * are counted anew, and stored. Both are by docs/time.md, so that any range is counted exactly,
  * however it is divided.
  *

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Exceptions and gaps of a range one by one (shard/timedrows.h). Whole shards have them stored;
- * what is around these, and what has no time, is walked (timing.h). Shards of older programs are
+ * what is around these, and what has no time, is walked (timing.h). Shards of older servers are
  * counted anew, and stored.
  */
 #ifndef TL_QUERY_TIMED_ROWS_H

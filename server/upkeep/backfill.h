@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Counts of calls and times that shards of older programs do not have, or have lost, made in the
+ * Counts of calls and times that shards of older servers do not have, or have lost, made in the
  * background, so that the first question does not wait for them. Until then each question counts
  * what it needs by itself. An object of the store tells that all traces were gone through for the
  * form of counts that this program has. Until then each start goes through them from the first one

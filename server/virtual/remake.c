@@ -49,7 +49,7 @@ struct job {
     size_t frame;             /* the next missing frame */
     struct tl_packer *packer; /* of the frames; NULL: they stay uncompressed */
     struct remaker *remaker;
-    bool others;   /* a mark is from another program version */
+    bool others;   /* a mark is from another server version */
     bool no_image; /* the program's images cannot be read, which `fail` says */
     bool differs;  /* the result is inconsistent with the index */
 };

@@ -10,8 +10,8 @@
  *
  * Marks are stored as lists, objects "t/<trace>/<generation>/marks/<raw offset of the first, 16 hex
  * digits>": a zstd frame of checkpoints (store/checkpoint.h), each preceded by its size, a u32.
- * They are optional: if a mark is missing, damaged or made by another program version, decoding
- * begins at an earlier one. "…/marks/whose" identifies the program version.
+ * They are optional: if a mark is missing, damaged or made by another server version, decoding
+ * begins at an earlier one. "…/marks/whose" identifies the server version.
  */
 #ifndef TL_VIRTUAL_REMAKE_H
 #define TL_VIRTUAL_REMAKE_H
@@ -31,7 +31,7 @@ struct tl_view;
 /*
  * Regenerate frames [from, to) of a virtual view of the lane, and the items of their chunks, over
  * it (shard/view.h); if they are wanted `packed`, the crew packs several in parallel. TL_BAD: the
- * raw bytes are damaged; TL_AGAIN: the result is another shard, since a program version that
+ * raw bytes are damaged; TL_AGAIN: the result is another shard, since a server version that
  * decodes differently wrote this one; the trace is being decoded again; TL_NOTFOUND: the raw bytes
  * were removed; TL_CANCELLED, TL_IO, TL_NOMEM. One thread at a time for each lane.
  */

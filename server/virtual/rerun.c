@@ -126,7 +126,7 @@ bool tl_rerun_is_before(const struct tl_rerun *run, uint64_t shard, uint32_t fra
     return at_shard < shard || (at_shard == shard && at_frame < frame);
 }
 
-/* Restore a mark. TL_BAD: it is damaged, from another program version, or not before what is
+/* Restore a mark. TL_BAD: it is damaged, from another server version, or not before what is
  * wanted. */
 static int load(struct tl_rerun *run, struct tl_bytes bytes)
 {

@@ -28,7 +28,7 @@ struct tl_rerun {
     bool damaged;              /* raw bytes that are needed next are damaged: it cannot continue */
     struct tl_missing missing; /* if damaged */
     bool finished;
-    bool others;   /* a mark is from another program version */
+    bool others;   /* a mark is from another server version */
     bool no_image; /* the program's images cannot be read, which `fail` says */
 };
 

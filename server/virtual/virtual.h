@@ -16,7 +16,7 @@ struct tl_view;
 
 /*
  * The serving generation, for reading the contents of its shards; release with tl_gen_put(). If
- * another program version made virtual shards of it, it is decoded again and waited for, at most a
+ * another server version made virtual shards of it, it is decoded again and waited for, at most a
  * minute.
  */
 struct tl_gen *tl_trace_settled(struct tl_trace *trace);

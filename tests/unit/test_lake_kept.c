@@ -353,7 +353,7 @@ static size_t missing_in(const struct tl_cut *cut)
     return n;
 }
 
-/* A folder of an older program is completed after it was opened, without a question. */
+/* A folder of an older server is completed after it was opened, without a question. */
 static void older_counts_are_made_in_the_background(void **state)
 {
     (void)state;

@@ -126,7 +126,7 @@ static size_t harm_all(struct tl_backend *backend, enum harm harm)
             bytes.p[bytes.n / 2] ^= 1;
         else if (harm == CUT)
             bytes.n -= bytes.n / 3;
-        else if (harm == FOREIGN) { /* intact, but from another program, setup or image */
+        else if (harm == FOREIGN) { /* intact, but from another server version, setup or image */
             bytes.p[12 + 4 + 8 + 20] ^= 1;
             tl_put_le32(bytes.p + 8, tl_crc32c(0, bytes.p + 12, bytes.n - 12));
         }
