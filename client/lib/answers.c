@@ -42,21 +42,13 @@ static void fill_totals(struct tracelake_call_details *out, const Tracelake__V1_
 static void fill_call(struct tracelake_call_details *out, Tracelake__V1__CallReply *m)
 {
     *out = (struct tracelake_call_details){
-        .name = m->name,
         .kind = (enum tracelake_call_kind)m->kind, /* the enums have the same values */
         .exception = m->opt_exception_case ? (int)m->exception : -1,
         .interrupt = m->opt_interrupt_case && m->interrupt,
-        .depth = m->depth,
-        .deepest = m->deepest,
-        .pc = m->pc,
         .return_pc = m->opt_return_pc_case ? m->return_pc : 0,
         .caller = m->opt_caller_case ? m->caller : "",
         .caller_from = m->opt_caller_begin_case ? m->caller_begin : TRACELAKE_END,
         .from = m->begin,
-        .to = m->to,
-        .insns = m->insns,
-        .self = m->self,
-        .ended = m->ended,
         .has_time = m->opt_time_begin_case != 0,
         .number = m->opt_number_case ? m->number : 0,
         .longest = TRACELAKE_END,
@@ -64,6 +56,7 @@ static void fill_call(struct tracelake_call_details *out, Tracelake__V1__CallRep
         .next = TRACELAKE_END,
         .behind_from = m->opt_behind_from_case ? m->behind_from : TRACELAKE_END,
         .message = m};
+    TL_COPY_MEMBERS(out, m, name, depth, deepest, pc, to, insns, self, ended);
     if (out->has_time) {
         out->time_unit_ns = m->opt_time_unit_ns_case && m->time_unit_ns;
         out->time_from = m->time_begin;

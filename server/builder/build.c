@@ -102,7 +102,7 @@ int tl_build_new(struct tl_build **out, const struct tl_build_options *options)
     static const struct tl_flow_now nothing;
     tl_indexer_init(&b->index, options->protocol, options->image, &nothing, 0);
     tl_time_knots_init(&b->times.knots, options->protocol);
-    const struct tl_stf_flow_options flow = {.isa = options->isa, .marks = true, .known = true};
+    const struct tl_stf_flow_options flow = {.isa = options->isa, .repeats = true, .known = true};
     int r = tl_stf_flow_new(&b->flow, &flow, NULL);
     if (r >= 0 && tl_insn_stats_wanted(options->protocol))
         r = tl_insn_stats_new(&b->insn_stats, options->image, options->protocol);
@@ -192,7 +192,7 @@ static struct tl_blob *take_records(struct tl_build *b, size_t head)
     piece.head = head;
     blob = tl_blob_take(&piece);
     tl_buf_fini(&piece.stf);
-    free(piece.marks);
+    free(piece.repeats);
     return blob;
 }
 

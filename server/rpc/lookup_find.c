@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Places as messages: positions in all units, hits of searches, what runs at a time. */
+#include "base/members.h"
 #include "lake_find.h"
 #include "lake_insns.h"
 #include "lake_tiles.h"
@@ -152,19 +153,12 @@ int tl_answer_find(const struct tl_asker *asker, const void *request, struct tl_
                    struct tl_fail *fail)
 {
     const Tracelake__V1__FindRequest *const r = request;
-    struct tl_find_request wanted = {.trace = r->trace,
-                                     .stream = r->stream,
-                                     .from = r->begin,
-                                     .to = tl_end_of(r->to),
-                                     .near = *r->near ? r->near : NULL,
-                                     .at = r->at,
-                                     .skip = r->skip,
-                                     .backward = r->backward,
-                                     .count = r->count,
-                                     .limit = r->limit};
+    struct tl_find_request wanted = {
+        .from = r->begin, .to = tl_end_of(r->to), .near = *r->near ? r->near : NULL};
     struct tl_found found = {0};
     Tracelake__V1__FindReply *const m =
         tl_reply_begin(reply, &tracelake__v1__find_reply__descriptor);
+    TL_COPY_MEMBERS(&wanted, r, trace, stream, at, skip, backward, count, limit);
     int rc = m ? take_what(r, &wanted, fail) : TL_NOMEM;
     if (rc >= 0)
         rc = tl_lake_find(asker->lake, &wanted, &found, fail);

@@ -50,7 +50,7 @@ struct tl_packing {
 static void piece_fini(struct tl_stf_piece *piece)
 {
     tl_buf_fini(&piece->stf);
-    free(piece->marks);
+    free(piece->repeats);
     *piece = (struct tl_stf_piece){0};
 }
 
@@ -101,7 +101,7 @@ int tl_blob_plain(struct tl_blob *blob, struct tl_buf *out)
     while (blob->state == BUSY)
         pthread_cond_wait(&blob->changed, &blob->lock);
     if (blob->state == PLAIN)
-        tl_stf_fill(blob->plain.stf.p, blob->plain.marks, blob->plain.n_marks);
+        tl_stf_fill(blob->plain.stf.p, blob->plain.repeats, blob->plain.n_repeats);
     const int r = blob->state == PACKED
                       ? tl_unpack((struct tl_bytes){blob->packed, blob->n_packed}, PLAIN_MAX, out)
                       : tl_buf_add(out, blob->plain.stf.p, blob->plain.stf.n);
@@ -114,8 +114,8 @@ int tl_blob_plain(struct tl_blob *blob, struct tl_buf *out)
 static void keep_spare(struct tl_packing *pool, struct tl_stf_piece *piece)
 {
     tl_buf_reset(&piece->stf);
-    piece->n_marks = piece->head = 0;
-    if (pool && piece->marks &&
+    piece->n_repeats = piece->head = 0;
+    if (pool && piece->repeats &&
         piece->stf.cap <= SPARE_MAX) { /* otherwise too small for the next one */
         pthread_mutex_lock(&pool->lock);
         if (pool->n_spare < pool->size) {

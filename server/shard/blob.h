@@ -16,7 +16,7 @@ struct tl_blob;
 
 /* Copy plain bytes. NULL: out of memory. */
 struct tl_blob *tl_blob_new(struct tl_bytes bytes);
-/* Take the plain bytes and marks out of `piece`, which becomes empty. NULL: out of memory. */
+/* Take the plain bytes and repeats out of `piece`, which becomes empty. NULL: out of memory. */
 struct tl_blob *tl_blob_take(struct tl_stf_piece *piece);
 /* Pack a piece immediately: see tl_packer_stf(). NULL: out of memory. */
 struct tl_blob *tl_blob_pack(struct tl_packer *packer, const struct tl_stf_piece *piece);

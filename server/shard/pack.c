@@ -22,8 +22,8 @@ struct tl_packer {
     struct tl_search search;
     ZSTD_Sequence *sequences;
     size_t cap;
-    struct tl_stf_mark *marks; /* for what follows a head */
-    size_t cap_marks;
+    struct tl_stf_repeat *repeats; /* for what follows a head */
+    size_t cap_repeats;
     struct tl_buf scratch, rest;
 };
 
@@ -66,7 +66,7 @@ void tl_packer_free(struct tl_packer *packer)
     ZSTD_freeCCtx(packer->any);
     ZSTD_freeCCtx(packer->coding);
     free(packer->sequences);
-    free(packer->marks);
+    free(packer->repeats);
     tl_buf_fini(&packer->scratch);
     tl_buf_fini(&packer->rest);
     free(packer);
@@ -172,37 +172,37 @@ static bool has_plain_block(struct tl_bytes frame)
     return false;
 }
 
-/* Is so much of `n` bytes between marks that these had better be searched as a whole? */
-static bool has_much_between(size_t n, const struct tl_stf_mark *marks, size_t n_marks)
+/* Is so much of `n` bytes between repeats that these had better be searched as a whole? */
+static bool has_much_between(size_t n, const struct tl_stf_repeat *repeats, size_t n_repeats)
 {
-    size_t marked = 0;
-    for (size_t i = 0; i < n_marks; i++)
-        marked += marks[i].n;
-    return marked < n / 2;
+    size_t repeated = 0;
+    for (size_t i = 0; i < n_repeats; i++)
+        repeated += repeats[i].n;
+    return repeated < n / 2;
 }
 
 /* Append a frame of records without a separate head. */
-static int pack_stf(struct tl_packer *packer, uint8_t *p, size_t n, const struct tl_stf_mark *marks,
-                    size_t n_marks, struct tl_buf *out)
+static int pack_stf(struct tl_packer *packer, uint8_t *p, size_t n,
+                    const struct tl_stf_repeat *repeats, size_t n_repeats, struct tl_buf *out)
 {
     const struct tl_bytes stf = {p, n};
-    if (n_marks == 0 || n > TL_SEARCH_MAX) {
-        tl_stf_fill(p, marks, n_marks);
+    if (n_repeats == 0 || n > TL_SEARCH_MAX) {
+        tl_stf_fill(p, repeats, n_repeats);
         return tl_packer_bytes(packer, stf, out);
     }
-    const size_t bound = ZSTD_compressBound(n), most = n / TL_SEARCH_MIN + n_marks;
+    const size_t bound = ZSTD_compressBound(n), most = n / TL_SEARCH_MIN + n_repeats;
     if (tl_grow(&packer->sequences, &packer->cap, most, sizeof(*packer->sequences)) < 0 ||
         tl_buf_reserve(out, bound) < 0)
         return TL_NOMEM;
     uint8_t *const to = out->p + out->n;
-    const bool complete = has_much_between(n, marks, n_marks);
+    const bool complete = has_much_between(n, repeats, n_repeats);
     if (complete)
-        tl_stf_fill(p, marks, n_marks);
+        tl_stf_fill(p, repeats, n_repeats);
     const size_t found =
-        tl_search_run(&packer->search, stf, marks, n_marks, complete, packer->sequences);
+        tl_search_run(&packer->search, stf, repeats, n_repeats, complete, packer->sequences);
     size_t size = ZSTD_compressSequences(packer->coding, to, bound, packer->sequences, found, p, n);
     if (!complete && (ZSTD_isError(size) || has_plain_block((struct tl_bytes){to, size}))) {
-        tl_stf_fill(p, marks, n_marks);
+        tl_stf_fill(p, repeats, n_repeats);
         size = ZSTD_compressSequences(packer->coding, to, bound, packer->sequences, found, p, n);
     }
     if (ZSTD_isError(size))
@@ -213,18 +213,18 @@ static int pack_stf(struct tl_packer *packer, uint8_t *p, size_t n, const struct
 
 /* ---- heads apart ---------------------------------------------------------------------------- */
 
-/* Marks after the first `head` bytes, relative to there, of repeats of what is there. */
-static int shift_marks(struct tl_packer *packer, const struct tl_stf_mark *marks, size_t *n,
-                       size_t head)
+/* Repeats after the first `head` bytes, relative to there, of what is there. */
+static int shift_repeats(struct tl_packer *packer, const struct tl_stf_repeat *repeats, size_t *n,
+                         size_t head)
 {
     size_t kept = 0;
-    if (tl_grow(&packer->marks, &packer->cap_marks, *n + 1, sizeof(*packer->marks)) < 0)
+    if (tl_grow(&packer->repeats, &packer->cap_repeats, *n + 1, sizeof(*packer->repeats)) < 0)
         return TL_NOMEM;
     for (size_t i = 0; i < *n; i++) {
-        if (marks[i].at < head + marks[i].back)
+        if (repeats[i].at < head + repeats[i].back)
             continue;
-        packer->marks[kept] = marks[i];
-        packer->marks[kept++].at -= (uint32_t)head;
+        packer->repeats[kept] = repeats[i];
+        packer->repeats[kept++].at -= (uint32_t)head;
     }
     *n = kept;
     return TL_OK;
@@ -266,15 +266,15 @@ int tl_packer_stf(struct tl_packer *packer, const struct tl_stf_piece *piece, st
 {
     uint8_t *const p = piece->stf.p;
     const size_t size = piece->stf.n, head = piece->head;
-    size_t n = piece->n_marks;
+    size_t n = piece->n_repeats;
     if (head == 0 || head > TL_PACK_HEAD)
-        return pack_stf(packer, p, size, piece->marks, n, out);
+        return pack_stf(packer, p, size, piece->repeats, n, out);
     tl_buf_reset(&packer->rest);
-    int r = shift_marks(packer, piece->marks, &n, head);
-    if (n < piece->n_marks)
-        tl_stf_fill(p, piece->marks, piece->n_marks);
+    int r = shift_repeats(packer, piece->repeats, &n, head);
+    if (n < piece->n_repeats)
+        tl_stf_fill(p, piece->repeats, piece->n_repeats);
     if (r >= 0)
-        r = pack_stf(packer, p + head, size - head, packer->marks, n, &packer->rest);
+        r = pack_stf(packer, p + head, size - head, packer->repeats, n, &packer->rest);
     if (r < 0)
         return r;
     const size_t skip = frame_head_size(packer->rest.p);

@@ -14,7 +14,7 @@
 #include "base/buf.h"
 #include "base/bytes.h"
 #include "base/err.h"
-#include "stf/flow/flow_mark.h"
+#include "stf/flow/flow_piece.h"
 
 struct tl_packer;
 
@@ -22,8 +22,8 @@ TL_MUST_USE int tl_packer_new(struct tl_packer **out);
 void tl_packer_free(struct tl_packer *packer); /* accepts NULL */
 
 /*
- * Append the bytes of `piece` as one zstd frame with their content size; without marks they are
- * packed like arbitrary bytes. Marked bytes that were left out are written if they are needed.
+ * Append the bytes of `piece` as one zstd frame with their content size; without repeats they are
+ * packed like arbitrary bytes. Repeated bytes that were left out are written if they are needed.
  * TL_NOMEM.
  *
  * The first piece->head bytes (at most TL_PACK_HEAD, 0: none) are stored uncompressed, in a block

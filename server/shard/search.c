@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Finds repeats between the writer's marks. The sequences depend on nothing but the bytes and the
- * marks, since the bytes of a shard must not depend on the machine.
+ * Finds more repeats, between those of the writer. The sequences depend on nothing but the bytes
+ * and the repeats, since the bytes of a shard must not depend on the machine.
  */
 #include "shard/search.h"
 
@@ -59,9 +59,9 @@ static const uint8_t steps[256] = {
 };
 
 /*
- * Scan what lies between the last match and `to`, where a mark begins, or everything ends.
- * `complete`: matches may extend beyond, and over marks. Record by record; elsewhere the step grows
- * while nothing is found, so that data without repeats costs little.
+ * Scan what lies between the last match and `to`, where a repeat begins, or everything ends.
+ * `complete`: matches may extend beyond, and over repeats. Record by record; elsewhere the step
+ * grows while nothing is found, so that data without repeats costs little.
  */
 static __attribute__((noinline)) struct found go_over(struct tl_search *s, struct tl_bytes stf,
                                                       uint32_t to, bool complete, struct found f)
@@ -98,12 +98,12 @@ static __attribute__((noinline)) struct found go_over(struct tl_search *s, struc
     return f;
 }
 
-size_t tl_search_run(struct tl_search *s, struct tl_bytes stf, const struct tl_stf_mark *marks,
+size_t tl_search_run(struct tl_search *s, struct tl_bytes stf, const struct tl_stf_repeat *repeats,
                      size_t n, bool complete, ZSTD_Sequence *out)
 {
     struct found f = {.out = out};
     memset(s->words, 0, sizeof s->words);
-    for (const struct tl_stf_mark *m = marks; m < marks + n; m++) {
+    for (const struct tl_stf_repeat *m = repeats; m < repeats + n; m++) {
         if (__builtin_expect(m->at >= f.done + LONG, false))
             f = go_over(s, stf, m->at, complete, f);
         const uint32_t begin = f.done > m->at ? f.done : m->at, end = m->at + m->n;

@@ -26,13 +26,13 @@ struct made {
 static struct made made[BLOCKS];
 static struct tl_item quick[ITEMS], slow[ITEMS], paths[ITEMS];
 static uintptr_t steps[ITEMS];
-static bool marks;
+static bool repeats;
 static bool apart;   /* blocks are given one by one, around all that copies */
 static bool resumed; /* after each batch another writer goes on, from the state of the last one */
-static uint64_t marked; /* bytes */
-static bool holes;      /* a gap at every third block */
-static bool comments;   /* if false, an item without a record writes nothing, and a run of blocks
-                           continues across it */
+static uint64_t repeated; /* bytes */
+static bool holes;        /* a gap at every third block */
+static bool comments;     /* if false, an item without a record writes nothing, and a run of blocks
+                             continues across it */
 /*
  * The chunks whose records are compared. OF_ODD_ALONE: only theirs are requested; OF_ODD: those of
  * the others are written, too.
@@ -146,12 +146,12 @@ static size_t make_paths(bool pure)
     return n;
 }
 
-/* What came out of a chunk: what is marked was there before. */
+/* What came out of a chunk: what is repeated was there before. */
 static void add_chunk(const struct tl_stf_flow *flow, unsigned number, struct tl_buf *out)
 {
     const struct tl_stf_piece piece = tl_stf_flow_piece(flow);
-    const struct tl_stf_mark *const all = piece.marks;
-    const size_t n = piece.n_marks;
+    const struct tl_stf_repeat *const all = piece.repeats;
+    const size_t n = piece.n_repeats;
     const struct tl_bytes bytes = tl_stf_flow_bytes(flow);
     if (wanted != OF_ALL && number % 2 == 0)
         return;
@@ -159,7 +159,7 @@ static void add_chunk(const struct tl_stf_flow *flow, unsigned number, struct tl
         assert_true(all[i].at >= end && all[i].at <= bytes.n && all[i].n <= bytes.n - all[i].at);
         assert_true(all[i].back > 0 && all[i].back <= all[i].at);
         assert_memory_equal(bytes.p + all[i].at, bytes.p + all[i].at - all[i].back, all[i].n);
-        marked += all[i].n;
+        repeated += all[i].n;
     }
     assert_int_equal(tl_buf_add(out, bytes.p, bytes.n), TL_OK);
     assert_int_equal(tl_buf_add(out, all, n * sizeof *all), TL_OK);
@@ -204,7 +204,7 @@ static void write_all(const struct tl_item *items, size_t total, size_t batch, u
 {
     struct tl_stf_flow *flow;
     const struct tl_stf_flow_options options = {
-        .isa = TL_ISA_A64, .comments = comments, .marks = marks};
+        .isa = TL_ISA_A64, .comments = comments, .repeats = repeats};
     uint64_t stop = chunk ? chunk : UINT64_MAX;
     unsigned number = 0;
     assert_int_equal(tl_stf_flow_new(&flow, &options, NULL), TL_OK);
@@ -267,8 +267,8 @@ static void same_records(void **state)
 static void same_marks(void **state)
 {
     (void)state;
-    marks = true;
-    marked = 0;
+    repeats = true;
+    repeated = 0;
     for (unsigned round = 0; round < test_rounds(120); round++) {
         struct tl_buf a = {0}, b = {0};
         srand(2000 + round);
@@ -297,15 +297,15 @@ static void same_marks(void **state)
         tl_buf_fini(&a);
         tl_buf_fini(&b);
     }
-    marks = false;
-    assert_true(marked > 100000);
+    repeats = false;
+    assert_true(repeated > 100000);
 }
 
 /* Records and repeats are the same for a writer that goes on from the state of another one. */
 static void same_marks_resumed(void **state)
 {
     (void)state;
-    marks = true;
+    repeats = true;
     for (unsigned round = 0; round < test_rounds(120); round++) {
         struct tl_buf a = {0}, b = {0};
         srand(3000 + round);
@@ -324,7 +324,7 @@ static void same_marks_resumed(void **state)
         tl_buf_fini(&a);
         tl_buf_fini(&b);
     }
-    marks = false;
+    repeats = false;
 }
 
 static void unwanted_records(void **state)
@@ -334,7 +334,7 @@ static void unwanted_records(void **state)
         struct tl_buf a = {0}, b = {0};
         srand(1000 + round);
         comments = round % 2;
-        marks = round % 3 == 0;
+        repeats = round % 3 == 0;
         holes = round / 2 % 2;
         make_items();
         const size_t n = make_paths(true), batch = round % 3 ? 1 + (size_t)rand() % 300 : n;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is packed is unpacked unchanged, with and without marks, and by any packer. All variants of
- * the search find what a plain one finds.
+ * What is packed is unpacked unchanged, with and without repeats, and by any packer. All variants
+ * of the search find what a plain one finds.
  */
 #include "base/crew.h"
 #include "made_items.h"
@@ -18,14 +18,14 @@
 
 struct records {
     struct tl_buf stf;
-    struct tl_stf_mark *marks;
+    struct tl_stf_repeat *repeats;
     size_t n, cap;
 };
 
 static void records_free(struct records *r)
 {
     tl_buf_fini(&r->stf);
-    free(r->marks);
+    free(r->repeats);
 }
 
 static void add(struct records *r, const void *p, size_t n)
@@ -35,7 +35,7 @@ static void add(struct records *r, const void *p, size_t n)
 
 static bool long_ones; /* repeats may be longer than zstd's blocks */
 
-/* Repeat bytes from before, or from those just repeated, with a mark. */
+/* Repeat bytes from before, or from those just repeated, and say so. */
 static void repeat(struct made *random, struct records *r)
 {
     const uint32_t at = (uint32_t)r->stf.n;
@@ -48,8 +48,8 @@ static void repeat(struct made *random, struct records *r)
     assert_int_equal(tl_buf_reserve(&r->stf, n), TL_OK);
     for (uint32_t i = 0; i < n; i++, r->stf.n++)
         r->stf.p[at + i] = r->stf.p[at + i - back];
-    assert_int_equal(tl_grow(&r->marks, &r->cap, r->n + 1, sizeof(*r->marks)), TL_OK);
-    r->marks[r->n++] = (struct tl_stf_mark){at, n, back};
+    assert_int_equal(tl_grow(&r->repeats, &r->cap, r->n + 1, sizeof(*r->repeats)), TL_OK);
+    r->repeats[r->n++] = (struct tl_stf_repeat){at, n, back};
 }
 
 /* Blocks out of a few, some with a target, instructions of two sizes; most of them repeated. */
@@ -88,23 +88,23 @@ static void made_records(struct made *random, size_t blocks, struct records *r)
     }
 }
 
-/* A copy of the records, without what is marked if `holes`. */
+/* A copy of the records, without what is repeated if `holes`. */
 static void copy_piece(const struct records *r, bool holes, struct tl_stf_piece *piece)
 {
-    *piece = (struct tl_stf_piece){.n_marks = r->n};
+    *piece = (struct tl_stf_piece){.n_repeats = r->n};
     assert_int_equal(tl_buf_add(&piece->stf, r->stf.p, r->stf.n), TL_OK);
-    assert_int_equal(tl_grow(&piece->marks, &piece->cap_marks, r->n + 1, sizeof(*piece->marks)),
-                     TL_OK);
+    assert_int_equal(
+        tl_grow(&piece->repeats, &piece->cap_repeats, r->n + 1, sizeof(*piece->repeats)), TL_OK);
     if (r->n > 0)
-        memcpy(piece->marks, r->marks, r->n * sizeof(*r->marks));
+        memcpy(piece->repeats, r->repeats, r->n * sizeof(*r->repeats));
     for (size_t i = 0; holes && i < r->n; i++)
-        memset(piece->stf.p + r->marks[i].at, i % 2 ? 0 : 0x55, r->marks[i].n);
+        memset(piece->stf.p + r->repeats[i].at, i % 2 ? 0 : 0x55, r->repeats[i].n);
 }
 
 static void drop_piece(struct tl_stf_piece *piece)
 {
     tl_buf_fini(&piece->stf);
-    free(piece->marks);
+    free(piece->repeats);
 }
 
 static void check(struct tl_packer *packer, const struct records *r, size_t head, bool holes,
@@ -137,7 +137,7 @@ static void records_come_back(void **state)
         const uint64_t blocks = long_ones || made_below(&random, 8) ? 300 : 40000;
         made_records(&random, made_below(&random, blocks), &r);
         long_ones = false;
-        const size_t first = r.n > 0 ? r.marks[0].at : r.stf.n;
+        const size_t first = r.n > 0 ? r.repeats[0].at : r.stf.n;
         const size_t head = made_below(&random, 2) ? made_below(&random, first + 1) : 0;
         check(packer, &r, head, false, &packed);
         /* What was packed before makes no difference, nor what was left out. */
@@ -157,7 +157,8 @@ static void records_come_back(void **state)
 /* ---- the search ----------------------------------------------------------------------------- */
 
 /* Between the last match and `to`: eight bytes that were there before, at the begin of records
- * where their type tells how long they are; up to the next mark, here and there, unless `complete`.
+ * where their type tells how long they are; up to the next repeat, here and there, unless
+ * `complete`.
  */
 static ZSTD_Sequence *plain_words(struct tl_search *s, const struct records *r, bool complete,
                                   size_t *done, size_t *seen, size_t to, ZSTD_Sequence *out)
@@ -196,7 +197,7 @@ static ZSTD_Sequence *plain_words(struct tl_search *s, const struct records *r, 
     return out;
 }
 
-/* Byte by byte, one mark after another. */
+/* Byte by byte, one repeat after another. */
 static size_t plain_search(struct tl_search *s, const struct records *r, bool complete,
                            ZSTD_Sequence *out)
 {
@@ -204,7 +205,7 @@ static size_t plain_search(struct tl_search *s, const struct records *r, bool co
     size_t done = 0, seen = 0;
     memset(s, 0, sizeof(*s));
     for (size_t i = 0; i < r->n; i++) {
-        const struct tl_stf_mark *const m = &r->marks[i];
+        const struct tl_stf_repeat *const m = &r->repeats[i];
         if (m->at >= done + 32)
             out = plain_words(s, r, complete, &done, &seen, m->at, out);
         const size_t at = done > m->at ? done : m->at;
@@ -229,7 +230,7 @@ static void is_as_plain(const struct records *r, bool complete)
     assert_true(wanted && got);
     const size_t n = plain_search(&search, r, complete, wanted);
     memset(&search, 0xa5, sizeof(search));
-    assert_int_equal(tl_search_run(&search, (struct tl_bytes){r->stf.p, r->stf.n}, r->marks, r->n,
+    assert_int_equal(tl_search_run(&search, (struct tl_bytes){r->stf.p, r->stf.n}, r->repeats, r->n,
                                    complete, got),
                      n);
     assert_memory_equal(got, wanted, n * sizeof(*got));

@@ -67,7 +67,7 @@ struct tl_stf_flow {
     uint64_t markers;
     uint64_t track; /* next address from a reader's point of view */
     uint64_t chunk_pc;
-    struct tl_stf_repeats *repeats; /* in `out`; NULL: no marks are wanted */
+    struct tl_stf_repeats *repeats; /* in `out`; NULL: none are wanted */
     struct tl_stf_gap_line gap;
     struct tl_stf_known *known; /* what the whole groups reported so far; NULL: nothing */
 };

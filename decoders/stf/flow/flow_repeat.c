@@ -30,7 +30,7 @@ void tl_stf_repeats_free(struct tl_stf_repeats *r)
         return;
     free(r->keys);
     free(r->at);
-    free(r->marks);
+    free(r->found);
     free(r);
 }
 
@@ -49,7 +49,7 @@ void tl_stf_repeats_reset(struct tl_stf_repeats *r)
 {
     if (!r)
         return;
-    r->n_marks = r->filled = 0;
+    r->n_found = r->filled = 0;
     if (r->n > 1 || r->n == 0)
         clear(r);
 }
@@ -58,12 +58,12 @@ void tl_stf_repeats_reset(struct tl_stf_repeats *r)
 static INLINE int reserve(struct tl_stf_repeats *r, size_t more)
 {
     /* One that separates, and the end of the last. */
-    const size_t steps = r->n + more + 2, marks = r->n_marks + more + 1;
-    if (steps <= r->cap_keys && steps <= r->cap_at && marks <= r->cap_marks)
+    const size_t steps = r->n + more + 2, repeats = r->n_found + more + 1;
+    if (steps <= r->cap_keys && steps <= r->cap_at && repeats <= r->cap_found)
         return TL_OK;
     return tl_grow(&r->keys, &r->cap_keys, steps, sizeof *r->keys) < 0 ||
                    tl_grow(&r->at, &r->cap_at, steps, sizeof *r->at) < 0 ||
-                   tl_grow(&r->marks, &r->cap_marks, marks, sizeof *r->marks) < 0
+                   tl_grow(&r->found, &r->cap_found, repeats, sizeof *r->found) < 0
                ? TL_NOMEM
                : TL_OK;
 }
@@ -124,7 +124,7 @@ static INLINE uint32_t pair_of(uint32_t last, uint32_t turn)
     return turn + last * 0x9e3779b1u;
 }
 
-/* Step `i`, behind `last`, continues a mark: have it found with the two steps before it, which is
+/* Step `i`, behind `last`, continues a repeat: have it found with the two steps before it, which is
  * enough. Returns what becomes of `turn`. */
 static INLINE uint32_t pass_by(struct tl_stf_repeats *r, uint32_t i, uint64_t key, uint64_t last,
                                uint32_t turn)
@@ -172,17 +172,17 @@ static INLINE uint32_t after(const struct tl_stf_repeats *r, uint32_t i, uint64_
 
 static INLINE void add_mark(struct tl_stf_repeats *r, uint32_t at, uint32_t n, uint32_t back)
 {
-    r->marks[r->n_marks++] = (struct tl_stf_mark){at, n, back};
+    r->found[r->n_found++] = (struct tl_stf_repeat){at, n, back};
 }
 
 /*
- * Does the last mark begin where these records do? It does if it was made for a step without a
+ * Does the last repeat begin where these records do? It does if it was made for a step without a
  * block's head, and has no bytes yet. Its first step with bytes is looked up like the first step of
- * any mark, so that a loaded state, in which both look alike, finds the same from then on.
+ * any repeat, so that a loaded state, in which both look alike, finds the same from then on.
  */
 static INLINE bool begins_mark(const struct tl_stf_repeats *r, uint32_t begin)
 {
-    return r->marks[r->n_marks - 1].at == begin;
+    return r->found[r->n_found - 1].at == begin;
 }
 
 /* The records of a step, `head` bytes of them of its own block, end at `end`; there is space. */
@@ -197,7 +197,7 @@ static INLINE void add(struct tl_stf_repeats *r, uint64_t key, uint32_t end, uin
             (void)pass(r, i, key, last);
         else
             r->turn = pass_by(r, i, key, last, r->turn);
-        r->marks[r->n_marks - 1].n += end - begin;
+        r->found[r->n_found - 1].n += end - begin;
         r->from = after(r, from, key);
         return;
     }
@@ -249,8 +249,8 @@ int tl_stf_repeats_end(struct tl_stf_repeats *r, const struct tl_block *block, b
 }
 
 /*
- * Continue the last mark by as many steps as repeat it: without writing their records or looking at
- * their blocks, since everything is as it was before. Returns the first other step.
+ * Continue the last repeat by as many steps as equal it: without writing their records or looking
+ * at their blocks, since everything is as it was before. Returns the first other step.
  */
 static INLINE const uintptr_t *follow(struct tl_stf_repeats *r, const uintptr_t *step,
                                       const uintptr_t *end)
@@ -277,7 +277,7 @@ static INLINE const uintptr_t *follow(struct tl_stf_repeats *r, const uintptr_t 
     r->n = n;
     r->from = from;
     r->turn = turn;
-    r->marks[r->n_marks - 1].n += place - begin;
+    r->found[r->n_found - 1].n += place - begin;
     return step;
 }
 
@@ -332,26 +332,26 @@ static void repeat(uint8_t *p, size_t n, size_t back)
     }
 }
 
-void tl_stf_fill(uint8_t *stf, const struct tl_stf_mark *marks, size_t n)
+void tl_stf_fill(uint8_t *stf, const struct tl_stf_repeat *repeats, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        repeat(stf + marks[i].at, marks[i].n, marks[i].back);
+        repeat(stf + repeats[i].at, repeats[i].n, repeats[i].back);
 }
 
 void tl_stf_repeats_fill(struct tl_stf_repeats *r, uint8_t *records)
 {
-    if (!r || r->n_marks == 0)
+    if (!r || r->n_found == 0)
         return;
-    tl_stf_fill(records, r->marks + r->filled, r->n_marks - r->filled);
-    r->filled = r->n_marks - 1; /* the last one may continue */
+    tl_stf_fill(records, r->found + r->filled, r->n_found - r->filled);
+    r->filled = r->n_found - 1; /* the last one may continue */
 }
 
 /* ---- state ---------------------------------------------------------------------------------- */
 
-/* Look up all steps again but those that continued a mark. */
+/* Look up all steps again but those that continued a repeat. */
 static void pass_all(struct tl_stf_repeats *r)
 {
-    const struct tl_stf_mark *m = r->marks, *const end = r->marks + r->n_marks;
+    const struct tl_stf_repeat *m = r->found, *const end = r->found + r->n_found;
     for (uint32_t i = 1; i < r->n; i++) {
         const uint64_t key = r->keys[i], last = r->keys[i - 1];
         while (m < end && m->at + m->n <= r->at[i])
@@ -363,45 +363,45 @@ static void pass_all(struct tl_stf_repeats *r)
     }
 }
 
-/* Can these be steps and marks of `n` bytes? */
+/* Can these be steps and repeats of `n` bytes? */
 static bool fits(const struct tl_stf_repeats *r, size_t n)
 {
     uint32_t end = 0;
     bool ok = r->at[r->n] <= n && r->from < r->n;
     for (uint32_t i = 1; i < r->n; i++)
         ok &= r->at[i] < r->at[i + 1];
-    for (size_t i = 0; i < r->n_marks; i++) {
-        const struct tl_stf_mark *const m = &r->marks[i];
+    for (size_t i = 0; i < r->n_found; i++) {
+        const struct tl_stf_repeat *const m = &r->found[i];
         ok &= m->at >= end && m->n <= n && m->at <= n - m->n && m->back > 0 && m->back <= m->at;
         end = m->at + m->n;
     }
-    ok &= r->from == 0 || (r->n_marks > 0 && end == r->at[r->n]);
+    ok &= r->from == 0 || (r->n_found > 0 && end == r->at[r->n]);
     return ok;
 }
 
 void tl_stf_repeats_state(struct tl_stf_repeats *r, size_t n, struct tl_state *s)
 {
-    size_t steps = n > 0 ? r->n - 1 : 0, marks = r->n_marks;
+    size_t steps = n > 0 ? r->n - 1 : 0, repeats = r->n_found;
     uint32_t from = r->from;
     tl_state_size(s, &steps, s->in.n / sizeof *r->keys);
     if (tl_state_loads(s))
         tl_stf_repeats_reset(r);
     if (steps == 0)
         return;
-    tl_state_size(s, &marks, s->in.n / sizeof *r->marks);
+    tl_state_size(s, &repeats, s->in.n / sizeof *r->found);
     tl_state_u32(s, &from);
     tl_state_u32(s, &r->others);
     if (tl_state_loads(s) && s->rc >= 0)
-        tl_state_fail(s, reserve(r, steps + marks));
+        tl_state_fail(s, reserve(r, steps + repeats));
     if (s->rc < 0)
         return;
     tl_state_bytes(s, r->keys + 1, steps * sizeof *r->keys);
     tl_state_bytes(s, r->at + 1, (steps + 1) * sizeof *r->at);
-    tl_state_bytes(s, r->marks, marks * sizeof *r->marks);
+    tl_state_bytes(s, r->found, repeats * sizeof *r->found);
     if (!tl_state_loads(s) || s->rc < 0)
         return;
     r->n = (uint32_t)steps + 1;
-    r->n_marks = marks;
+    r->n_found = repeats;
     r->from = from;
     tl_state_check(s, fits(r, n));
     if (s->rc < 0) {

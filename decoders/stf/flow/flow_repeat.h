@@ -20,7 +20,7 @@
 
 #include "base/state.h"
 #include "stf/flow/flow_copy.h"
-#include "stf/flow/flow_mark.h"
+#include "stf/flow/flow_piece.h"
 
 #define TL_STF_REPEAT_BITS 13
 #define TL_STF_REPEAT_IDS  4096u      /* blocks whose hash is remembered */
@@ -37,12 +37,12 @@ struct tl_stf_repeats {
     uint32_t *at;
     uint32_t n;
     size_t cap_keys, cap_at;
-    uint32_t from;   /* the last mark continues if the next step is this one; 0: there is none */
+    uint32_t from;   /* the last repeat continues if the next step is this one; 0: there is none */
     uint32_t turn;   /* hash of the last two steps */
     uint32_t others; /* steps of other records */
-    struct tl_stf_mark *marks;
-    size_t n_marks, cap_marks;
-    size_t filled; /* of these marks no bytes are left out */
+    struct tl_stf_repeat *found;
+    size_t n_found, cap_found;
+    size_t filled; /* of these repeats no bytes are left out */
     /* Last step of each pair of steps, of each three, and of each block, by hash; 0: none. */
     uint32_t turns[1u << TL_STF_REPEAT_BITS];
     uint32_t pairs[1u << TL_STF_REPEAT_BITS];
@@ -63,7 +63,7 @@ static inline bool tl_stf_repeats_wanted(const struct tl_stf_repeats *r)
     return r->others < 8 + r->n / 16;
 }
 
-/* Forget all steps and marks: a chunk begins. Accepts NULL. */
+/* Forget all steps and repeats: a chunk begins. Accepts NULL. */
 void tl_stf_repeats_reset(struct tl_stf_repeats *r);
 /* Save or restore what was found in `n` bytes of records. */
 void tl_stf_repeats_state(struct tl_stf_repeats *r, size_t n, struct tl_state *s);

@@ -40,7 +40,7 @@ int tl_stf_flow_new(struct tl_stf_flow **out, const struct tl_stf_flow_options *
     flow->mode_due = flow->state.has_mode;
     flow->mode_flags = TL_STF_MODE_BEFORE;
     flow->points = TL_STF_POINTS_UNSAID;
-    if (options->marks && !(flow->repeats = tl_stf_repeats_new())) {
+    if (options->repeats && !(flow->repeats = tl_stf_repeats_new())) {
         tl_stf_flow_free(flow);
         return TL_NOMEM;
     }
@@ -615,9 +615,9 @@ struct tl_stf_piece tl_stf_flow_piece(const struct tl_stf_flow *flow)
 {
     struct tl_stf_piece piece = {.stf = flow->out};
     if (flow->repeats) {
-        piece.marks = flow->repeats->marks;
-        piece.n_marks = flow->repeats->n_marks;
-        piece.cap_marks = flow->repeats->cap_marks;
+        piece.repeats = flow->repeats->found;
+        piece.n_repeats = flow->repeats->n_found;
+        piece.cap_repeats = flow->repeats->cap_found;
     }
     return piece;
 }
@@ -627,10 +627,10 @@ void tl_stf_flow_swap(struct tl_stf_flow *flow, struct tl_stf_piece *piece)
     const struct tl_stf_piece full = tl_stf_flow_piece(flow);
     flow->out = piece->stf;
     if (flow->repeats) {
-        flow->repeats->marks = piece->marks;
-        flow->repeats->cap_marks = piece->cap_marks;
+        flow->repeats->found = piece->repeats;
+        flow->repeats->cap_found = piece->cap_repeats;
     } else {
-        free(piece->marks);
+        free(piece->repeats);
     }
     tl_stf_flow_take(flow);
     *piece = full;

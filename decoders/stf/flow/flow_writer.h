@@ -28,7 +28,7 @@
 #include "base/state.h"
 #include "flow/item.h"
 #include "stf/close.h"
-#include "stf/flow/flow_mark.h"
+#include "stf/flow/flow_piece.h"
 
 struct tl_stf_known; /* stf/known.h */
 
@@ -37,7 +37,7 @@ struct tl_stf_flow_options {
     /* Write what STF has no record for (time, cycles, gaps, hardware events, software trace, calls
      * and returns of branch items, notes) as COMMENT records. */
     bool comments;
-    bool marks; /* find repeats, see tl_stf_flow_piece() */
+    bool repeats; /* find repeats, see tl_stf_flow_piece() */
     /* Whole groups: repeat in each further shard the registers and address translation that the
      * trace has reported so far. */
     bool known;
@@ -91,17 +91,17 @@ TL_MUST_USE int tl_stf_flow_items(struct tl_stf_flow *flow, const struct tl_item
 
 /* Final records not taken yet; always complete records. Borrowed. */
 struct tl_bytes tl_stf_flow_bytes(const struct tl_stf_flow *flow);
-/* The same with their marks, whose bytes may be left out; borrowed. */
+/* The same with their repeats, whose bytes may be left out; borrowed. */
 struct tl_stf_piece tl_stf_flow_piece(const struct tl_stf_flow *flow);
 /*
- * Exchange bytes and marks for those of `piece`, which must be empty but may have capacity; the
+ * Exchange bytes and repeats for those of `piece`, which must be empty but may have capacity; the
  * next record begins a new chunk.
  */
 void tl_stf_flow_swap(struct tl_stf_flow *flow, struct tl_stf_piece *piece);
 /* Move the bytes to `*other`, which is empty and large enough for them, and go on there; `*other`
  * receives the buffer that they were in, empty. */
 void tl_stf_flow_move(struct tl_stf_flow *flow, struct tl_buf *other);
-/* Drop the bytes and marks; the next record begins a new chunk. */
+/* Drop the bytes and repeats; the next record begins a new chunk. */
 void tl_stf_flow_take(struct tl_stf_flow *flow);
 /* Address of the first instruction in tl_stf_flow_bytes(), for a .zstf index's start PC. 0 for a
  * shard's first chunk. */
