@@ -40,8 +40,9 @@ struct etm3_stream {
     uint64_t zeros; /* consecutive zero bytes */
     uint64_t lost;  /* bytes since synchronisation was lost */
     /*
-     * A branch packet of one byte 01 waits for what follows: behind it and zeros only, the trace
-     * has ended, and the byte is the mark that a buffer writes there.
+     * A branch packet of one byte 01, and of a count of 00 if there are any, waits for what
+     * follows: if nothing does, or zeros only, the trace has ended, and that is the mark that a
+     * buffer writes there.
      */
     bool has_mark;
     struct tl_etm3_packet mark;
@@ -157,12 +158,23 @@ static void lose(struct etm3_stream *s, const char *why, uint64_t at, uint64_t b
     s->known.vague = true;
 }
 
+/* Of a count there is a byte, which a mark would have as the first of its zeros. */
+static bool has_count(const struct etm3_stream *s)
+{
+    return s->config.ptm && s->config.cycle_accurate;
+}
+
+static bool may_be_mark(const struct etm3_stream *s, const struct tl_etm3_packet *p, uint8_t header)
+{
+    return header == 0x01 && p->size == 1 + has_count(s) && p->cycles == 0;
+}
+
 static void on_packet(struct etm3_stream *s, struct tl_etm3_packet *p, uint8_t header)
 {
     tell_mark(s);
     if (p->type == TL_ETM3_BAD) {
         lose(s, RESERVED, p->offset, p->size);
-    } else if (header == 0x01 && p->size == 1) {
+    } else if (may_be_mark(s, p, header)) {
         s->mark = *p;
         s->has_mark = true;
     } else {
@@ -299,13 +311,14 @@ static int finish(struct tl_stream_decoder *decoder, const char *cut)
     struct etm3_stream *const s = (struct etm3_stream *)decoder;
     if (s->mode == HUNT)
         tl_soft_report_loss(&s->soft, "NOTSYNC", s->lost);
-    else if (s->mode != ZEROS)
-        tell_mark(s);
+    if (s->n > 0)
+        tell_mark(s); /* something follows it */
     miss_count(s);
     tell_late(s);
     tl_etm3_flow_finish(&s->flow, s->n > 0 && s->bytes[0] & 1, s->start);
     tell_restart(s);
-    tl_soft_cut(&s->soft, cut, s->start, s->n);
+    if (s->n != 1 || s->bytes[0] != 0x01 || !has_count(s)) /* a mark without zeros */
+        tl_soft_cut(&s->soft, cut, s->start, s->n);
     return flush(decoder);
 }
 
@@ -368,15 +381,16 @@ static void known_state(struct tl_etm3_known *k, struct tl_state *s)
     tl_state_u64(s, &k->time);
 }
 
-/* A packet of one byte: it has an address, and the state that was known. */
+/* It has an address, and the state that was known. */
 static void mark_state(struct etm3_stream *s, struct tl_state *state)
 {
     struct tl_etm3_packet *const p = &s->mark;
     tl_state_bool(state, &s->has_mark);
     if (!s->has_mark)
-        *p = (struct tl_etm3_packet){.type = TL_ETM3_BRANCH, .size = 1};
+        *p = (struct tl_etm3_packet){.address = 0};
     p->type = TL_ETM3_BRANCH;
-    p->size = 1;
+    p->has_cycles = has_count(s);
+    p->size = 1 + p->has_cycles;
     tl_state_u32(state, &p->address);
     tl_state_u8(state, &p->isa, TL_ETM3_JAZELLE);
     tl_state_bool(state, &p->ns);
