@@ -193,6 +193,22 @@ void tl_demangled_base(char *name, bool templates)
         drop_templates(name);
 }
 
+void tl_drop_last_template(char *name)
+{
+    size_t i = 0, last = 0; /* where a list of template arguments begins behind which nothing is */
+    while (name[i]) {
+        const bool is_list = name[i] == '<' && i > 0;
+        last = is_list ? i : 0;
+        i += is_list ? bracket_end(name, i) - i : is_operator(name, i) ? operator_size(name, i) : 1;
+    }
+    if (last > 2 && name[last - 1] == ':') /* Rust: "f::<u8>" */
+        last -= 2;
+    if (last > 1 && name[last - 1] == ' ') /* "operator< <int>" */
+        last--;
+    if (last > 0)
+        name[last] = '\0';
+}
+
 /* ---- shortening ------------------------------------------------------------------------------ */
 
 /* Copy with the contents of each bracket of this kind at the top replaced by "…". */

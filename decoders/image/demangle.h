@@ -40,6 +40,10 @@ size_t tl_demangle(const char *name, char out[static TL_DEMANGLED]);
  * too. "void f<int>(char)" becomes "f<int>", or "f". Other names remain as they are.
  */
 void tl_demangled_base(char *name, bool templates);
+/* Drop the template arguments of the function alone, in place: "A<int>::f<char>" becomes
+ * "A<int>::f".
+ */
+void tl_drop_last_template(char *name);
 
 /*
  * Write a name to `out` so that it fits `size` bytes: template arguments are replaced by "<…>" as

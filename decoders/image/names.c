@@ -94,6 +94,8 @@ static bool base_fits(const struct wish *w, const char *name, bool templates)
         return false;
     strcpy(base, name);
     tl_demangled_base(base, templates);
+    if (w->step == ANY_TEMPLATE && !templates) /* those of its class may be given */
+        tl_drop_last_template(base);
     return fits(w, base);
 }
 
@@ -121,7 +123,8 @@ static bool either_fits(const struct wish *w, const char *raw, const char *name)
     case ANY_ARGUMENTS:
         return base_fits(w, name, false) || stem_fits(w, name, true, false);
     case ANY_TEMPLATE:
-        return base_fits(w, name, true) || stem_fits(w, name, true, true);
+        return base_fits(w, name, true) || base_fits(w, name, false) ||
+               stem_fits(w, name, true, true);
     case PATTERN:
         return fits(w, raw) || fits(w, name) || base_fits(w, name, false) ||
                base_fits(w, name, true);

@@ -148,6 +148,28 @@ static void bases(void **state)
     expect_base("", true, "");
 }
 
+static void expect_without_last(const char *name, const char *want)
+{
+    char text[TL_DEMANGLED];
+    strcpy(text, name);
+    tl_drop_last_template(text);
+    assert_string_equal(text, want);
+}
+
+static void last_templates(void **state)
+{
+    (void)state;
+    expect_without_last("A<int, 5>::conv<std::vector<char> >", "A<int, 5>::conv");
+    expect_without_last("A<int>::f", "A<int>::f");
+    expect_without_last("r::gen::<3, &str>", "r::gen");
+    expect_without_last("<r::S<u8>>::f::<u8>", "<r::S<u8>>::f");
+    expect_without_last("V<int>::operator< <char>", "V<int>::operator<");
+    expect_without_last("V<int>::operator->", "V<int>::operator->");
+    expect_without_last("V::operator<", "V::operator<");
+    expect_without_last("<r::S<u8>>", "<r::S<u8>>");
+    expect_without_last("", "");
+}
+
 static void expect_fit(const char *name, size_t size, const char *want)
 {
     char out[128];
@@ -172,8 +194,8 @@ static void fitting_names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names), cmocka_unit_test(hostile_names), cmocka_unit_test(random_names),
-        cmocka_unit_test(bases), cmocka_unit_test(fitting_names),
+        cmocka_unit_test(names), cmocka_unit_test(hostile_names),  cmocka_unit_test(random_names),
+        cmocka_unit_test(bases), cmocka_unit_test(last_templates), cmocka_unit_test(fitting_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -333,20 +333,29 @@ static void names_with_additions(void **state)
 {
     (void)state;
     static const struct symbol symbols[] = {
-        {"foo@V1", 0x1000, 1, FUNC(STB_GLOBAL)},      {"foo@@V2", 0x1001, 1, FUNC(STB_GLOBAL)},
-        {"bar", 0x1002, 1, FUNC(STB_GLOBAL)},         {"bar.cold", 0x1003, 1, FUNC(STB_LOCAL)},
-        {"qux.isra.0", 0x1004, 1, FUNC(STB_LOCAL)},   {"_Z1fi@@V2", 0x1005, 1, FUNC(STB_GLOBAL)},
-        {"_Z1gi.isra.0", 0x1006, 1, FUNC(STB_LOCAL)}, {".dot", 0x1007, 1, FUNC(STB_LOCAL)},
-        {"far@plt", 0x1008, 1, FUNC(STB_LOCAL)}};
+        {"foo@V1", 0x1000, 1, FUNC(STB_GLOBAL)},
+        {"foo@@V2", 0x1001, 1, FUNC(STB_GLOBAL)},
+        {"bar", 0x1002, 1, FUNC(STB_GLOBAL)},
+        {"bar.cold", 0x1003, 1, FUNC(STB_LOCAL)},
+        {"qux.isra.0", 0x1004, 1, FUNC(STB_LOCAL)},
+        {"_Z1fi@@V2", 0x1005, 1, FUNC(STB_GLOBAL)},
+        {"_Z1gi.isra.0", 0x1006, 1, FUNC(STB_LOCAL)},
+        {".dot", 0x1007, 1, FUNC(STB_LOCAL)},
+        {"far@plt", 0x1008, 1, FUNC(STB_LOCAL)},
+        {"_ZN1AIiLi5EE4convIdEET_S2_", 0x1009, 1, FUNC(STB_WEAK)}};
     static const struct {
         const char *name;
         size_t n;
         uint64_t address;
-    } wanted[] = {{"foo", 2, 0x1001},      {"foo@V1", 1, 0x1000}, {"bar", 1, 0x1002},
-                  {"bar.cold", 1, 0x1003}, {"qux", 1, 0x1004},    {"f", 1, 0x1005},
-                  {"f(int)", 1, 0x1005},   {"g", 1, 0x1006},      {"g(int)", 1, 0x1006},
-                  {"_Z1gi.isra", 0, 0},    {".dot", 1, 0x1007},   {"far", 0, 0},
-                  {"far@plt", 1, 0x1008},  {"fo", 0, 0},          {"", 0, 0}};
+    } wanted[] = {{"foo", 2, 0x1001},     {"foo@V1", 1, 0x1000},
+                  {"bar", 1, 0x1002},     {"bar.cold", 1, 0x1003},
+                  {"qux", 1, 0x1004},     {"f", 1, 0x1005},
+                  {"f(int)", 1, 0x1005},  {"g", 1, 0x1006},
+                  {"g(int)", 1, 0x1006},  {"_Z1gi.isra", 0, 0},
+                  {".dot", 1, 0x1007},    {"far", 0, 0},
+                  {"far@plt", 1, 0x1008}, {"A<int, 5>::conv", 1, 0x1009},
+                  {"A::conv", 1, 0x1009}, {"A<char, 5>::conv", 0, 0},
+                  {"fo", 0, 0},           {"", 0, 0}};
     const struct file f = {.machine = EM_X86_64,
                            .is_64 = true,
                            .code_at = 0x1000,
