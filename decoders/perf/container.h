@@ -47,14 +47,16 @@ struct tl_perf_stream {
     /* Thread streams: for a CPU's stream, that of the thread running on it, which receives the same
      * items; NULL: none. */
     struct tl_perf_stream *thread;
+    struct tl_perf_stream *from; /* a thread's: the CPU whose items came last; NULL: none */
     /* After the items delivered so far: mode and context. */
     uint64_t mode, context, vmid;
     uint8_t context_flags; /* of the CONTEXT item; 0: none yet */
     int32_t reported_tid;  /* CoreSight: last thread reported; -1: none */
     bool has_mode;
-    bool runs;       /* the last instruction is not followed by a gap */
-    bool here;       /* code has run since the thread was last switched out */
-    int32_t entered; /* CPU streams: the thread that began to run last; 0: none, or idle */
+    bool runs;           /* the last instruction is not followed by a gap */
+    bool here;           /* code has run since the thread was last switched out */
+    int32_t entered;     /* CPU streams: the thread that began to run last; 0: none, or idle */
+    int32_t entered_pid; /* … its process; -1: reported */
 };
 
 /* Bytes of one AUXTRACE record. */
@@ -247,6 +249,9 @@ TL_MUST_USE int tl_perf_spe_continue(struct tl_perf_decode *d, bool last);
  * there last, even if no other ran there meanwhile. */
 TL_MUST_USE int tl_perf_thread_enter(struct tl_perf_stream *cpu, const struct tl_perf_run *run,
                                      const char *name, bool was_out, uint64_t offset);
+/* Items of this CPU come, the first at `offset`. By the records a thread may begin to run on a CPU
+ * before it has left another, whose last items come later: it is switched out between these. */
+TL_MUST_USE int tl_perf_thread_alternate(struct tl_perf_stream *cpu, uint64_t offset);
 /* The thread whose stream this is was switched out and is back. */
 TL_MUST_USE int tl_perf_thread_return(struct tl_perf_stream *stream, uint64_t offset);
 /* Record from items about to be delivered what must be repeated for another thread. */

@@ -25,8 +25,9 @@ int tl_perf_report_loss(struct tl_perf_decode *d, const struct tl_perf_stream *s
 static int deliver_to_thread(struct tl_stream_out *out, const struct tl_item *items, size_t n)
 {
     struct tl_perf_stream *const s = (struct tl_perf_stream *)out;
+    const int rc = tl_perf_thread_alternate(s, items->offset);
     tl_perf_thread_keep(s, items, n);
-    return s->thread ? tl_stream_out_items(&s->thread->out, items, n) : TL_OK;
+    return rc < 0 || !s->thread ? rc : tl_stream_out_items(&s->thread->out, items, n);
 }
 
 struct tl_perf_stream *tl_perf_stream_of(struct tl_perf_decode *d, const char *name)

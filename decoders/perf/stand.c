@@ -81,6 +81,7 @@ static void stream_state(struct tl_perf_decode *d, size_t i, struct tl_state *s)
     tl_state_bool(s, &stream->runs);
     tl_state_bool(s, &stream->here);
     tl_state_i32(s, &stream->entered);
+    tl_state_i32(s, &stream->entered_pid);
 }
 
 static void link_state(const struct tl_perf_decode *d, struct tl_perf_stream **stream,
@@ -99,8 +100,10 @@ static void streams_state(struct tl_perf_decode *d, struct tl_state *s)
     tl_state_size(s, &n, SIZE_MAX);
     for (size_t i = 0; i < n && s->rc >= 0; i++)
         stream_state(d, i, s);
-    for (size_t i = 0; i < d->n_streams; i++)
+    for (size_t i = 0; i < d->n_streams; i++) {
         link_state(d, &d->streams[i]->thread, s);
+        link_state(d, &d->streams[i]->from, s);
+    }
     /* A thread's stream does not forward items to another one. */
     for (size_t i = 0; tl_state_loads(s) && i < d->n_streams; i++)
         tl_state_check(s, !d->streams[i]->thread || !d->streams[i]->thread->thread);

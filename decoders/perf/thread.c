@@ -69,6 +69,26 @@ int tl_perf_thread_return(struct tl_perf_stream *s, uint64_t offset)
     return s->here ? tl_stream_out_items(&s->out, &gap, 1) : TL_OK;
 }
 
+/* The thread goes on here: behind a gap for this reason, TL_GAP_KINDS: none. */
+static int go_on(struct tl_perf_stream *cpu, struct tl_perf_stream *s, enum tl_gap why,
+                 uint64_t offset)
+{
+    struct tl_item items[3];
+    size_t n = 0;
+    if (why != TL_GAP_KINDS)
+        items[n++] = gap_at(offset, why);
+    if (cpu->has_mode && !(s->has_mode && s->mode == cpu->mode))
+        items[n++] = (struct tl_item){.kind = TL_ITEM_MODE, .value = cpu->mode, .offset = offset};
+    if (needs_context(cpu, s, cpu->entered_pid))
+        items[n++] = (struct tl_item){.kind = TL_ITEM_CONTEXT,
+                                      .flags = cpu->context_flags,
+                                      .pc = cpu->context,
+                                      .value = cpu->vmid,
+                                      .offset = offset};
+    s->from = cpu;
+    return n > 0 ? tl_stream_out_items(&s->out, items, n) : TL_OK;
+}
+
 int tl_perf_thread_enter(struct tl_perf_stream *cpu, const struct tl_perf_run *run,
                          const char *name, bool was_out, uint64_t offset)
 {
@@ -77,23 +97,23 @@ int tl_perf_thread_enter(struct tl_perf_stream *cpu, const struct tl_perf_run *r
     const bool anew = was_out || run->tid != cpu->entered;
     cpu->thread = NULL;
     cpu->entered = run->tid;
+    cpu->entered_pid = run->pid;
     const int rc = run->tid > 0 ? stream_of(cpu, run->tid, name, &s) : TL_OK;
     if (rc < 0 || !s)
         return rc;
-    struct tl_item items[3];
-    size_t n = 0;
-    if (anew ? s->here : s->runs)
-        items[n++] = gap_at(offset, anew ? TL_GAP_SWITCHED_OUT : TL_GAP_OFF);
-    if (cpu->has_mode && !(s->has_mode && s->mode == cpu->mode))
-        items[n++] = (struct tl_item){.kind = TL_ITEM_MODE, .value = cpu->mode, .offset = offset};
-    if (needs_context(cpu, s, run->pid))
-        items[n++] = (struct tl_item){.kind = TL_ITEM_CONTEXT,
-                                      .flags = cpu->context_flags,
-                                      .pc = cpu->context,
-                                      .value = cpu->vmid,
-                                      .offset = offset};
     cpu->thread = s;
-    return n > 0 ? tl_stream_out_items(&s->out, items, n) : TL_OK;
+    const bool gap = anew ? s->here : s->runs;
+    return go_on(cpu, s, !gap ? TL_GAP_KINDS : anew ? TL_GAP_SWITCHED_OUT : TL_GAP_OFF, offset);
+}
+
+/* By the records a thread may begin to run on a CPU before it has left another, whose last items
+ * come later: the gap is where items of the one are followed by those of the other. */
+int tl_perf_thread_alternate(struct tl_perf_stream *cpu, uint64_t offset)
+{
+    struct tl_perf_stream *const s = cpu->thread;
+    if (!s || s->from == cpu)
+        return TL_OK;
+    return go_on(cpu, s, s->here ? TL_GAP_SWITCHED_OUT : TL_GAP_KINDS, offset);
 }
 
 void tl_perf_thread_keep(struct tl_perf_stream *s, const struct tl_item *items, size_t n)
