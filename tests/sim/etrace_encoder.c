@@ -548,12 +548,13 @@ static bool is_visited(const struct encoder *e, uint64_t pc)
     return false;
 }
 
-/* The same, so that the number of returns does not tell which time is meant. */
-static bool is_alike(const struct encoder *e, uint64_t pc)
+/* The same, so that the number of returns, told as `inferred`, does not tell which time is meant.
+ */
+static bool is_alike(const struct encoder *e, uint64_t pc, uint32_t inferred)
 {
     for (uint32_t k = 0; k < e->n_visited; k++)
         if (e->visited[k].pc == pc &&
-            (!has_irets(e) || e->visited[k].empty || e->visited[k].inferred >= e->inferred))
+            (!has_irets(e) || e->visited[k].empty || e->visited[k].inferred >= inferred))
             return true;
     return false;
 }
@@ -570,7 +571,7 @@ static bool is_confusing(struct encoder *e, uint32_t i)
     if (!(e->o->options & TL_ETRACE_IMPLICIT_RETURN))
         return false;
     return (!has_irets(e) && is_failing(e, i) && e->returned[reported_depth(e)]) ||
-           is_alike(e, pc_of(e, i + 1));
+           is_alike(e, pc_of(e, i + 1), e->inferred - returns); /* put_irreport() */
 }
 
 /* ---- events ----------------------------------------------------------------------------- */
