@@ -99,8 +99,7 @@ static const struct tl_table_column call_columns[] = {
 static bool is_wanted(const struct told *t, const struct tl_frame *frame, uint64_t end)
 {
     const struct tl_slow_call call = {frame->insn, end - frame->insn};
-    return (!t->longest || t->longest->by_time ||
-            !tl_slow_call_is_less(&call, &t->longest->least)) &&
+    return (!t->longest || !tl_slow_call_is_less(&call, &t->longest->least)) &&
            (!t->function || strcmp(tl_function_name(t->image, frame->function), t->function) == 0);
 }
 
@@ -282,19 +281,13 @@ static int begin_parts(struct tl_cursor *c, size_t n)
     return s->order ? TL_OK : TL_NOMEM;
 }
 
-/* Add those calls of a part that may be among the longest. */
-static int add_longest(struct tl_cursor *c, struct told *all, const struct told *part)
+static int add_told(struct told *all, const struct told *part)
 {
-    const struct calls *const s = c->state;
-    int r = tl_grow(&all->p, &all->cap, all->n + part->n, sizeof *all->p);
-    for (size_t i = 0; i < part->n && r >= 0; i++) {
-        struct tl_slow_call call = {.position = part->p[i].begin};
-        if (s->longest.by_time && duration_of(c, &part->p[i], &call.length) &&
-            tl_slow_call_is_less(&call, &s->longest.least))
-            continue;
-        all->p[all->n++] = part->p[i];
-    }
-    return c->asking->error < 0 ? c->asking->error : r;
+    const int r = tl_grow(&all->p, &all->cap, all->n + part->n, sizeof *all->p);
+    if (r >= 0 && part->n > 0)
+        memcpy(all->p + all->n, part->p, part->n * sizeof *all->p);
+    all->n += r < 0 ? 0 : part->n;
+    return r;
 }
 
 /* All parts' longest calls become the present part's. If what is stored does not help, the calls
@@ -308,7 +301,7 @@ static int gather_longest(struct tl_cursor *c, size_t n)
     while (r >= 0 && s->order && all->n < LONGEST_TAKEN) {
         r = next_part(c);
         if (r >= 0 && s->part)
-            r = add_longest(c, all, s->part);
+            r = add_told(all, s->part);
     }
     const bool found = r >= 0 && !s->order && all->n >= s->longest.listed;
     tl_inorder_free(s->order);
@@ -334,7 +327,6 @@ static int tell_parts(struct tl_cursor *c, size_t n)
     if (c->most == 0 || c->most > LONGEST_MOST || s->flow.to < cut->end)
         return begin_parts(c, n);
     s->longest.most = c->most;
-    s->longest.by_time = c->by == CALL_DURATION;
     const int r = tl_longest_find(&s->longest, cut, s->flow.from, last->first + last->n,
                                   c->bounds.function, c->asking->fail);
     return r < 0 ? r : gather_longest(c, n);
@@ -563,7 +555,7 @@ const struct tl_table tl_call_table = {.name = "call",
                                        .n_columns = COUNT(call_columns),
                                        .state_bytes = sizeof(struct calls),
                                        .rows = 1e7,
-                                       .limited = 1u << CALL_INSNS,
+                                       .largest = CALL_INSNS,
                                        .first = first_call,
                                        .next = next_call,
                                        .column = call_column,

@@ -2,9 +2,8 @@
 /*
  * Shards list the longest calls of each function by place and length. As many of them as are wanted
  * bound what can be among the longest; a shard is to be walked as a whole only where a function has
- * more calls above that bound than are listed. By time, where the place of a call's end is not
- * known, each shard with a call above the bound is walked, and the bound is lowered by what ticks
- * and shown times of one call may differ.
+ * more calls above that bound than are listed. Only by instructions: with two timestamps at a
+ * place, what shards tell of durations does not bound the time between the places of a call.
  */
 #include "sql/longest.h"
 
@@ -47,11 +46,6 @@ static int add_place(struct tl_longest *l, uint64_t from, uint64_t to)
 
 /* ---- what is stored -------------------------------------------------------------------------- */
 
-static struct tl_slow_call most_of(struct tl_slow_call a, struct tl_slow_call b)
-{
-    return tl_slow_call_is_less(&a, &b) ? b : a;
-}
-
 static int take_sums(struct search *s, const struct tl_call_sums *sums, struct partly *shard)
 {
     const struct tl_slowest *const list = &sums->slowest;
@@ -59,35 +53,9 @@ static int take_sums(struct search *s, const struct tl_call_sums *sums, struct p
     for (uint32_t i = 0; i < list->n && r >= 0; i++)
         if (list->p[i].position >= s->from)
             r = tl_best_add(&s->best, &list->p[i]);
-    if (s->out->by_time && sums->ended > 0)
-        shard->unlisted = most_of(shard->unlisted, (struct tl_slow_call){0, sums->max});
-    else if (list->n < sums->ended)
-        shard->unlisted = most_of(shard->unlisted, list->least);
+    if (list->n < sums->ended && tl_slow_call_is_less(&shard->unlisted, &list->least))
+        shard->unlisted = list->least;
     return r;
-}
-
-static int take_index(struct search *s, const struct tl_call_index *index, struct partly *shard)
-{
-    int r = TL_OK;
-    for (size_t i = 0; i < index->n_functions && r >= 0; i++)
-        r = take_sums(s, &index->functions[i].by[s->out->by_time ? TL_BY_TIME : TL_BY_INSNS],
-                      shard);
-    return r;
-}
-
-/* By time: the object has its index as bytes, and a tree. Where that is full, calls are missing. */
-static int take_times(struct search *s, const struct tl_shard_calls *calls, struct partly *shard)
-{
-    const struct tl_bytes bytes = {calls->index_bytes.p, calls->index_bytes.n};
-    struct tl_call_index index = {.only = calls->index.only, .n_only = calls->index.n_only};
-    int r = bytes.n > 0 ? tl_call_index_decode(&index, bytes) : TL_OK;
-    if (r >= 0)
-        r = take_index(s, bytes.n > 0 ? &index : &calls->index, shard);
-    tl_call_index_fini(&index);
-    shard->all = (struct tl_longest_place){calls->index.extent.from, calls->index.extent.to};
-    if (calls->tree.n_nodes >= TL_CALLTREE_NODES)
-        shard->unlisted.length = UINT64_MAX;
-    return r == TL_NOTFOUND ? TL_BAD : r; /* its checksum was right */
 }
 
 static int take_shard(void *context, size_t row, struct tl_shard_calls *calls, struct tl_fail *fail)
@@ -96,8 +64,10 @@ static int take_shard(void *context, size_t row, struct tl_shard_calls *calls, s
     const struct tl_shard_row *const shard = &s->cut->rows[row];
     struct partly partly = {.all = {shard->first, shard->first + shard->n},
                             .unlisted = {.position = UINT64_MAX}};
+    int r = TL_OK;
     (void)fail;
-    int r = s->out->by_time ? take_times(s, calls, &partly) : take_index(s, &calls->index, &partly);
+    for (size_t i = 0; i < calls->index.n_functions && r >= 0; i++)
+        r = take_sums(s, &calls->index.functions[i].by[TL_BY_INSNS], &partly);
     if (r < 0 || partly.unlisted.position == UINT64_MAX)
         return r;
     r = tl_grow(&s->partly, &s->cap_partly, s->n_partly + 1, sizeof *s->partly);
@@ -110,37 +80,17 @@ static int take_unknown(void *context, const struct tl_timed_part *part, struct 
 {
     struct search *const s = context;
     (void)fail;
-    return (s->out->by_time ? part->time : part->insns)
-               ? add_place(s->out, part->walk.from, part->walk.to)
-               : TL_OK;
+    return part->insns ? add_place(s->out, part->walk.from, part->walk.to) : TL_OK;
 }
 
 /* ---- places ---------------------------------------------------------------------------------- */
-
-/* How much longer a call may be shown than its ticks are: both ends are rounded, and so is each. */
-static uint64_t tolerance(const struct search *s)
-{
-    return s->out->by_time ? tl_timing_shown(s->cut->lane, 2) + 2 : 0;
-}
-
-/* A length as it is shown at most. */
-static uint64_t longest_shown(const struct search *s, uint64_t length)
-{
-    if (!s->out->by_time || length == UINT64_MAX)
-        return length;
-    return tl_timing_shown(s->cut->lane, length) + tolerance(s);
-}
 
 /* What the last one of the wanted calls is at least. */
 static struct tl_slow_call least_of(const struct search *s)
 {
     if (s->best.n < s->out->most)
         return (struct tl_slow_call){.position = UINT64_MAX};
-    const struct tl_slow_call last = ((const struct tl_slow_call *)s->best.rows)[s->best.n - 1];
-    if (!s->out->by_time)
-        return last;
-    const uint64_t length = tl_timing_shown(s->cut->lane, last.length), less = tolerance(s);
-    return (struct tl_slow_call){UINT64_MAX, length > less ? length - less : 0};
+    return ((const struct tl_slow_call *)s->best.rows)[s->best.n - 1];
 }
 
 static int add_places(struct search *s)
@@ -151,12 +101,11 @@ static int add_places(struct search *s)
     tl_best_sort(&s->best);
     out->listed = s->best.n;
     out->least = least_of(s);
-    for (size_t i = 0; i < s->best.n && r >= 0 && !out->by_time; i++)
+    for (size_t i = 0; i < s->best.n && r >= 0; i++)
         r = add_place(out, listed[i].position + listed[i].length,
                       listed[i].position + listed[i].length);
     for (size_t i = 0; i < s->n_partly && r >= 0; i++) {
-        struct partly *const shard = &s->partly[i];
-        shard->unlisted.length = longest_shown(s, shard->unlisted.length);
+        const struct partly *const shard = &s->partly[i];
         if (!tl_slow_call_is_less(&shard->unlisted, &out->least))
             r = add_place(out, shard->all.from, shard->all.to);
     }
@@ -201,8 +150,7 @@ int tl_longest_find(struct tl_longest *longest, const struct tl_cut *cut, uint64
     struct tl_timed_parts parts = {.cut = cut,
                                    .from = from,
                                    .to = to,
-                                   .index = !longest->by_time,
-                                   .tree = longest->by_time,
+                                   .index = true,
                                    .walk = take_unknown,
                                    .shard = take_shard,
                                    .context = &s};

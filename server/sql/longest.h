@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where the longest calls of a section of a stream end, as far as what is stored of its shards
- * (shard/callindex.h) tells it, so that nothing else needs to be walked to have them. Used by one
- * thread; once they are found, any may read.
+ * Where the longest calls of a section of a stream, by instructions, end, as far as what is stored
+ * of its shards (shard/callindex.h) tells it, so that nothing else needs to be walked to have them.
+ * Used by one thread; once they are found, any may read.
  */
 #ifndef TL_SQL_LONGEST_H
 #define TL_SQL_LONGEST_H
@@ -16,11 +16,8 @@ struct tl_longest_place {
 };
 
 struct tl_longest {
-    uint64_t most; /* set by the caller: how many are wanted, at least 1 */
-    bool by_time;  /* … and what their length is: false: instructions */
-    /* None of them is less than this one. Its length is in instructions, or in the unit that the
-     * stream shows. */
-    struct tl_slow_call least;
+    uint64_t most;                   /* set by the caller: how many are wanted, at least 1 */
+    struct tl_slow_call least;       /* none of them is less; its length is in instructions */
     size_t listed;                   /* calls that are known not to be less, at most `most` */
     struct tl_longest_place *places; /* in order, apart from each other */
     size_t n, cap;

@@ -129,7 +129,7 @@ static bool is_limit(const sqlite3_index_info *info, int i)
 static bool wants_largest(const struct tl_table *table, const sqlite3_index_info *info)
 {
     const int by = info->nOrderBy == 1 ? info->aOrderBy[0].iColumn : -1;
-    if (by < 0 || !(table->limited >> by & 1) || !info->aOrderBy[0].desc)
+    if (table->largest == 0 || by != table->largest || !info->aOrderBy[0].desc)
         return false;
     for (int i = 0; i < info->nConstraint; i++)
         if (is_limit(info, i) ? !info->aConstraint[i].usable
@@ -147,7 +147,7 @@ static void add_limits(sqlite3_index_info *info, char *plan, int n)
             continue;
         plan[2 * n] =
             info->aConstraint[i].op == SQLITE_INDEX_CONSTRAINT_LIMIT ? LIMIT_LETTER : SKIP_LETTER;
-        plan[2 * n + 1] = (char)('A' + info->aOrderBy[0].iColumn);
+        plan[2 * n + 1] = '=';
         info->aConstraintUsage[i].argvIndex = ++n;
         plan[2 * n] = 0;
     }
@@ -266,7 +266,6 @@ static void take_limits(struct tl_cursor *c, const char *plan, sqlite3_value **v
         const sqlite3_int64 number = sqlite3_value_int64(values[i]);
         if (number > 0)
             *(limit ? &most : &skipped) = (uint64_t)number;
-        c->by = plan[2 * i + 1] - 'A';
     }
     c->most = most > 0 ? most + skipped : 0;
 }

@@ -67,9 +67,8 @@ struct tl_cursor {
     struct tl_asking *asking;
     struct tl_table_bounds bounds; /* its trace is never NULL */
     uint32_t groups; /* how rows are put together: tl_group_column(); 0: each is told */
-    uint64_t most;   /* only so many rows are wanted, those that are largest by a column, first ones
-                        first: the table need not tell the others; 0: all */
-    int by;          /* … the column */
+    uint64_t most;   /* only so many rows are wanted, those that are largest by the table's column,
+                        first ones first: it need not tell the others; 0: all */
     bool end;
     int64_t row; /* number of the row, from 0 */
     void *state; /* the table's, zeroed: `state_bytes` */
@@ -99,7 +98,7 @@ struct tl_table {
     double rows;              /* about how many, without conditions */
     bool ordered;             /* by position, within a stream */
     uint32_t grouped, sorted; /* sets of columns: see above; those it may be ordered by */
-    uint32_t limited; /* set of columns by which it can find the largest rows without all others */
+    int largest; /* the column by which it can find the largest rows without all others; 0: none */
     /* Go to the first row within the bounds, and to the next; set cursor->end behind the last.
      * Errors are of tl_lake_sql(). */
     int (*first)(struct tl_cursor *cursor);
