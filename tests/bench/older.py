@@ -13,6 +13,7 @@ import os, shutil, sys, tempfile
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 DATA = os.path.join(os.environ.get('TL_DATA') or os.path.join(os.path.dirname(ROOT), 'shared', 'data'), 'coresight', 'older')
 TIMES = 40
+FRAME = 16
 
 
 def measure(command):
@@ -26,16 +27,26 @@ def measure(command):
     return (usage.ru_utime + usage.ru_stime) * 1e3
 
 
+def without_padding(content):
+    """What is in front of the frame that padding completes: behind one, another capture would begin."""
+    frames = len(content) // FRAME
+    while frames > 0 and not any(content[FRAME * (frames - 1):FRAME * frames]):
+        frames -= 1
+    return content if FRAME * frames == len(content) else content[:FRAME * (frames - 1)]
+
+
 def repeated(capture, folder, times):
-    """A copy of a snapshot whose trace is so many times as long."""
+    """A copy of a snapshot whose trace is so many times as long, as if its buffer were."""
     shutil.copytree(os.path.join(DATA, capture), folder, copy_function=shutil.copyfile)
     os.chmod(folder, 0o755)
     (trace,) = [name for name in ('trace.bin', 'cstrace.bin') if os.path.exists(os.path.join(folder, name))]
     with open(os.path.join(folder, trace), 'rb') as f:
         content = f.read()
+    if times > 1:
+        content = without_padding(content) * times
     with open(os.path.join(folder, trace), 'wb') as f:
-        f.write(content * times)
-    return len(content) * times
+        f.write(content)
+    return len(content)
 
 
 def main():
