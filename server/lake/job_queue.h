@@ -27,14 +27,16 @@ struct tl_job {
     bool live;             /* it was being pushed when its job was queued last, or had a turn */
     bool has_slot;         /* its job may compute */
     bool slot_is_live;     /* and it is one of the slots for live captures */
+    uint64_t rank;         /* place in line, if it is not live: lower ones begin first */
     int64_t not_before_ns; /* monotonic: earliest start of the job */
     int64_t begun_ns;      /* begin of the job's turn: monotonic */
     int64_t used_ns;       /* how long it has had turns, on the scale of `served_ns` */
 };
 
 struct tl_job_queue {
-    pthread_cond_t work; /* a job was queued, or the lake is closing */
-    struct tl_trace *first, **last;
+    pthread_cond_t work;                /* a job was queued, or the lake is closing */
+    struct tl_trace *first;             /* live ones, then the others by rank */
+    uint64_t rank;                      /* the highest one of those that have begun */
     unsigned n_threads, n_idle;         /* threads, and those without a job */
     struct tl_turn *turns, **last_turn; /* suspended jobs, longest first */
     /* Of traces that are not being pushed, of those that are: */

@@ -18,6 +18,9 @@
  * can last longer than it should. A live capture that had little lately is a bit ahead, so that
  * what came in the meantime is decoded at once.
  *
+ * Of new jobs that are not live those of all rigs alternate: who sends one capture does not wait
+ * for the thousand that a neighbour has sent before.
+ *
  * A new job goes before suspended ones: nearly all are short. Once a suspended one has waited for
  * long, they alternate. Each suspended job holds some megabytes: once there are many, all of them
  * have a turn before another one begins, so that what comes faster than it is decoded waits in the
@@ -30,6 +33,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define TURN_NS     INT64_C(10000000)
 #define PATIENCE_NS INT64_C(100000000) /* a suspended job waits so long for newer ones */
@@ -54,7 +58,6 @@ void tl_job_queue_init(struct tl_job_queue *queue)
 {
     *queue = (struct tl_job_queue){0};
     pthread_cond_init(&queue->work, NULL);
-    queue->last = &queue->first;
     queue->last_turn = &queue->turns;
 }
 
@@ -122,21 +125,31 @@ static bool note_live_locked(struct tl_lake *lake, struct tl_trace *trace)
     return true;
 }
 
+/* The rank behind the rig's last job in the queue, or that of those which begin now. */
+static uint64_t next_rank_locked(const struct tl_lake *lake, const char *rig)
+{
+    uint64_t rank = lake->queue.rank;
+    for (const struct tl_trace *t = lake->queue.first; t; t = t->job.next)
+        if (!t->job.live && t->job.rank >= rank && strcmp(t->rig, rig) == 0)
+            rank = t->job.rank + 1;
+    return rank;
+}
+
 /* The queue has the live ones first. */
 static void enqueue_locked(struct tl_lake *lake, struct tl_trace *trace)
 {
-    if (trace->job.state >= TL_JOB_RUNS) {
-        trace->job.state = TL_JOB_RUNS_AGAIN; /* its thread looks when it is done */
+    struct tl_job *const job = &trace->job;
+    if (job->state >= TL_JOB_RUNS) {
+        job->state = TL_JOB_RUNS_AGAIN; /* its thread looks when it is done */
         return;
     }
-    trace->job.state = TL_JOB_QUEUED;
-    struct tl_trace **p = trace->job.live ? &lake->queue.first : lake->queue.last;
-    while (*p && (*p)->job.live)
+    job->state = TL_JOB_QUEUED;
+    job->rank = job->live ? 0 : next_rank_locked(lake, trace->rig);
+    struct tl_trace **p = &lake->queue.first;
+    while (*p && ((*p)->job.live || (!job->live && (*p)->job.rank <= job->rank)))
         p = &(*p)->job.next;
-    trace->job.next = *p;
+    job->next = *p;
     *p = tl_trace_get(trace);
-    if (!trace->job.next)
-        lake->queue.last = &trace->job.next;
 }
 
 /* Remove the trace's job from the queue. The caller holds the lake's lock and a reference. */
@@ -149,8 +162,6 @@ static void remove_locked(struct tl_lake *lake, struct tl_trace *trace)
     if (!*p)
         return;
     *p = trace->job.next;
-    if (!*p)
-        lake->queue.last = p;
     tl_trace_put(trace);
 }
 
@@ -207,8 +218,8 @@ static struct tl_trace *take_job_locked(struct tl_lake *lake, int64_t *wait)
         return NULL;
     struct tl_trace *const trace = *p;
     *p = trace->job.next;
-    if (!*p)
-        lake->queue.last = p;
+    if (trace->job.rank > lake->queue.rank)
+        lake->queue.rank = trace->job.rank;
     trace->job.state = TL_JOB_RUNS;
     take_slot_locked(lake, trace);
     lake->queue.resumed[trace->job.live] = 0;

@@ -160,6 +160,47 @@ static void many_begin_slowly(void **state)
     close_at_once();
 }
 
+/* Whoever sends one capture does not wait for all that another rig has sent before. */
+static void rigs_alternate(void **state)
+{
+    static const char *const sent[] = {"a1", "a2", "a3", "b1", "a4", "c1", "b2", "b3"};
+    static const char *const line[] = {"a1", "b1", "c1", "a2", "b2", "a3", "b3", "a4"};
+    struct capture c;
+    char hash[72], trace[64];
+    uint64_t at;
+    (void)state;
+    open_lake(1);
+    occupy_slots(true);
+    put_zeros(lake, hash);
+    make_zeros(&c, hash, 1);
+    for (size_t i = 0; i < sizeof sent / sizeof *sent; i++) {
+        const char rig[] = {sent[i][0], 0};
+        struct tl_ingest *ingest;
+        const struct tl_ingest_request request = {
+            .rig = rig, .trace = sent[i], .setup = (const char *)c.setup.p};
+        assert_int_equal(tl_ingest_open(lake, &request, NULL, NULL, &ingest, trace, &at, NULL),
+                         TL_OK);
+        assert_int_equal(tl_ingest_append(ingest, 0, (struct tl_bytes){c.bytes.p, c.bytes.n}, NULL),
+                         TL_OK);
+        assert_int_equal(tl_ingest_finish(ingest, &at, NULL), TL_OK);
+        tl_ingest_close(ingest);
+        struct tl_trace *const t = tl_lake_find_trace(lake, sent[i]);
+        tl_lake_queue(lake, t, 0); /* it is not live any more */
+        tl_trace_put(t);
+    }
+    pthread_mutex_lock(&lake->lock);
+    const struct tl_trace *t = lake->queue.first;
+    for (size_t i = 0; i < sizeof line / sizeof *line; i++, t = t->job.next)
+        assert_string_equal(t ? t->id : "nothing", line[i]);
+    assert_null(t);
+    pthread_mutex_unlock(&lake->lock);
+    occupy_slots(false);
+    for (size_t i = 0; i < sizeof line / sizeof *line; i++)
+        assert_int_equal(wait_done(lake, line[i]), TL_TRACE_SEALED);
+    capture_free(&c);
+    close_at_once();
+}
+
 /* A rig that returns finds its capture among the live ones, though its job waits among others. */
 static void who_returns_is_live_at_once(void **state)
 {
@@ -311,6 +352,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(others_have_their_turn),
         cmocka_unit_test(live_ones_wait_for_no_others),
         cmocka_unit_test(many_begin_slowly),
+        cmocka_unit_test(rigs_alternate),
         cmocka_unit_test(who_returns_is_live_at_once),
         cmocka_unit_test(storing_stops_nobody),
         cmocka_unit_test(turns_change_nothing),
