@@ -287,7 +287,8 @@ export async function timeChecks(suite, { server, trace, cortex, late }) {
     const { hits: [hit] } = await json(page, base, `${path}/find?q=checksum&at=${cursor.insn}&limit=1`);
     const call = await json(page, base, `${path}/call?at=${hit.insn}`);
     await type("checksum");
-    await page.waitForFunction((n) => location.hash.includes(`at=${n}`), hit.insn);
+    // First the cursor is there, then the call, for which the server is asked, is fitted.
+    await page.waitForFunction((n) => location.hash.includes(`at=${n}`) && /[?&]from=/.test(location.hash), hit.insn);
     const now = await place(page);
     assert.ok(now.from <= call.from && now.to >= call.to && now.to - now.from < Math.max(10, 1.3 * (call.to - call.from)), now.hash);
     await seen("1,000 – 3K", 1000, 3000);
