@@ -46,7 +46,6 @@ struct counting {
     struct function_count *functions; /* by symbol index, the last one for none */
     size_t n_functions;
     struct tl_stats_lost lost[TL_GAP_KINDS];
-    struct tl_stats_lost absent[TL_GAP_KINDS]; /* the same of derived streams */
 };
 
 /* ---- cached shards -------------------------------------------------------------------------- */
@@ -276,6 +275,28 @@ static int begin_counting(struct counting *s, struct tl_gen *gen)
     return s->functions ? TL_OK : TL_NOMEM;
 }
 
+static void add_lost(struct tl_stats_lost *to, const struct tl_stats_lost *from)
+{
+    if (from->longest > to->longest) {
+        to->longest = from->longest;
+        to->longest_at = from->longest_at;
+    }
+    to->n += from->n;
+    to->total += from->total;
+}
+
+/* Add the time that gaps cover in the range. */
+static int count_lost(struct counting *s, const struct tl_cut *cut, uint64_t from, uint64_t to,
+                      struct tl_fail *fail)
+{
+    struct tl_stats_lost all[TL_GAP_KINDS] = {0};
+    if (s->what != COUNT_ABSENCES)
+        return tl_cut_lost(cut, from, to, s->lost, fail);
+    const int r = tl_cut_lost(cut, from, to, all, fail);
+    add_lost(&s->lost[TL_GAP_SWITCHED_OUT], &all[TL_GAP_SWITCHED_OUT]);
+    return r;
+}
+
 static int count_stream(struct counting *s, const struct tl_cut *cut, uint64_t from, uint64_t to,
                         struct tl_stats *out, struct tl_fail *fail)
 {
@@ -286,8 +307,7 @@ static int count_stream(struct counting *s, const struct tl_cut *cut, uint64_t f
     if (r >= 0)
         r = count_cut(s, cut, &range, fail);
     if (r >= 0)
-        r = tl_cut_lost(cut, range.from, range.tail ? UINT64_MAX : range.to,
-                        s->what == COUNT_ABSENCES ? s->absent : s->lost, fail);
+        r = count_lost(s, cut, range.from, range.tail ? UINT64_MAX : range.to, fail);
     return r;
 }
 
@@ -316,18 +336,6 @@ static enum counted what_counts(const struct tl_lane *lane, bool samples)
                                               : COUNT_RECORDS;
 }
 
-static void add_absences(struct counting *s)
-{
-    struct tl_stats_lost *const to = &s->lost[TL_GAP_SWITCHED_OUT];
-    const struct tl_stats_lost *const from = &s->absent[TL_GAP_SWITCHED_OUT];
-    if (from->longest > to->longest) {
-        to->longest = from->longest;
-        to->longest_at = from->longest_at;
-    }
-    to->n += from->n;
-    to->total += from->total;
-}
-
 /* All streams in full. */
 static int stats_of_all(struct counting *s, struct tl_lake *lake, const char *id,
                         struct tl_stats *out, struct tl_fail *fail)
@@ -351,7 +359,6 @@ static int stats_of_all(struct counting *s, struct tl_lake *lake, const char *id
         tl_cut_close(&cut);
     }
     out->to = longest;
-    add_absences(s);
     if (r >= 0)
         r = answer(s, gen, out);
     if (r >= 0)
