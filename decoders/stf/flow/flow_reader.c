@@ -12,7 +12,7 @@
 
 #include "stf/flow/flow_batch.h"
 #include "stf/flow/flow_comment.h"
-#include "stf/flow/flow_groups.h"
+#include "stf/flow/flow_gathered.h"
 #include "stf/flow/flow_parts.h"
 #include "stf/flow/flow_transaction.h"
 #include "stf/flow_map.h"
@@ -22,7 +22,6 @@
 #include <stdlib.h>
 
 #define WAITING_MAX 64
-#define GROUP_MAX   (4u << 20) /* maximum bytes kept of a group */
 
 struct waiting {
     struct tl_item item;
@@ -67,13 +66,9 @@ struct tl_stf_flow_reader {
     size_t n_waiting;
     struct tl_buf texts;
     struct tl_buf scratch;
-    bool whole;                  /* the trace is from another producer: its groups are kept */
-    struct tl_stf_groups groups; /* header and layout of that trace */
-    struct tl_stf_pc track;      /* PC according to its records */
-    struct tl_buf kept;          /* records of the current group, if `whole` */
-    uint8_t kept_last;           /* type of the last one that is subject to group order */
-    size_t bare;                 /* offset in `kept` of an access without content so far */
-    bool overfull;               /* they exceeded GROUP_MAX */
+    bool whole;                      /* the trace is from another producer: its groups are kept */
+    struct tl_stf_gathered gathered; /* the current group's records, if `whole` */
+    struct tl_stf_pc track;          /* PC according to its records */
     struct tl_stf_transactions transactions;
     uint8_t branch_flags;
 };
@@ -96,9 +91,8 @@ void tl_stf_flow_reader_free(struct tl_stf_flow_reader *reader)
     tl_stf_batch_fini(&reader->batch);
     tl_buf_fini(&reader->texts);
     tl_buf_fini(&reader->scratch);
-    tl_buf_fini(&reader->kept);
     tl_stf_transactions_fini(&reader->transactions);
-    tl_stf_groups_fini(&reader->groups);
+    tl_stf_gathered_fini(&reader->gathered);
     free(reader);
 }
 
@@ -398,87 +392,6 @@ static bool odd_sized(const struct tl_stf_flow_reader *r, const struct tl_stf_re
                : g->n_code < 4 && tl_le16(g->code) == (uint16_t)closing->opcode;
 }
 
-/* ---- whole groups ---------------------------------------------------------------------------- */
-
-static void begin_kept(struct tl_stf_flow_reader *r)
-{
-    tl_buf_reset(&r->kept);
-    r->kept_last = 0;
-    r->bare = 0;
-    r->overfull = false;
-}
-
-/* Remove an access that has no content. */
-static void drop_bare_access(struct tl_stf_flow_reader *r, uint8_t next)
-{
-    size_t size;
-    if (r->kept_last == TL_STF_INST_MEM_ACCESS && next != TL_STF_INST_MEM_CONTENT)
-        size = 14;
-    else if (r->kept_last == TL_STF_BUS_MASTER_ACCESS && next != TL_STF_BUS_MASTER_CONTENT)
-        size = 18;
-    else
-        return;
-    uint8_t *const p = r->kept.p + r->bare;
-    r->kept.n -= size;
-    memmove(p, p + size, r->kept.n - r->bare);
-}
-
-/* Keep a record unchanged, in the layout of the stream's first header. */
-static int keep(struct tl_stf_flow_reader *r, const struct tl_stf_record *record)
-{
-    if (r->overfull || !tl_stf_groups_has(record->type))
-        return TL_OK;
-    const bool good = tl_stf_groups_readable(record, r->kept_last);
-    if (record->type >= TL_STF_INST_PC_TARGET) {
-        drop_bare_access(r, record->type);
-        r->kept_last = good ? record->type : 0;
-        r->bare = r->kept.n;
-    }
-    r->overfull = r->kept.n > GROUP_MAX;
-    if (!good || r->overfull)
-        return TL_OK;
-    struct tl_stf_record copy = *record;
-    int result = TL_OK;
-    if (record->type == TL_STF_EVENT_PC_TARGET && !r->group.event) {
-        copy.type = TL_STF_INST_PC_TARGET; /* without an EVENT, it is unreadable */
-        result = tl_stf_flow_put_parting(&r->kept);
-    }
-    if (result == TL_OK)
-        result = tl_stf_record_encode(&r->groups.layout, &copy, &r->kept);
-    return result == TL_USAGE ? TL_OK : result;
-}
-
-/* For a group that is too long keep only its control flow. */
-static int keep_way(struct tl_stf_flow_reader *r, const struct tl_stf_record *closing, uint64_t pc)
-{
-    const struct tl_stf_layout *const layout = &r->groups.layout;
-    const struct tl_stf_record from = {.type = TL_STF_FORCE_PC, .pc = pc};
-    const struct tl_stf_record to = {.type = TL_STF_INST_PC_TARGET, .target = r->track.next};
-    tl_buf_reset(&r->kept);
-    int result = tl_stf_record_encode(layout, &from, &r->kept);
-    if (result == TL_OK && (r->group.has_target || r->group.jumped))
-        result = tl_stf_record_encode(layout, &to, &r->kept);
-    return result < 0 ? result : tl_stf_record_encode(layout, closing, &r->kept);
-}
-
-/* Keep the changes made by a further header. */
-static int keep_header(struct tl_stf_flow_reader *r)
-{
-    const struct tl_stf_header *const h = &r->header;
-    const struct tl_stf_record records[] = {
-        {.type = TL_STF_INST_IEM, .iem = h->iem},
-        {.type = TL_STF_PROCESS_ID_EXT, .process = {h->tgid, h->tid, h->asid}},
-        {.type = TL_STF_FORCE_PC, .pc = h->pc}};
-    int result = TL_OK;
-    for (size_t i = 0; i < sizeof records / sizeof *records && result == TL_OK; i++) {
-        const bool reported = i == 0 ? h->has_iem : i == 1 ? h->has_process : true;
-        result = reported ? keep(r, &records[i]) : TL_OK;
-    }
-    return result;
-}
-
-/* ---- instructions ---------------------------------------------------------------------------- */
-
 /* `at` is the instruction's address according to the records. */
 static int add_insn(struct tl_stf_flow_reader *r, const struct tl_stf_record *record, uint64_t at)
 {
@@ -493,11 +406,12 @@ static int add_insn(struct tl_stf_flow_reader *r, const struct tl_stf_record *re
     int result = TL_OK;
     if (!odd)
         code_of(r->isa, record->opcode, size, g->code);
-    if (r->whole && r->overfull)
-        result = keep_way(r, record, pc);
+    if (r->whole && r->gathered.overfull)
+        result = tl_stf_gathered_shorten(
+            &r->gathered, pc, g->has_target || g->jumped ? &r->track.next : NULL, record);
     if (result == TL_OK)
         result = tl_stf_batch_insn(&r->batch, r->isa, pc, g->code, size,
-                                   (struct tl_bytes){r->kept.p, r->kept.n},
+                                   (struct tl_bytes){r->gathered.records.p, r->gathered.records.n},
                                    taken     ? TL_STF_TAKEN
                                    : returns ? TL_STF_RETURNS
                                              : TL_STF_STRAIGHT,
@@ -537,7 +451,7 @@ static int close_group(struct tl_stf_flow_reader *r, const struct tl_stf_record 
     if (r->group.isa_after != TL_ISA_NONE)
         r->isa = r->group.isa_after;
     r->group = (struct group){0};
-    begin_kept(r);
+    tl_stf_gathered_begin(&r->gathered);
     return result;
 }
 
@@ -550,14 +464,14 @@ static int begin_trace(struct tl_stf_flow_reader *r, uint64_t offset)
     if (!r->in_trace || !r->whole)
         r->isa = tl_stf_unmap_isa(h->isa, h->iem);
     else if (h->has_iem)
-        r->isa = tl_stf_unmap_isa(r->groups.header.isa, h->iem);
+        r->isa = tl_stf_unmap_isa(r->gathered.groups.header.isa, h->iem);
     r->first = true;
     r->group = (struct group){0};
-    begin_kept(r);
+    tl_stf_gathered_begin(&r->gathered);
     if (!r->in_trace) {
         r->whole = !r->ours;
-        r->batch.groups = r->whole ? &r->groups : NULL;
-    } else if (r->whole && keep_header(r) < 0) {
+        r->batch.groups = r->whole ? &r->gathered.groups : NULL;
+    } else if (r->whole && tl_stf_gathered_add_header(&r->gathered, h) < 0) {
         return TL_NOMEM;
     }
     r->pc = h->pc;
@@ -584,7 +498,7 @@ static int in_header(struct tl_stf_flow_reader *r, const struct tl_stf_record *r
 {
     int result = tl_stf_header_add(&r->header, record);
     if (result == TL_OK && !r->in_trace)
-        result = tl_stf_groups_add(&r->groups, record);
+        result = tl_stf_groups_add(&r->gathered.groups, record);
     if (result < 0)
         return result;
     if (record->type == TL_STF_TRACE_INFO)
@@ -648,7 +562,7 @@ static int in_group(struct tl_stf_flow_reader *r, const struct tl_stf_record *re
     if (!g->offset)
         g->offset = record->offset;
     const uint64_t at = tl_stf_pc_add(&r->track, record);
-    const int kept = r->whole ? keep(r, record) : TL_OK;
+    const int kept = r->whole ? tl_stf_gathered_add(&r->gathered, record, g->event) : TL_OK;
     if (kept < 0)
         return kept;
     switch (record->type) {
@@ -744,29 +658,6 @@ static void context_state(struct tl_item *context, struct tl_state *s)
     tl_state_u64(s, &context->offset);
 }
 
-/* Are these records of one group, with an access without content only at the end? */
-static bool kept_fits(const struct tl_stf_flow_reader *r)
-{
-    const uint8_t last = r->kept_last;
-    struct tl_stf_shape shape;
-    if (!tl_stf_groups_look(&r->groups, (struct tl_bytes){r->kept.p, r->kept.n}, &shape) ||
-        shape.markers > 0)
-        return false;
-    return (last != TL_STF_INST_MEM_ACCESS && last != TL_STF_BUS_MASTER_ACCESS) ||
-           (shape.type == last && shape.record == r->bare);
-}
-
-static void kept_state(struct tl_stf_flow_reader *r, struct tl_state *s)
-{
-    tl_stf_groups_state(&r->groups, s);
-    tl_stf_pc_state(&r->track, s);
-    tl_state_buf(s, &r->kept, SIZE_MAX);
-    tl_state_u8(s, &r->kept_last, UINT8_MAX);
-    tl_state_size(s, &r->bare, r->kept.n);
-    tl_state_bool(s, &r->overfull);
-    tl_state_check(s, kept_fits(r));
-}
-
 void tl_stf_flow_reader_state(struct tl_stf_flow_reader *r, struct tl_state *s)
 {
     uint8_t isa = (uint8_t)r->isa;
@@ -786,11 +677,13 @@ void tl_stf_flow_reader_state(struct tl_stf_flow_reader *r, struct tl_state *s)
     tl_state_bool(s, &r->has_mode);
     context_state(&r->context, s);
     group_state(&r->group, s);
-    kept_state(r, s);
+    tl_stf_groups_state(&r->gathered.groups, s);
+    tl_stf_pc_state(&r->track, s);
+    tl_stf_gathered_state(&r->gathered, s);
     tl_state_u8(s, &r->branch_flags, TL_ITEM_CALL | TL_ITEM_RETURN);
     tl_state_bool(s, &r->transactions.begun);
     tl_state_u8(s, &r->transactions.clock, UINT8_MAX);
     tl_state_u64(s, &r->transactions.time);
-    r->batch.groups = r->whole ? &r->groups : NULL;
+    r->batch.groups = r->whole ? &r->gathered.groups : NULL;
     tl_stf_batch_state(&r->batch, s);
 }
