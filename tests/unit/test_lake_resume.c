@@ -17,7 +17,7 @@
 
 enum {
     SHARD = 3000,
-    INSNS = 300000,
+    INSNS = 150000,
     CORES = 2,
     PIECE = 2000,
     CHECKPOINT = 4096,

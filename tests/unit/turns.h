@@ -16,8 +16,8 @@
 #define SANITIZED false
 #endif
 
-#define ZEROS   ((size_t)16 << 20) /* bytes of the program: none of its instructions branches */
-#define SHARD   (UINT64_C(1) << 20)
+#define ZEROS   ((size_t)4 << 20) /* bytes of the program: none of its instructions branches */
+#define SHARD   (UINT64_C(1) << 18)
 #define BASE    UINT32_C(0x80000000)
 #define ENDLESS 100000 /* jumps: hours of decoding, so that nothing of that is waited for in time  \
                         */
