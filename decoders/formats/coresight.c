@@ -145,7 +145,7 @@ static bool may_begin(const struct coresight *cs)
 }
 
 /* Have the known streams lost most of the bytes since the last checkpoint? */
-static int is_troubled(void *context)
+static int judge(void *context)
 {
     struct coresight *const cs = context;
     uint64_t given = 0, lost = 0;
@@ -161,7 +161,7 @@ static int is_troubled(void *context)
         lost += feed->base.out.heard && feed->lost < feed->given ? feed->lost : feed->given;
     }
     if (rc < 0 || given < CHECK_MIN)
-        return rc;
+        return rc < 0 ? rc : TL_ALIGN_UNKNOWN;
     for (uint32_t i = 0; i < cs->feeds.n; i++) {
         struct feed *const feed = (struct feed *)cs->feeds.v[i];
         if (begins && !feed->spoke)
@@ -170,7 +170,7 @@ static int is_troubled(void *context)
         begin_count(feed);
     }
     cs->checked_at = cs->tpiu.start + cs->tpiu.raw;
-    return lost > given / 2;
+    return lost > given / 2 ? TL_ALIGN_TROUBLED : TL_ALIGN_FITS;
 }
 
 static int64_t try_frames(void *context, uint8_t id, const uint8_t *p, size_t n)
@@ -228,7 +228,7 @@ static int create(struct tl_decode **out, const struct tl_setup *setup,
     tl_tpiu_init(&cs->tpiu, (enum tl_tpiu_sync)setup->sync, 0, &frames);
     /* Without a configuration no source is known to be wrong. */
     struct tl_align_watch watch = {.context = cs,
-                                   .is_troubled = setup->n_sources ? is_troubled : NULL,
+                                   .judge = setup->n_sources ? judge : NULL,
                                    .try_frames = try_frames};
     know_sources(setup, &watch.sources);
     tl_align_init(&cs->align, &cs->tpiu, &watch);

@@ -14,6 +14,8 @@
 #define PATIENCE_MAX ((uint64_t)1 << 40)
 #define CHECK_PART   16 /* distance of checkpoints, as a fraction of the bytes so far */
 
+#define PROOF 4 /* checkpoints at which the streams must have understood most of the bytes */
+
 #define ALARM_FRAMES 4 /* frames with unknown sources that raise an alarm */
 #define ALARM_APART  3 /* with at most two frames in between that have none */
 
@@ -26,7 +28,7 @@ static uint64_t next_offset(const struct tl_align *a)
 
 static bool is_watched(const struct tl_align *a)
 {
-    return a->watch.is_troubled && a->tpiu->sync == TL_TPIU_ALIGNED;
+    return a->watch.judge && a->tpiu->sync == TL_TPIU_ALIGNED;
 }
 
 /* Checkpoints are a power of two apart, at multiples of that distance from the first frame. */
@@ -90,10 +92,18 @@ int tl_align_report_unknown(struct tl_align *a, const struct tl_run *run)
 
 /* A change of alignment: `from` bytes of the window keep the old one. */
 struct turn {
-    size_t phase; /* offset of the new alignment; 0: no change */
+    bool possible; /* it is to be considered */
+    size_t phase;  /* offset of the new alignment; 0: no change */
     size_t from;
     uint32_t syncs, known; /* scores of the whole window with the change */
 };
+
+/* Have the streams understood enough in this alignment? A few packets remain intact in wrong ones.
+ */
+static bool is_proven(const struct tl_align *a)
+{
+    return a->fits >= PROOF;
+}
 
 /* The current source, if only one is known to occur: its ID may never be sent again. */
 static uint8_t only_id(const struct tl_align *a)
@@ -129,9 +139,9 @@ static bool is_better(const struct tl_fit *fit, const struct tl_fit *now, size_t
 }
 
 /* Scores of the window with alignment `fit` throughout. */
-static struct turn whole(const struct tl_fit *fit, size_t slots)
+static struct turn whole(const struct tl_fit *fit, size_t phase, size_t slots)
 {
-    struct turn t = {0};
+    struct turn t = {.phase = phase};
     for (size_t i = 0; i < slots; i++) {
         t.syncs += fit->syncs[i];
         t.known += fit->known[i];
@@ -156,8 +166,7 @@ static void turn_later(struct turn *t, const struct tl_fit *fit, const struct tl
 static struct turn best_turn(const struct tl_fit *fit, const struct tl_fit *now, size_t phase,
                              size_t slots)
 {
-    struct turn t = whole(fit, slots), most, best;
-    t.phase = phase;
+    struct turn t = whole(fit, phase, slots), most, best;
     most = best = t;
     while (t.from < slots) {
         turn_later(&t, fit, now);
@@ -172,11 +181,17 @@ static struct turn best_turn(const struct tl_fit *fit, const struct tl_fit *now,
     return best;
 }
 
+/* Does `a`, a change at the window's begin, score like `b`? */
+static bool scores_alike(const struct turn *a, const struct turn *b)
+{
+    return a->syncs == b->syncs && a->known + TL_FIT_SLOT > b->known;
+}
+
 /* Has another change as many synchronisation packets as `best`? */
 static bool is_alike(const struct turn turns[static FRAME], const struct turn *best)
 {
     for (size_t phase = 1; phase < FRAME; phase++)
-        if (turns[phase].phase && phase != best->phase && turns[phase].syncs == best->syncs)
+        if (turns[phase].possible && phase != best->phase && turns[phase].syncs == best->syncs)
             return true;
     return false;
 }
@@ -189,8 +204,8 @@ static int choose(const struct tl_align *a, const struct turn turns[static FRAME
 {
     const uint32_t syncs = best->syncs;
     int64_t most = -1;
-    for (size_t phase = 1; phase < FRAME; phase++) {
-        if (turns[phase].phase == 0 || turns[phase].syncs != syncs)
+    for (size_t phase = 0; phase < FRAME; phase++) {
+        if (!turns[phase].possible || turns[phase].syncs != syncs)
             continue;
         const int64_t understood = a->watch.try_frames(a->watch.context, id, a->window + phase, n);
         if (understood < 0)
@@ -202,12 +217,23 @@ static int choose(const struct tl_align *a, const struct turn turns[static FRAME
     return TL_OK;
 }
 
+/* If no change of an alignment that is not proven is clearly better, those with as many packets are
+ * possible, too. */
+static void allow_alike(struct turn turns[static FRAME], const struct turn alike[static FRAME],
+                        const struct turn *best)
+{
+    for (size_t phase = 0; best->phase == 0 && phase < FRAME; phase++) {
+        turns[phase] = alike[phase];
+        turns[phase].possible = best->syncs > 0 && scores_alike(&alike[phase], best);
+    }
+}
+
 /* Find the best change for the window; phase 0 unless one is clearly better. Returns TL_NOMEM. */
 static int find_turn(const struct tl_align *a, struct turn *best)
 {
     struct tl_fit_sources sources = a->watch.sources;
     struct tl_fit now, fit;
-    struct turn turns[FRAME] = {{0}};
+    struct turn turns[FRAME] = {{0}}, all[FRAME] = {{0}};
     *best = (struct turn){0};
     if (a->held < 2 * FRAME)
         return TL_OK;
@@ -215,16 +241,23 @@ static int find_turn(const struct tl_align *a, struct turn *best)
     const size_t slots = (n + TL_FIT_SLOT - 1) / TL_FIT_SLOT;
     sources.id = only_id(a);
     int rc = tl_fit_frames(&now, &sources, a->window, n);
+    *best = all[0] = whole(&now, 0, slots);
     for (size_t phase = 1; rc == TL_OK && phase < FRAME; phase++) {
         rc = tl_fit_frames(&fit, &sources, a->window + phase, n);
-        const struct turn turn = best_turn(&fit, &now, phase, slots);
+        all[phase] = whole(&fit, phase, slots);
+        struct turn turn = best_turn(&fit, &now, phase, slots);
         if (!is_better(&fit, &now, turn.from, slots))
             continue;
+        if (!is_proven(a) && scores_alike(&all[phase], &turn))
+            turn = all[phase];
+        turn.possible = true;
         turns[phase] = turn;
         if (!best->phase || turn.syncs > best->syncs ||
             (turn.syncs == best->syncs && turn.known > best->known))
             *best = turn;
     }
+    if (!is_proven(a))
+        allow_alike(turns, all, best);
     if (rc == TL_OK && is_alike(turns, best) && a->watch.try_frames)
         rc = choose(a, turns, sources.id, n, best);
     best->from *= TL_FIT_SLOT;
@@ -244,6 +277,7 @@ static int move_frames(struct tl_align *a, uint64_t offset, size_t phase)
     tl_tpiu_init(a->tpiu, a->tpiu->sync, offset + phase, &sink);
     if (rc == TL_OK)
         rc = tl_demux_set_id(&a->tpiu->demux, id);
+    a->fits = PROOF;
     set_checkpoint(a);
     return rc;
 }
@@ -304,16 +338,18 @@ static int begin_window(struct tl_align *a)
 /* Everything before the checkpoint has been passed on: check the streams. */
 static int check(struct tl_align *a)
 {
-    const int troubled = a->watch.is_troubled(a->watch.context);
+    const int found = a->watch.judge(a->watch.context);
     const uint64_t offset = a->check_at;
     set_checkpoint(a);
-    if (troubled < 0)
-        return troubled;
-    if (troubled && offset >= a->quiet_until) {
+    if (found < 0)
+        return found;
+    if (found == TL_ALIGN_FITS && a->fits < PROOF)
+        a->fits++;
+    if (found == TL_ALIGN_TROUBLED && offset >= a->quiet_until) {
         a->held_from = offset;
         return begin_window(a);
     }
-    if (!troubled && a->patience > PATIENCE)
+    if (found != TL_ALIGN_TROUBLED && a->patience > PATIENCE)
         a->patience -= a->patience / 4;
     return TL_OK;
 }
@@ -378,6 +414,7 @@ void tl_align_state(struct tl_align *a, struct tl_state *s)
     tl_state_u64(s, &a->patience);
     tl_state_u64(s, &a->troubled);
     tl_state_u64(s, &trouble);
+    tl_state_u8(s, &a->fits, PROOF);
     tl_state_check(s, a->check_at > next_offset(a) || !is_watched(a));
     tl_state_check(s, trouble <= ALARM_FRAMES && a->patience <= 2 * PATIENCE_MAX);
     a->trouble = (unsigned)trouble;

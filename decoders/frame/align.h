@@ -26,12 +26,18 @@
 #define TL_ALIGN_WINDOW     ((size_t)32 << 10)  /* bytes held back for an attempt */
 #define TL_ALIGN_WINDOW_MAX ((size_t)256 << 10) /* maximum, after many failed attempts */
 
+/* What the streams say of the bytes since the last checkpoint. */
+enum tl_align_found {
+    TL_ALIGN_UNKNOWN, /* too few bytes to tell */
+    TL_ALIGN_FITS,    /* they understood most of them */
+    TL_ALIGN_TROUBLED /* they lost most of them */
+};
+
 /* Source of the alarm at checkpoints. */
 struct tl_align_watch {
     void *context;
-    /* Have the streams lost most of the bytes since the last checkpoint? Returns 0, 1, or < 0.
-     * NULL: no checkpoints. */
-    int (*is_troubled)(void *context);
+    /* Returns an enum tl_align_found, or < 0. NULL: no checkpoints. */
+    int (*judge)(void *context);
     /* How many bytes the streams understand in frames p[0..n), in front of which source `id` was
      * current, or < 0. NULL: not known. */
     int64_t (*try_frames)(void *context, uint8_t id, const uint8_t *p, size_t n);
@@ -49,6 +55,7 @@ struct tl_align {
     uint64_t troubled;    /* number (from 1) of the last frame with an unknown source */
     unsigned trouble;     /* recent number of such frames */
     bool alarm;
+    uint8_t fits; /* number of checkpoints at which the alignment fitted, up to a limit */
 
     uint64_t calls; /* number of sink calls in this push */
     uint64_t mute;  /* how many of them repeat earlier ones */

@@ -539,6 +539,21 @@ static void frames_cut(void **state)
     assert_int_equal(r.wrong, 0);
 }
 
+/* Cut, or begun anew, within a frame: a synchronisation packet remains intact in the alignment that
+ * was assumed, in front of the one by which the right one is found. */
+static void frames_begun_before(void **state)
+{
+    static const uint64_t seeds[] = {0xb1000701, 0xb300080c, 0xb8000078};
+    struct round r = {.seed = 0};
+    const char *format;
+    (void)state;
+    for (size_t i = 0; i < sizeof seeds / sizeof *seeds; i++) {
+        r.seed = seeds[i];
+        one(hurt_frames, &r, &format);
+    }
+    assert_int_equal(r.wrong, 0);
+}
+
 static void pt(void **state)
 {
     (void)state;
@@ -687,6 +702,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(mtb),
         cmocka_unit_test(frames),
         cmocka_unit_test(frames_cut),
+        cmocka_unit_test(frames_begun_before),
         cmocka_unit_test(pt),
         cmocka_unit_test(nexus),
         cmocka_unit_test(zcmt),
