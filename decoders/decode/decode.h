@@ -95,7 +95,7 @@ TL_MUST_USE int tl_decode_set_crew(struct tl_decode *decode, struct tl_crew *cre
 /* Incremented when any input decodes differently than before, or saved states have other members.
  * Results of different versions are not mixed: data decoded by another version is decoded again
  * before it is continued. */
-#define TL_DECODE_VERSION 24
+#define TL_DECODE_VERSION 25
 
 #define TL_DECODE_PUSH ((size_t)4 << 20)
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Two tables state the fields of each message and their widths; one loop reads all of them. What
- * follows the last of them is a timestamp, since encoders may add one to any message.
+ * follows the last of them is a timestamp, since encoders may add one to any message; what has still
+ * more fields is several messages, of which parts are missing.
  */
 #include "riscv/nexus_message.h"
 
@@ -271,7 +272,8 @@ static inline __attribute__((always_inline)) bool read_short(struct tl_nexus_mes
     if (history)
         good = good && w.at < all && take_short(&w, &outcomes, &bits);
     const bool timed = w.at < all;
-    if (!good || count > TL_NEXUS_COUNT_MAX || (timed && !take_short(&w, &time, &bits)))
+    if (!good || count > TL_NEXUS_COUNT_MAX || (timed && !take_short(&w, &time, &bits)) ||
+        w.at < all)
         return false;
     const uint32_t has = HAS(ICNT) | (direct ? 0 : HAS(BTYPE) | HAS(UADDR)) |
                          (history ? HAS(HISTORY) : 0) | (timed ? HAS(TSTAMP) : 0);
@@ -314,7 +316,7 @@ static __attribute__((noinline)) int read_any(struct tl_nexus_message *m, const 
             return TL_BAD;
     if (r.ended < n)
         (void)take_field(&r, m, TL_NEXUS_TSTAMP);
-    return are_counts_small(m) ? TL_OK : TL_BAD;
+    return r.ended >= r.n && are_counts_small(m) ? TL_OK : TL_BAD;
 }
 
 static __attribute__((noinline)) int read_copy(struct tl_nexus_message *m, struct tl_bytes bytes,

@@ -70,6 +70,19 @@ static void damage(void **state)
           "4+5 bad message\n13+100 message without an end\n");
 }
 
+/* Behind a message that was cut off, another one began: no message has a field behind its time. */
+static void fields_too_many(void **state)
+{
+    (void)state;
+    struct trace t = {0};
+    sync_at(&t, 0, 0x1010);
+    message(&t, 4, F(3, 6), V(4), V(1), V(5)); /* short, and long */
+    sync_at(&t, 0, 0x1010);
+    message(&t, 7, F(4, 6), F(0, 2), V(20), V(2), V(1), V(0x10000000), V(5));
+    check(NTRACE, false, t.p, t.n, "O\nM -.rv64\nG bad-packet\nO\nM -.rv64\nG bad-packet\n",
+          "4+4 bad message\n12+11 bad message\n");
+}
+
 /* A capture may begin and end in the middle of a message. */
 static void cut_at_both_ends(void **state)
 {
@@ -246,7 +259,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fields),        cmocka_unit_test(sources),
-        cmocka_unit_test(damage),        cmocka_unit_test(cut_at_both_ends),
+        cmocka_unit_test(damage),
+        cmocka_unit_test(fields_too_many),        cmocka_unit_test(cut_at_both_ends),
         cmocka_unit_test(misfit),        cmocka_unit_test(sifive_times),
         cmocka_unit_test(sifive_counts), cmocka_unit_test(outcome_owed),
         cmocka_unit_test(sifive_events), cmocka_unit_test(in_frames),
