@@ -18,9 +18,6 @@
  * can last longer than it should. A live capture that had little lately is a bit ahead, so that
  * what came in the meantime is decoded at once.
  *
- * Of new jobs that are not live those of all rigs alternate: who sends one capture does not wait
- * for the thousand that a neighbour has sent before.
- *
  * A new job goes before suspended ones: nearly all are short. Once a suspended one has waited for
  * long, they alternate. Each suspended job holds some megabytes: once there are many, all of them
  * have a turn before another one begins, so that what comes faster than it is decoded waits in the
@@ -51,25 +48,6 @@ struct tl_turn {
     int64_t since_ns;
     bool granted; /* it has a slot, and has left the list */
 };
-
-/* ---- queue ---------------------------------------------------------------------------------- */
-
-void tl_job_queue_init(struct tl_job_queue *queue)
-{
-    *queue = (struct tl_job_queue){0};
-    pthread_cond_init(&queue->work, NULL);
-    queue->last_turn = &queue->turns;
-}
-
-void tl_job_queue_fini(struct tl_job_queue *queue)
-{
-    for (struct tl_trace *t = queue->first, *next; t; t = next) {
-        next = t->job.next;
-        tl_trace_put(t);
-    }
-    queue->first = NULL;
-    pthread_cond_destroy(&queue->work);
-}
 
 /* ---- threads -------------------------------------------------------------------------------- */
 
@@ -125,17 +103,6 @@ static bool note_live_locked(struct tl_lake *lake, struct tl_trace *trace)
     return true;
 }
 
-/* The rank behind the rig's last job in the queue, or that of those which begin now. */
-static uint64_t next_rank_locked(const struct tl_lake *lake, const char *rig)
-{
-    uint64_t rank = lake->queue.rank;
-    for (const struct tl_trace *t = lake->queue.first; t; t = t->job.next)
-        if (!t->job.live && t->job.rank >= rank && strcmp(t->rig, rig) == 0)
-            rank = t->job.rank + 1;
-    return rank;
-}
-
-/* The queue has the live ones first. */
 static void enqueue_locked(struct tl_lake *lake, struct tl_trace *trace)
 {
     struct tl_job *const job = &trace->job;
@@ -144,25 +111,15 @@ static void enqueue_locked(struct tl_lake *lake, struct tl_trace *trace)
         return;
     }
     job->state = TL_JOB_QUEUED;
-    job->rank = job->live ? 0 : next_rank_locked(lake, trace->rig);
-    struct tl_trace **p = &lake->queue.first;
-    while (*p && ((*p)->job.live || (!job->live && (*p)->job.rank <= job->rank)))
-        p = &(*p)->job.next;
-    job->next = *p;
-    *p = tl_trace_get(trace);
+    tl_job_queue_add(&lake->queue, tl_trace_get(trace));
 }
 
 /* Remove the trace's job from the queue. The caller holds the lake's lock and a reference. */
 static void remove_locked(struct tl_lake *lake, struct tl_trace *trace)
 {
-    struct tl_trace **p = &lake->queue.first;
-    while (*p && *p != trace)
-        p = &(*p)->job.next;
     trace->job.state = trace->job.state >= TL_JOB_RUNS ? TL_JOB_RUNS : TL_JOB_NONE;
-    if (!*p)
-        return;
-    *p = trace->job.next;
-    tl_trace_put(trace);
+    if (tl_job_queue_remove(&lake->queue, trace))
+        tl_trace_put(trace);
 }
 
 /* How many jobs of live captures, or of others, may compute at the moment. */
@@ -180,22 +137,6 @@ static bool is_free_locked(const struct tl_lake *lake, bool live)
     return lake->queue.busy[live] < most_locked(lake, live);
 }
 
-/* The place in the queue of the first job of a live capture, or of another, that is due; otherwise
- * NULL, and `*wait` is less or equal the time until one is (< 0: none). */
-static struct tl_trace **find_due_locked(struct tl_lake *lake, bool live, int64_t *wait)
-{
-    const int64_t now = tl_monotonic_ns();
-    for (struct tl_trace **p = &lake->queue.first; *p; p = &(*p)->job.next) {
-        const int64_t left = (*p)->job.not_before_ns - now;
-        if ((*p)->job.live != live)
-            continue;
-        if (left <= 0)
-            return p;
-        *wait = *wait < 0 || left < *wait ? left : *wait;
-    }
-    return NULL;
-}
-
 static void take_slot_locked(struct tl_lake *lake, struct tl_trace *trace)
 {
     trace->job.has_slot = true;
@@ -206,25 +147,20 @@ static void take_slot_locked(struct tl_lake *lake, struct tl_trace *trace)
     tl_crew_enter(lake->crew);
 }
 
-/* Take a due job off the queue, if there is a slot for it; else as above. */
-static struct tl_trace *take_job_locked(struct tl_lake *lake, int64_t *wait)
+/* Take a due job off the queue, if there is a slot for it. */
+static struct tl_trace *take_job_locked(struct tl_lake *lake)
 {
-    struct tl_trace **p = NULL;
-    *wait = -1;
-    for (int live = true; !p && live >= false; live--)
+    struct tl_trace *trace = NULL;
+    for (int live = true; !trace && live >= false; live--)
         if (is_free_locked(lake, live))
-            p = find_due_locked(lake, live, wait);
-    if (!p)
+            trace = tl_job_queue_take(&lake->queue, live);
+    if (!trace)
         return NULL;
-    struct tl_trace *const trace = *p;
-    *p = trace->job.next;
-    if (trace->job.rank > lake->queue.rank)
-        lake->queue.rank = trace->job.rank;
     trace->job.state = TL_JOB_RUNS;
     take_slot_locked(lake, trace);
     lake->queue.resumed[trace->job.live] = 0;
     lake->queue.n_idle--;
-    if (lake->queue.first)
+    if (lake->queue.n_waiting > 0)
         (void)call_thread_locked(lake);
     return trace;
 }
@@ -256,20 +192,20 @@ static struct tl_turn *least_served_locked(const struct tl_lake *lake, bool live
 /* Is a new job of these due that goes before suspended ones? */
 static bool is_new_first_locked(struct tl_lake *lake, bool live)
 {
-    int64_t wait = -1, longest = 0;
+    int64_t longest = 0;
     unsigned n = 0;
     for (const struct tl_turn *t = lake->queue.turns; t; t = t->next)
         if (t->trace->job.live == live && n++ == 0)
             longest = tl_monotonic_ns() - t->since_ns;
     const bool is_next = n < MANY ? longest < PATIENCE_NS || lake->queue.resumed[live] > 0
                                   : lake->queue.resumed[live] >= n;
-    return is_next && find_due_locked(lake, live, &wait);
+    return is_next && tl_job_queue_has(&lake->queue, live);
 }
 
 /* Slots may be free: give them to somebody. */
 static void pass_on_locked(struct tl_lake *lake)
 {
-    const bool called = lake->queue.first && call_thread_locked(lake);
+    const bool called = lake->queue.n_waiting > 0 && call_thread_locked(lake);
     struct tl_turn *turn;
     for (int live = true; live >= false; live--) {
         while (is_free_locked(lake, live) && (turn = least_served_locked(lake, live)) &&
@@ -289,10 +225,9 @@ static void pass_on_locked(struct tl_lake *lake)
 static bool is_slot_wanted_locked(struct tl_lake *lake, const struct tl_job *job)
 {
     const bool live = job->slot_is_live;
-    int64_t wait = -1;
     return job->live != live || lake->queue.busy[live] > most_locked(lake, live) ||
            least_served_locked(lake, live) ||
-           (find_due_locked(lake, live, &wait) && call_thread_locked(lake));
+           (tl_job_queue_has(&lake->queue, live) && call_thread_locked(lake));
 }
 
 /* Count the turn that ends now. One that comes later does not get what others have had before. */
@@ -371,18 +306,18 @@ void tl_lake_queue(struct tl_lake *lake, struct tl_trace *trace, int64_t delay_n
     const int64_t when = delay_ns > 0 ? tl_monotonic_ns() + delay_ns : 0;
     bool changed = note_live_locked(lake, trace); /* it has slots of another kind */
     if (trace->job.state == TL_JOB_QUEUED) {
-        if (changed) {
-            remove_locked(lake, trace); /* it has another place */
+        changed |= when < trace->job.not_before_ns;
+        if (changed) { /* it has another place */
+            remove_locked(lake, trace);
+            if (when < trace->job.not_before_ns)
+                trace->job.not_before_ns = when;
             enqueue_locked(lake, trace);
         }
-    } else if (trace->job.state != TL_JOB_RUNS_AGAIN) {
-        trace->job.not_before_ns = when;
+    } else {
+        if (trace->job.state != TL_JOB_RUNS_AGAIN || when < trace->job.not_before_ns)
+            trace->job.not_before_ns = when;
         enqueue_locked(lake, trace);
         changed |= trace->job.state == TL_JOB_QUEUED;
-    }
-    if (when < trace->job.not_before_ns) {
-        trace->job.not_before_ns = when;
-        changed = true;
     }
     if (changed)
         pass_on_locked(lake);
@@ -429,12 +364,11 @@ static void *run_jobs(void *context)
     struct tl_lake *lake = context;
     pthread_mutex_lock(&lake->lock);
     while (!atomic_load(&lake->closing)) {
-        int64_t wait;
-        struct tl_trace *const trace = take_job_locked(lake, &wait);
+        struct tl_trace *const trace = take_job_locked(lake);
         if (trace)
             run_locked(lake, trace);
         else if (lake->queue.n_idle <= 2 * lake->queue.slots[true])
-            wait_locked(lake, wait);
+            wait_locked(lake, tl_job_queue_wait_ns(&lake->queue));
         else
             break; /* one of those that took the place of suspended ones */
     }

@@ -125,7 +125,7 @@ int tl_lake_metrics(struct tl_lake *lake, struct tl_buf *out)
     struct tl_spool_counters spool;
     struct totals all;
     struct image_totals images = {0};
-    uint64_t queued = 0, turns[2];
+    uint64_t queued, turns[2];
     const uint64_t left = lake->backend->ops->free_bytes(lake->backend);
     tl_spool_counters(lake->spool, &spool);
     int r = add_all(lake, &all);
@@ -134,8 +134,7 @@ int tl_lake_metrics(struct tl_lake *lake, struct tl_buf *out)
     /* With a damaged row of one: those before it. */
     (void)!lake->catalog->ops->images(lake->catalog, add_image, &images, NULL);
     pthread_mutex_lock(&lake->lock);
-    for (const struct tl_trace *t = lake->queue.first; t; t = t->job.next)
-        queued++;
+    queued = lake->queue.n_waiting;
     memcpy(turns, lake->queue.given, sizeof turns);
     pthread_mutex_unlock(&lake->lock);
     const struct tl_heap_use heap = tl_heap_use();

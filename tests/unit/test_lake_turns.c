@@ -189,10 +189,14 @@ static void rigs_alternate(void **state)
         tl_trace_put(t);
     }
     pthread_mutex_lock(&lake->lock);
-    const struct tl_trace *t = lake->queue.first;
-    for (size_t i = 0; i < sizeof line / sizeof *line; i++, t = t->job.next)
-        assert_string_equal(t ? t->id : "nothing", line[i]);
-    assert_null(t);
+    struct tl_trace *begun[sizeof line / sizeof *line];
+    for (size_t i = 0; i < sizeof line / sizeof *line; i++) {
+        begun[i] = tl_job_queue_take(&lake->queue, false);
+        assert_string_equal(begun[i] ? begun[i]->id : "nothing", line[i]);
+    }
+    assert_int_equal(lake->queue.n_waiting, 0);
+    for (size_t i = 0; i < sizeof line / sizeof *line; i++)
+        tl_job_queue_add(&lake->queue, begun[i]);
     pthread_mutex_unlock(&lake->lock);
     occupy_slots(false);
     for (size_t i = 0; i < sizeof line / sizeof *line; i++)
