@@ -4,7 +4,7 @@
  * of it, so that after a restart the next shard is the same to the byte.
  */
 #include "builder/build_parts.h"
-#include "shard/stackmark.h"
+#include "shard/savedstack.h"
 
 static void totals_state(struct tl_build_totals *t, struct tl_state *s)
 {
@@ -22,10 +22,10 @@ static void calls_state(struct tl_callstack *calls, struct tl_state *s)
 {
     struct tl_buf bytes = {0};
     if (!tl_state_loads(s))
-        tl_state_fail(s, tl_stackmark_encode(calls, &bytes));
+        tl_state_fail(s, tl_savedstack_encode(calls, &bytes));
     tl_state_buf(s, &bytes, SIZE_MAX);
     if (tl_state_loads(s) && s->rc >= 0)
-        tl_state_fail(s, tl_stackmark_decode(calls, (struct tl_bytes){bytes.p, bytes.n}));
+        tl_state_fail(s, tl_savedstack_decode(calls, (struct tl_bytes){bytes.p, bytes.n}));
     tl_buf_fini(&bytes);
 }
 

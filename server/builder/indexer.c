@@ -114,7 +114,7 @@ static int count_closely(struct tl_indexer *ix, const struct tl_item *item, stru
         return r;
     tl_shard_builder_blocks(shard, n);
     if (ix->insn_stats && shard->log.n != logged)
-        tl_insn_stats_mark(ix->insn_stats);
+        tl_insn_stats_pause(ix->insn_stats);
     if (ix->insn_stats)
         tl_insn_stats_block(ix->insn_stats, &one, first, from, n);
     else if (!shard->replayed)

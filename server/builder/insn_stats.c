@@ -91,7 +91,7 @@ static void add_function(struct tl_insn_stats *c, uint32_t function, uint64_t n,
 
 void tl_insn_stats_report(struct tl_insn_stats *insn_stats, struct tl_shard_stats *out)
 {
-    tl_insn_stats_mark(insn_stats);
+    tl_insn_stats_pause(insn_stats);
     if (insn_stats->nowhere > 0)
         add_function(insn_stats, TL_NO_FUNCTION, insn_stats->nowhere, 0);
     insn_stats->nowhere = 0;
@@ -310,7 +310,7 @@ static void end_run(struct tl_insn_stats *c, bool taken)
     c->n_pieces = c->piece = 0;
 }
 
-void tl_insn_stats_mark(struct tl_insn_stats *insn_stats)
+void tl_insn_stats_pause(struct tl_insn_stats *insn_stats)
 {
     end_run(insn_stats, false);
 }

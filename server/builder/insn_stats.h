@@ -2,7 +2,7 @@
 /*
  * Statistics counted instruction by instruction, for streams whose blocks do not know their
  * instructions (imported STF, branch-only streams, software trace). They are counted from shards
- * (_view()), or while shards are built (_begin(), _mark(), _block(), _item()), with the same
+ * (_view()), or while shards are built (_begin(), _pause(), _block(), _item()), with the same
  * result, which _report() returns. Not thread-safe.
  *
  * Instructions count for the function in which their piece of code begins. One begins where the
@@ -37,7 +37,7 @@ void tl_insn_stats_report(struct tl_insn_stats *insn_stats, struct tl_shard_stat
 /* Begin a shard. */
 void tl_insn_stats_begin(struct tl_insn_stats *insn_stats, const struct tl_flow_now *now);
 /* Begin a chunk, or a log entry before the instructions that follow. */
-void tl_insn_stats_mark(struct tl_insn_stats *insn_stats);
+void tl_insn_stats_pause(struct tl_insn_stats *insn_stats);
 /*
  * Count `n` instructions of a block item, beginning with number `first` at byte `at` of the block.
  */

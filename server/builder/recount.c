@@ -10,7 +10,7 @@
 #include "builder/insn_stats.h"
 #include "builder/shard_builder.h"
 #include "shard/runs.h"
-#include "shard/stackmark.h"
+#include "shard/savedstack.h"
 
 #include <stdlib.h>
 #include <string.h>

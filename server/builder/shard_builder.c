@@ -6,7 +6,7 @@
  */
 #include "builder/shard_builder.h"
 
-#include "shard/stackmark.h"
+#include "shard/savedstack.h"
 #include "shard/sums.h"
 
 #include <stdlib.h>
@@ -66,7 +66,7 @@ int tl_shard_builder_begin(struct tl_shard_builder *shard, const struct tl_calls
     if (!has_log(shard))
         return TL_OK;
     if (!tl_callstack_is_new(calls)) {
-        r = tl_stackmark_encode(calls, &bytes);
+        r = tl_savedstack_encode(calls, &bytes);
         if (r >= 0)
             r = tl_itemlog_add_stack(&shard->log, (struct tl_bytes){bytes.p, bytes.n});
         tl_buf_reset(&bytes);

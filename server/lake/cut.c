@@ -6,7 +6,7 @@
 #include "lake/cut.h"
 #include "base/search.h"
 #include "lake/locate.h"
-#include "shard/stackmark.h"
+#include "shard/savedstack.h"
 #include "stf/flow_map.h"
 #include "stf/known.h"
 

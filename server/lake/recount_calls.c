@@ -7,7 +7,7 @@
 
 #include "base/cancel.h"
 #include "builder/call_counter.h"
-#include "shard/stackmark.h"
+#include "shard/savedstack.h"
 
 #include <stdlib.h>
 

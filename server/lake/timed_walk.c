@@ -7,7 +7,7 @@
 #include "lake/timed_walk.h"
 
 #include "base/cancel.h"
-#include "shard/stackmark.h"
+#include "shard/savedstack.h"
 #include "shard/timeknots.h"
 
 #include <stdlib.h>

@@ -8,7 +8,7 @@
 #include "query/calltree.h"
 #include "query/kept.h"
 #include "query/sweep.h"
-#include "shard/stackmark.h"
+#include "shard/savedstack.h"
 
 #include <stdlib.h>
 

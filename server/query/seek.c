@@ -11,7 +11,7 @@
 #include "image/names.h"
 #include "query/seek_data.h"
 #include "query/seek_lines.h"
-#include "shard/stackmark.h"
+#include "shard/savedstack.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -7,7 +7,7 @@
 #include "query/stacks.h"
 
 #include "shard/itemlog.h"
-#include "shard/stackmark.h"
+#include "shard/savedstack.h"
 
 int tl_stack_at_chunk(const struct tl_view *view, size_t chunk, struct tl_callstack *calls,
                       struct tl_fail *fail)
@@ -22,7 +22,7 @@ int tl_stack_at_chunk(const struct tl_view *view, size_t chunk, struct tl_callst
     tl_itemlog_read(&reader, (struct tl_bytes){log.p, log.n}, c->at.offset,
                     c->at.has_time ? c->at.time : 0);
     if (r >= 0 && tl_itemlog_next(&reader, &item, &position) >= 0 && item.kind == TL_ITEM_STACK)
-        r = tl_stackmark_decode(calls, (struct tl_bytes){item.data, item.n});
+        r = tl_savedstack_decode(calls, (struct tl_bytes){item.data, item.n});
     tl_buf_fini(&log);
     return r;
 }

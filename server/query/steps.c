@@ -8,7 +8,7 @@
 #include "base/cancel.h"
 #include "base/hash.h"
 #include "lake/locate.h"
-#include "shard/stackmark.h"
+#include "shard/savedstack.h"
 
 #include <stdlib.h>
 

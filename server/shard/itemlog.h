@@ -12,7 +12,7 @@
  *     tl_itemlog_read(&reader, bytes, offset, time); // the same offset and time
  *     while (tl_itemlog_next(&reader, &item, &position) == TL_OK) …
  *
- * Besides flow items a log holds marks: the instruction set whenever it changes; the raw byte
+ * Besides flow items a log holds asides: the instruction set whenever it changes; the raw byte
  * offset about every thousand instructions unless items give it; and at the very beginning the call
  * stack and the chunk's values from the index, so that the index can be rebuilt if it is lost.
  *
@@ -43,8 +43,8 @@
 
 #include "flow/item.h"
 
-/* Kinds of marks: the enum tl_isa in `sub`; the raw byte offset of what follows; a call stack
- * (stackmark.h) as data; a chunk's begin (sums.h) as data. */
+/* Kinds of asides: the enum tl_isa in `sub`; the raw byte offset of what follows; a call stack
+ * (savedstack.h) as data; a chunk's begin (sums.h) as data. */
 #define TL_ITEM_ISA    31
 #define TL_ITEM_OFFSET 30
 #define TL_ITEM_STACK  29
@@ -92,17 +92,17 @@ TL_MUST_USE int tl_itemlog_add(struct tl_itemlog *log, uint64_t position,
  */
 TL_MUST_USE int tl_itemlog_add_unmapped(struct tl_itemlog *log, uint64_t position,
                                         const struct tl_item *items, size_t *n, size_t most);
-/* Add a mark: the instruction set, or the raw byte offset, from `position` on. TL_NOMEM. */
+/* Add an aside: the instruction set, or the raw byte offset, from `position` on. TL_NOMEM. */
 TL_MUST_USE int tl_itemlog_add_isa(struct tl_itemlog *log, uint64_t position, enum tl_isa isa);
 TL_MUST_USE int tl_itemlog_add_offset(struct tl_itemlog *log, uint64_t position, uint64_t offset);
 /* End the log at `position`: what follows there comes from the packet at `offset` or a later one.
  * TL_NOMEM. */
 TL_MUST_USE int tl_itemlog_end(struct tl_itemlog *log, uint64_t position, uint64_t offset);
-/* Marks of a chunk's begin, before any item: its call stack (stackmark.h), and its entry in the
+/* Asides of a chunk's begin, before any item: its call stack (savedstack.h), and its entry in the
  * index (sums.h). TL_NOMEM. */
 TL_MUST_USE int tl_itemlog_add_stack(struct tl_itemlog *log, struct tl_bytes stack);
 TL_MUST_USE int tl_itemlog_add_chunk(struct tl_itemlog *log, struct tl_bytes head);
-/* A mark: `n` positions are missing from `position` on. TL_NOMEM. */
+/* An aside: `n` positions are missing from `position` on. TL_NOMEM. */
 TL_MUST_USE int tl_itemlog_add_lost(struct tl_itemlog *log, uint64_t position, uint64_t n);
 
 struct tl_itemlog_reader {

@@ -5,7 +5,7 @@
  * Instructions are returned as TL_ITEM_BLOCK items of consecutive addresses, with temporary blocks
  * (pc, n, size, isa, code, stf and the properties of the last instruction), `whole` if the trace
  * was imported as STF; everything else as it was passed to the builder. An item's offset is that of
- * its packet, a BLOCK's that of the nearest preceding mark.
+ * its packet, a BLOCK's that of the nearest preceding aside.
  */
 #ifndef TL_SHARD_WALK_H
 #define TL_SHARD_WALK_H
@@ -62,7 +62,7 @@ struct tl_walk {
     struct tl_item *items;
     uint64_t *positions; /* of each item; a BLOCK's is that of its first instruction */
     size_t n;
-    struct tl_bytes stack;  /* call stack at the chunk's begin (stackmark.h); n == 0: none */
+    struct tl_bytes stack;  /* call stack at the chunk's begin (savedstack.h); n == 0: none */
     struct tl_flow_now now; /* state before the first item */
     /* Private: */
     size_t cap_items, cap_positions;

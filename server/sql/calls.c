@@ -12,7 +12,7 @@
 #include "base/search.h"
 #include "query/query.h"
 #include "query/stacks.h"
-#include "shard/stackmark.h"
+#include "shard/savedstack.h"
 #include "sql/flow.h"
 #include "sql/longest.h"
 

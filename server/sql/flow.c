@@ -9,7 +9,7 @@
 #include "base/cancel.h"
 #include "lake/locate.h"
 #include "query/query.h"
-#include "shard/stackmark.h"
+#include "shard/savedstack.h"
 
 #include <string.h>
 

@@ -7,7 +7,7 @@
 #include "builder/call_counter.h"
 #include "callstack_program.h"
 #include "made_shards.h"
-#include "shard/stackmark.h"
+#include "shard/savedstack.h"
 #include "stf/close.h"
 
 /* ---- a program's items, and its stack at each instruction ----------------------------------- */

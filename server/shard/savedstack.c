@@ -3,7 +3,7 @@
  * Encodes a call stack with the index chunk that begins with it. Innermost frames come first,
  * because their instruction numbers are close to each other and to the chunk.
  */
-#include "shard/stackmark.h"
+#include "shard/savedstack.h"
 
 #include "shard/varint.h"
 
@@ -118,7 +118,7 @@ static void rest(struct codec *c, struct tl_callstack *cs)
     parked(c, cs);
 }
 
-int tl_stackmark_encode(const struct tl_callstack *calls, struct tl_buf *out)
+int tl_savedstack_encode(const struct tl_callstack *calls, struct tl_buf *out)
 {
     struct tl_callstack *const cs = (struct tl_callstack *)(uintptr_t)calls; /* not changed */
     struct codec c = {.out = out};
@@ -128,7 +128,7 @@ int tl_stackmark_encode(const struct tl_callstack *calls, struct tl_buf *out)
     return c.rc;
 }
 
-int tl_stackmark_decode(struct tl_callstack *cs, struct tl_bytes bytes)
+int tl_savedstack_decode(struct tl_callstack *cs, struct tl_bytes bytes)
 {
     struct codec c = {.in = {bytes.p, bytes.p + bytes.n, false}};
     head(&c, cs);
@@ -142,5 +142,5 @@ int tl_stackmark_decode(struct tl_callstack *cs, struct tl_bytes bytes)
 
 int tl_walk_stack(const struct tl_walk *walk, struct tl_callstack *calls)
 {
-    return walk->stack.n > 0 ? tl_stackmark_decode(calls, walk->stack) : TL_OK;
+    return walk->stack.n > 0 ? tl_savedstack_decode(calls, walk->stack) : TL_OK;
 }
