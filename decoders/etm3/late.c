@@ -41,7 +41,7 @@ unsigned tl_etm3_late_ready(const struct tl_etm3_late *l)
     return oldest(l, &tag);
 }
 
-void tl_etm3_late_told(struct tl_etm3_late *l, unsigned n)
+void tl_etm3_late_drop(struct tl_etm3_late *l, unsigned n)
 {
     l->n -= (uint8_t)n;
     memmove(l->v, l->v + n, l->n * sizeof *l->v);
@@ -66,6 +66,7 @@ bool tl_etm3_late_add(struct tl_etm3_late *l, const struct tl_etm3_packet *p)
         l->at[p->tag] = l->n;
     }
     l->v[l->n++] = *p;
+    /* There is no room for another one: the oldest access does without its value. */
     if (l->n == TL_ETM3_LATE_MAX && oldest(l, &tag) < l->n)
         l->awaits &= (uint8_t) ~(1u << tag);
     return true;
@@ -110,7 +111,7 @@ static void packet_state(struct tl_etm3_packet *p, struct tl_state *s)
 
 void tl_etm3_late_state(struct tl_etm3_late *l, struct tl_state *s)
 {
-    enum { TAGGED = 0xe };
+    enum { TAGGED = 0xe /* bits of tags 1 to 3 */ };
     tl_state_u8(s, &l->n, TL_ETM3_LATE_MAX - 1);
     tl_state_u8(s, &l->awaits, TAGGED);
     tl_state_check(s, (l->awaits & ~TAGGED) == 0 && (l->n > 0) == (l->awaits > 0));

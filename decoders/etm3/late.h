@@ -17,17 +17,18 @@
 
 struct tl_etm3_late {
     uint8_t n;      /* packets that wait; 0: nothing does */
-    uint8_t awaits; /* bit set of the tags whose values are to come, */
-    uint8_t at[4];  /* and which packets are their accesses */
+    uint8_t awaits; /* the tags, 1 to 3, whose values are to come, as bits */
+    uint8_t at[4];  /* by tag: the index of the access that awaits it */
     struct tl_etm3_packet v[TL_ETM3_LATE_MAX];
 };
 
 /* Add a packet of an ETMv3 that traces values. True: it waits, or was a value that is now part of
  * the packet that waited for it. False: it is to be told, behind all that waits. */
 bool tl_etm3_late_add(struct tl_etm3_late *late, const struct tl_etm3_packet *packet);
-/* How many packets wait no longer: the first ones; and to forget these, which were told. */
+/* How many packets, from the first one on, wait no longer. */
 unsigned tl_etm3_late_ready(const struct tl_etm3_late *late);
-void tl_etm3_late_told(struct tl_etm3_late *late, unsigned n);
+/* Forget the first `n` of them, which were told. */
+void tl_etm3_late_drop(struct tl_etm3_late *late, unsigned n);
 /* Save or load. */
 void tl_etm3_late_state(struct tl_etm3_late *late, struct tl_state *state);
 

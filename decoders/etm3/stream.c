@@ -68,7 +68,7 @@ static void tell_ready(struct etm3_stream *s)
     for (unsigned i = 0; i < n; i++)
         tl_etm3_flow_packet(&s->flow, &s->late->v[i]);
     if (n > 0)
-        tl_etm3_late_told(s->late, n);
+        tl_etm3_late_drop(s->late, n);
 }
 
 /* The values that packets wait for will not come. */

@@ -16,8 +16,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define TL_ETM4_QUEUE_MAX   65536 /* elements; far above the speculation depth of any trace unit */
-#define TL_ETM4_WAITING_MAX 1024  /* more of them at the end of a trace are told */
+#define TL_ETM4_QUEUE_MAX 65536 /* elements; far above the speculation depth of any trace unit */
+/* More uncommitted P0 elements than this at the end of a trace are reported as a loss: no trace
+ * unit lets so many wait. */
+#define TL_ETM4_WAITING_MAX 1024
 
 /* Additional element type: `value` P0 elements that preceded synchronisation. */
 #define TL_ETM4_UNSEEN TL_ETM4_TYPES

@@ -63,6 +63,7 @@ struct tl_etm4_columns {
     uint16_t found_at[TL_TAPE_ENTRIES];  /* positions in the run */
 };
 
+/* Finds the packets in many bytes at once, by vector instructions (unrolled.h). */
 struct tl_etm4_kernel;
 
 /* Allocated by the caller; members are private. About 30 KiB. */
@@ -81,9 +82,8 @@ struct tl_etm4_packetizer {
     uint64_t zero_at[16]; /* ring of the offsets of its last bytes, one of which begins an A-Sync */
     uint64_t skipped;     /* unsynchronised bytes before that run */
     uint8_t tail[16];     /* last bytes of earlier runs */
-    /* Processes many bytes at once, see unrolled.h; may be NULL */
-    const struct tl_etm4_kernel *kernel;
-    struct tl_run run; /* the run being processed */
+    const struct tl_etm4_kernel *kernel; /* NULL: packet by packet */
+    struct tl_run run;                   /* the run being processed */
     struct tl_etm4_forms forms;
     struct tl_etm4_columns columns;
 };

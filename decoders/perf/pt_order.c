@@ -28,7 +28,7 @@ static uint64_t next_change(const struct tl_perf_area_state *a)
 }
 
 /* Determine the area's next turn, and whether it can be processed. */
-static void look_on(struct tl_perf_area_state *a)
+static void plan_turn(struct tl_perf_area_state *a)
 {
     const uint64_t final = a->owner->sideband.final;
     const uint64_t change = a->left ? 0 : next_change(a);
@@ -73,7 +73,7 @@ static int check_order(struct tl_perf_area_state *a, uint64_t first)
     snprintf(reason, sizeof reason,
              "trace of CPU %" PRId32 " comes after more than %" PRIu64
              " MiB of later trace: it stands too late in its threads' streams",
-             a->cpu, d->held_max >> 21);
+             a->cpu, d->held_max / 2 >> 20 /* see is_waited_for() */);
     return tl_perf_report_loss(d, a->stream, reason, 0, 0, true);
 }
 
@@ -137,13 +137,13 @@ static int take_turns(struct tl_perf_decode *d, bool last)
     int rc = TL_OK;
     for (size_t i = 0; i < d->n_areas; i++)
         if (d->areas[i]->timed)
-            look_on(d->areas[i]);
+            plan_turn(d->areas[i]);
     if (is_one_missing(d) && is_waited_for(d, last))
         return TL_OK;
     while (rc == TL_OK && (rc = tl_give_way()) == TL_OK && (a = earliest(d))) {
         if (!a->blocked) {
             rc = take_turn(a);
-            look_on(a);
+            plan_turn(a);
         } else if (is_waited_for(d, last)) {
             break;
         } else {

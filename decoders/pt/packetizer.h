@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The packet layer of Intel PT: takes the bytes of one stream in chunks of any size and produces
- * packets, as tapes.
+ * packets, many at a time, as columns of their fields: tapes (pt/tape.h).
  *
  * Synchronises at PSBs. After a packet that cannot be parsed it resumes at the next PSB, including
  * one whose first bytes the bad packet consumed. The same bytes give the same packets, losses and
@@ -60,8 +60,8 @@ void tl_pt_packetizer_move(struct tl_pt_packetizer *p, uint64_t offset);
 
 /*
  * Process `in`, all of it. Packets that end in it have been delivered on return, except in the last
- * 17 bytes if a PSB may begin there. Returns TL_OK, or what the sink returned; the object is then
- * unusable.
+ * TL_PT_HELD bytes if a PSB may begin there. Returns TL_OK, or what the sink returned; the object
+ * is then unusable.
  */
 TL_MUST_USE int tl_pt_packetizer_push(struct tl_pt_packetizer *p, struct tl_bytes in);
 

@@ -16,7 +16,9 @@
 
 /* A line under construction. */
 struct line {
-    char opcode[16], payload[64], id[8], tracked[32];
+    char opcode[16], payload[64];
+    char id[8],
+        tracked[32]; /* a value that is tracked over packets, by the options: which, and it */
     bool skip;
 };
 

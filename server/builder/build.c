@@ -379,7 +379,7 @@ static int next_chunk(struct tl_build *b, uint32_t frame)
     if (r >= 0)
         r = tl_build_shard(b)->remade ? give_log(b, tl_build_shard(b), &ended, log) : pack(b, log);
     if (b->index.insn_stats)
-        tl_insn_stats_mark(b->insn_stats);
+        tl_insn_stats_pause(b->insn_stats);
     return r < 0 ? r : begin_chunk(b);
 }
 

@@ -34,6 +34,8 @@
 #include "shard/timedspan.h"
 #include "shard/timeknots.h"
 
+#include <assert.h>
+
 #define TL_CALL_EVENTS (1u << 19)
 
 /* A change that is not settled yet. */
@@ -45,11 +47,11 @@ struct tl_call_event {
                         TL_CALL_UNSEEN and exception << 16 */
 };
 
-/* The frame continues the exception that ended last. */
+/* Of `detail`, above all flags of frames. PUSH: the frame continues the exception that ended last.
+ * MODE: no mode, but an exception whose handler is not traced. */
 #define TL_CALL_GOES_ON 0x8000u
-
-/* No mode, but an exception whose handler is not traced. */
-#define TL_CALL_UNSEEN 0x4000u
+#define TL_CALL_UNSEEN  0x4000u
+static_assert(TL_FRAME_LOST << 9 <= TL_CALL_UNSEEN, "TL_FRAME_LOST is the highest flag");
 
 enum tl_call_event_kind { TL_CALL_PUSH, TL_CALL_POP, TL_CALL_LEAF, TL_CALL_MODE };
 
@@ -68,8 +70,8 @@ struct tl_ran_path {
 struct tl_call_times {
     tl_timed_sink *sink; /* the owner's; NULL: none */
     void *context;
-    /* The owner's: spans that end before this tick, whatever it is then, are joined: it does not
-     * matter in which order functions ran between two reports, only for how long. NULL: none is. */
+    /* A tick that the owner moves on. What ran before it is reported by function, for how long and
+     * not in which order; a span behind it is reported on its own. NULL: all are on their own. */
     const uint64_t *limit;
     bool known;   /* a timestamp has come */
     bool dropped; /* out of memory */

@@ -24,6 +24,10 @@
 #define BATCH        2048 /* packets between two checks of everything else */
 #define MONITOR_NAME "inproc://monitor"
 
+/* Types of messages, their first part. */
+#define MANAGEMENT 'M'
+#define DATA       'D'
+
 struct guest {
     const struct tl_osd_join *join;
     void *zmq, *socket, *monitor;
@@ -33,8 +37,8 @@ struct guest {
     uint8_t *datagram; /* and for the same as it is stored */
     uint16_t address;  /* ours */
     int64_t now;
-    int64_t until; /* deadline for deactivating modules, -1: not needed */
-    bool any;
+    int64_t until;   /* deadline for deactivating modules, -1: not needed */
+    bool any;        /* a packet came */
     const char *why; /* it ends; NULL: it does not */
 };
 
@@ -51,13 +55,14 @@ static int set(void *socket, int option, int value)
     return tl_libzmq.setsockopt(socket, option, &value, sizeof value);
 }
 
-static bool send_message(struct guest *g, const char *type, const void *payload, size_t n)
+static bool send_message(struct guest *g, char type, const void *payload, size_t n)
 {
-    return tl_libzmq.send(g->socket, type, 1, ZMQ_SNDMORE | ZMQ_DONTWAIT) >= 0 &&
+    return tl_libzmq.send(g->socket, &type, 1, ZMQ_SNDMORE | ZMQ_DONTWAIT) >= 0 &&
            tl_libzmq.send(g->socket, payload, n, ZMQ_DONTWAIT) >= 0;
 }
 
-/* Receive a message of a type and a payload of at most `size` bytes. Returns its type; 0: none. */
+/* Receive a message of a type and a payload of at most `size` bytes. Returns its type, '?' for any
+ * other; 0: none. */
 static char receive(struct guest *g, void *payload, size_t size, size_t *n)
 {
     char type = 0;
@@ -68,7 +73,7 @@ static char receive(struct guest *g, void *payload, size_t size, size_t *n)
         const size_t all = tl_libzmq.msg_size(&frame);
         const uint8_t *const p = tl_libzmq.msg_data(&frame);
         if (i == 0)
-            type = all == 1 && (p[0] == 'M' || p[0] == 'D') ? (char)p[0] : '?';
+            type = all == 1 && (p[0] == MANAGEMENT || p[0] == DATA) ? (char)p[0] : '?';
         if (i == 1 && all && all <= size) {
             memcpy(payload, p, all);
             *n = all;
@@ -116,7 +121,7 @@ static bool wait_for_news(struct guest *g, int64_t until, bool reads)
         {.fd = g->join->stop_fd, .events = ZMQ_POLLIN},
         {.socket = g->socket, .events = ZMQ_POLLIN},
     };
-    if (g->until >= 0) /* it is known that we are to stop */
+    if (g->until >= 0) /* that we are to stop is known: it would wake us again and again */
         items[1] = items[2];
     const int n = 1 + (g->until < 0) + reads;
     const int64_t left = until < 0 ? -1 : until > g->now ? until - g->now : 0;
@@ -149,12 +154,13 @@ static void ask_for_address(struct guest *g)
     char text[16];
     size_t n;
     const int64_t until = g->now + ANSWER_MS;
-    if (!send_message(g, "M", request, sizeof request - 1))
+    if (!send_message(g, MANAGEMENT, request, sizeof request - 1))
         g->why = "the host controller cannot be reached";
     while (!g->why && !g->address && g->until < 0) {
         if (g->now >= until)
             g->why = "no host controller answers";
-        else if (wait_for_news(g, until, true) && receive(g, text, sizeof text - 1, &n) == 'M') {
+        else if (wait_for_news(g, until, true) &&
+                 receive(g, text, sizeof text - 1, &n) == MANAGEMENT) {
             text[n] = 0;
             take_address(g, text);
         }
@@ -165,7 +171,7 @@ static void give_address_back(struct guest *g)
 {
     static const char request[] = "DIADDR_RELEASE";
     if (g->address)
-        (void)send_message(g, "M", request, sizeof request - 1);
+        (void)send_message(g, MANAGEMENT, request, sizeof request - 1);
 }
 
 /* ---- packets ------------------------------------------------------------------------------ */
@@ -188,7 +194,7 @@ static void take_packets(struct guest *g)
         const char type = receive(g, g->words, 2 * MAX_WORDS, &n);
         if (!type)
             return;
-        if (type == 'D' && n % 2 == 0 && n >= 2 * MIN_WORDS)
+        if (type == DATA && n % 2 == 0 && n >= 2 * MIN_WORDS)
             take_packet(g, g->words, n / 2);
     }
 }
@@ -197,7 +203,7 @@ static void send_requests(struct guest *g)
 {
     uint16_t words[TL_OSD_REQUEST_WORDS];
     for (unsigned n; (n = tl_osd_bringup_next(&g->bringup, words, g->now)) > 0;)
-        (void)send_message(g, "D", words, 2 * n); /* asked again if it is not answered */
+        (void)send_message(g, DATA, words, 2 * n); /* asked again if it is not answered */
 }
 
 /* ---- from begin to end -------------------------------------------------------------------- */

@@ -111,7 +111,7 @@ void tl_rados_heard(struct tl_rados *r, int rc);
 /* ---- whether the pool takes new bytes: rados_writable.c ------------------------------------- */
 
 /* A write had this result. */
-void tl_rados_noted(struct tl_rados *r, int rc);
+void tl_rados_note_result(struct tl_rados *r, int rc);
 void tl_rados_keep_space(struct tl_backend *backend);
 int tl_rados_writable(struct tl_backend *backend, struct tl_fail *fail);
 

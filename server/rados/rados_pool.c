@@ -37,7 +37,7 @@ static int finished(struct tl_flight *f, rados_completion_t done)
     const int rc = tl_librados.aio_get_return_value(done);
     tl_librados.aio_release(done);
     if (f->r)
-        tl_rados_noted(f->r, rc);
+        tl_rados_note_result(f->r, rc);
     return rc;
 }
 

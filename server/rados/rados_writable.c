@@ -17,7 +17,7 @@ static bool is_refusal(int rc)
     return rc == -ENOSPC || rc == -EDQUOT || rc == -EPERM || rc == -EACCES;
 }
 
-void tl_rados_noted(struct tl_rados *r, int rc)
+void tl_rados_note_result(struct tl_rados *r, int rc)
 {
     if (is_refusal(rc))
         atomic_store(&r->refusal, -rc);
