@@ -474,10 +474,10 @@ int tl_cut_walk_follow(struct tl_cut_walk *walk, struct tl_callstack *calls, tl_
 {
     const struct tl_image *const image = tl_gen_image(walk->cut->gen);
     walk->walk.detail = TL_WALK_FLOW;
+    walk->walk.image = image;
     tl_callstack_init(calls, image, walk->range.from, sink, context);
     int r = tl_cut_walk_calls(walk, calls, fail);
     while (r >= 0 && (r = tl_cut_walk_next(walk, fail)) >= 0) {
-        tl_walk_functions(&walk->walk, image);
         for (size_t i = 0; i < walk->walk.n && r >= 0; i++) {
             r = tl_walk_follow(&walk->walk, calls, i);
             if (r >= 0 && each)

@@ -167,6 +167,7 @@ static int take_chunk(struct recounter *c, struct tl_view *view, size_t chunk, u
                                         .tail = true,
                                         .protocol = c->cut->lane->protocol};
     c->walk.detail = TL_WALK_FLOW;
+    c->walk.image = c->image;
     int r = tl_walk_chunk(&c->walk, view, chunk, &range, fail);
     if (r < 0)
         return r;
@@ -175,7 +176,6 @@ static int take_chunk(struct recounter *c, struct tl_view *view, size_t chunk, u
         r = tl_walk_stack(&c->walk, &c->calls);
         tl_call_counter_begin(&c->counter, &c->calls, &c->times, range.from, from);
     }
-    tl_walk_functions(&c->walk, c->image);
     for (size_t i = 0; i < c->walk.n && r >= 0; i++)
         r = take_item(c, i, fail);
     return r < 0 ? r : c->counter.counting && !c->times.dropped ? tl_cancel_check() : TL_NOMEM;

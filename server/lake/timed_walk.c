@@ -359,10 +359,10 @@ static int walk_range(struct timed_walk *w, uint64_t first, struct tl_fail *fail
     struct tl_cut_walk walk;
     tl_cut_walk_begin(&walk, w->cut, first, UINT64_MAX);
     walk.walk.detail = TL_WALK_FLOW;
+    walk.walk.image = w->image;
     tl_callstack_init(&w->calls, w->image, first, w->sinks->call ? on_frame : NULL, w);
     int r = tl_cut_walk_calls(&walk, &w->calls, fail);
     while (r >= 0 && !w->over && (r = tl_cut_walk_next(&walk, fail)) >= 0) {
-        tl_walk_functions(&walk.walk, w->image);
         r = walk_chunk(w, &walk.walk);
         if (r >= 0)
             r = tl_cancel_check();

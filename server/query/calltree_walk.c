@@ -27,6 +27,7 @@ static int count_chunk(struct piece *p, struct tl_view *view, size_t chunk,
                        uint64_t from, struct tl_fail *fail)
 {
     p->walk.detail = TL_WALK_FLOW;
+    p->walk.image = image;
     int r = tl_walk_chunk(&p->walk, view, chunk, range, fail);
     if (r >= 0 && !p->counter.calls) {
         r = tl_walk_stack(&p->walk, &p->calls);
@@ -34,7 +35,6 @@ static int count_chunk(struct piece *p, struct tl_view *view, size_t chunk,
     }
     if (r < 0)
         return r;
-    tl_walk_functions(&p->walk, image);
     for (size_t i = 0; i < p->walk.n && r >= 0; i++)
         r = tl_walk_follow(&p->walk, &p->calls, i);
     return r >= 0 && !p->counter.counting ? TL_NOMEM : r;

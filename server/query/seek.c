@@ -244,7 +244,6 @@ static int seek_calls(struct tl_seek *s)
     tl_callstack_init(s->calls, s->sought->image, s->walk.n > 0 ? s->walk.positions[0] : 0,
                       on_frame, s);
     int r = tl_walk_stack(&s->walk, s->calls);
-    tl_walk_functions(&s->walk, s->sought->image);
     for (size_t i = 0; i < s->walk.n && r >= 0; i++)
         r = tl_walk_follow(&s->walk, s->calls, i);
     return r;
@@ -364,6 +363,7 @@ static int walk_chunk(struct tl_seek *s, struct tl_walk *walk, struct tl_view *v
     walk->detail = calls || w->memory         ? TL_WALK_FLOW
                    : w->kind == TL_FIND_EVENT ? TL_WALK_ITEMS
                                               : TL_WALK_SPANS;
+    walk->image = calls ? w->image : NULL;
     walk->pc_from = w->pc_from;
     walk->pc_to = w->pc_to;
     return tl_walk_chunk(walk, view, chunk, &walked, fail);

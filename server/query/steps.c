@@ -36,6 +36,7 @@ int tl_steps_init(struct tl_steps *s, const struct tl_cut *cut, uint64_t from, u
     tl_cut_walk_begin(&s->walk, cut, s->from, s->to);
     s->walk.range.tail = false;
     s->walk.walk.detail = calls ? TL_WALK_FLOW : TL_WALK_SPANS;
+    s->walk.walk.image = s->image;
     r = hash_names(s);
     if (r < 0 || !calls)
         return r;
@@ -155,7 +156,6 @@ int tl_steps_want(struct tl_steps *s, size_t n, struct tl_fail *fail)
         }
         if (r < 0)
             return r;
-        tl_walk_functions(&s->walk.walk, s->image);
         r = s->calls ? add_calls(s) : add_changes(s);
         if (r < 0)
             return r;

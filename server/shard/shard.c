@@ -54,18 +54,25 @@ void tl_flow_now_item(struct tl_flow_now *now, const struct tl_item *item)
     now->offset = item->offset;
 }
 
-int64_t tl_flow_now_symbol(const struct tl_flow_now *now, const struct tl_image *image, uint64_t pc)
+uint64_t tl_flow_now_view(const struct tl_flow_now *now, const struct tl_image *image,
+                          uint16_t *space)
 {
-    if (!image)
-        return -1;
-    if (!now->has_mode && !now->has_context && !now->has_vmid)
-        return tl_image_symbol_index(image, pc);
     const struct tl_image_context context = {.context_id = now->context,
                                              .vmid = now->vmid,
                                              .has_context_id = now->has_context,
                                              .has_vmid = now->has_vmid};
-    const unsigned space = now->has_mode ? tl_mode_space(now->mode) : TL_SPACE_ANY;
-    const uint64_t view = tl_image_view(image, &context, now->has_time ? now->time : 0, NULL);
+    *space = now->has_mode ? (uint16_t)tl_mode_space(now->mode) : TL_SPACE_ANY;
+    return tl_image_view(image, &context, now->has_time ? now->time : 0, NULL);
+}
+
+int64_t tl_flow_now_symbol(const struct tl_flow_now *now, const struct tl_image *image, uint64_t pc)
+{
+    uint16_t space;
+    if (!image)
+        return -1;
+    if (!now->has_mode && !now->has_context && !now->has_vmid)
+        return tl_image_symbol_index(image, pc);
+    const uint64_t view = tl_flow_now_view(now, image, &space);
     return tl_image_view_symbol(image, view, space, pc);
 }
 

@@ -84,6 +84,9 @@ static inline unsigned tl_flow_now_privilege(const struct tl_flow_now *now)
 
 /* Update the state with an item that is not a BLOCK. */
 void tl_flow_now_item(struct tl_flow_now *now, const struct tl_item *item);
+/* The view of `image` in this state, and the spaces that are visible in it. */
+uint64_t tl_flow_now_view(const struct tl_flow_now *now, const struct tl_image *image,
+                          uint16_t *space);
 /* Index of the symbol of `image` that covers `pc` in this state (context, space and time); -1:
  * none. */
 int64_t tl_flow_now_symbol(const struct tl_flow_now *now, const struct tl_image *image,

@@ -7,6 +7,7 @@
 
 #include "isa/x86.h"
 #include "shard/itemlog.h"
+#include "shard/walk_kept.h"
 
 #include <stdlib.h>
 
@@ -22,6 +23,7 @@ void tl_walk_fini(struct tl_walk *walk)
     tl_view_put(walk->view);
     tl_stf_groups_fini(&walk->groups);
     tl_view_put(walk->headed);
+    tl_walk_kept_free(walk->kept);
     *walk = (struct tl_walk){0};
 }
 
@@ -225,10 +227,39 @@ static struct tl_block *new_block(struct tl_walk *w, uint64_t pc, size_t at,
     struct tl_block *b = &w->blocks[w->n_blocks++];
     const size_t stf = is_brief(w) ? at : w->stf.n;
     tl_block_init(b, pc, (enum tl_isa)now->isa);
+    if (w->image)
+        b->function = tl_walk_kept_function(w, now, pc);
     b->whole = w->whole && !is_brief(w);
     b->code = (const uint8_t *)(uintptr_t)w->code.n;
     b->coded = (const uint8_t *)(uintptr_t)stf;
     return b;
+}
+
+/* Are blocks kept? */
+static bool keeps(const struct tl_walk *w)
+{
+    return w->detail == TL_WALK_FLOW && !w->each && !w->whole;
+}
+
+/* Add the blocks that are kept of the next `n` instructions. Returns the number of instructions, or
+ * TL_NOMEM. */
+static int64_t add_kept(struct tl_walk *w, uint64_t n, uint64_t position,
+                        const struct tl_flow_now *now)
+{
+    const struct tl_block *b;
+    uint64_t done = 0;
+    for (; done < n && (b = tl_walk_kept_take(w, now, n - done)); done += b->n) {
+        struct tl_item *const item = next_item(w, position + done);
+        if (!item)
+            return TL_NOMEM;
+        w->last_block = w->n - 1;
+        *item = (struct tl_item){.kind = TL_ITEM_BLOCK,
+                                 .flags = TL_ITEM_TAKEN,
+                                 .offset = now->offset,
+                                 .n = b->n,
+                                 .block = b};
+    }
+    return (int64_t)done;
 }
 
 /* In a block every instruction of odd length except the last gives the address of the next one. */
@@ -457,6 +488,14 @@ static int64_t add_quickly(struct tl_walk *w, struct tl_block **block, uint64_t 
     while (done < n && now->isa != TL_ISA_NONE) {
         if (!b && w->pc_to > 0)
             done += pass_elsewhere(w, n - done);
+        if (!b && keeps(w)) {
+            const int64_t known = add_kept(w, n - done, position + done, now);
+            if (known < 0)
+                return TL_NOMEM;
+            done += (uint64_t)known;
+            if (done == n)
+                break;
+        }
         const uint8_t *const p = w->frame.p + w->at;
         if (!b && (w->frame.n - w->at < TL_STF_CLOSING_BYTES ||
                    (*p != TL_STF_INST_32 && *p != TL_STF_INST_16)))
@@ -467,6 +506,8 @@ static int64_t add_quickly(struct tl_walk *w, struct tl_block **block, uint64_t 
         if (done == n || !add_taken(w, b, last))
             break;
         end_block(w, b, last, w->at);
+        if (keeps(w))
+            tl_walk_keep(w, now, b, TL_STF_TARGET_BYTES + 1u + last->size);
         b = NULL;
         done++;
     }
@@ -507,6 +548,8 @@ static int add_insns(struct tl_walk *w, uint64_t n, uint64_t position,
         if (taken || jumps) {
             b->end = TL_BLOCK_WAYPOINT;
             end_block(w, b, insn, w->at);
+            if (keeps(w) && taken && !insn->leaves && !insn->faulted)
+                tl_walk_keep(w, now, b, insn->group.n);
             b = NULL;
         }
         struct tl_walk_step *const other = last;
@@ -535,7 +578,7 @@ static void fix_blocks(struct tl_walk *w)
     struct tl_block *b = w->blocks;
     for (size_t i = 0; i < w->n; i++) {
         struct tl_item *item = &w->items[i];
-        if (item->kind != TL_ITEM_BLOCK)
+        if (item->kind != TL_ITEM_BLOCK || item->block)
             continue;
         const size_t stf = (uintptr_t)b->coded;
         b->code = is_brief(w) ? NULL : w->code.p + (uintptr_t)b->code;
@@ -590,7 +633,7 @@ static bool wanted(const struct place *at)
 static void turn_last(struct tl_walk *w, uint64_t position)
 {
     struct tl_block *const b = w->n_blocks > 0 ? &w->blocks[w->n_blocks - 1] : NULL;
-    if (!b || w->positions[w->last_block] + b->n != position)
+    if (!b || w->items[w->last_block].block || w->positions[w->last_block] + b->n != position)
         return;
     b->end = TL_BLOCK_WAYPOINT;
     w->items[w->last_block].flags |= TL_ITEM_TAKEN;
@@ -608,6 +651,8 @@ static int pass_item(struct tl_walk *w, struct place *at, const struct tl_item *
         *next = *item;
     }
     tl_flow_now_item(&at->now, item);
+    if (w->kept)
+        tl_walk_kept_pass(w, item, &at->now);
     if (before)
         w->now = at->now;
     return TL_OK;
@@ -710,6 +755,8 @@ int tl_walk_chunk(struct tl_walk *w, struct tl_view *view, size_t chunk,
         return r;
     if (tl_protocol_has(range->protocol, TL_TRAIT_RECORDS))
         r = tl_walk_head(w, view, fail);
+    if (r >= 0 && (w->image || w->detail == TL_WALK_FLOW))
+        r = tl_walk_kept_begin(w);
     if (r >= 0)
         r = pass_chunk(w, &at, fail);
     if (r == TL_BAD)

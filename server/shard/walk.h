@@ -29,7 +29,8 @@ struct tl_walk_insn {
 /* Required detail of instructions: less is faster. */
 enum tl_walk_detail {
     TL_WALK_ALL,   /* complete blocks */
-    TL_WALK_FLOW,  /* without code, and STF stays where it was read: tl_walk_insn() */
+    TL_WALK_FLOW,  /* without code; STF is read by tl_walk_insn(), whose last `next` of a block may
+                      be another time's */
     TL_WALK_SPANS, /* also without the last instruction's properties */
     TL_WALK_ITEMS  /* no blocks */
 };
@@ -46,6 +47,7 @@ struct tl_walk_last {
 };
 
 struct tl_stf_known;
+struct tl_walk_kept;
 
 struct tl_walk {
     /*
@@ -55,6 +57,8 @@ struct tl_walk {
     void (*each)(void *context, const struct tl_walk_insn *insn);
     void *context;
     enum tl_walk_detail detail;
+    /* Blocks have the function that covers their first instruction at that time; NULL: none. */
+    const struct tl_image *image;
     /* TL_WALK_SPANS: blocks outside of addresses [pc_from, pc_to) may be omitted. pc_to == 0: none
      * is. */
     uint64_t pc_from, pc_to;
@@ -81,6 +85,7 @@ struct tl_walk {
     uint64_t marker; /* number of that marker in the shard */
     uint64_t pc;     /* its address */
     struct tl_walk_last lasts[TL_WALK_LASTS];
+    struct tl_walk_kept *kept; /* walk_kept.h; NULL: nothing needs it */
 };
 
 /* Free. A zero-initialised walk is ready for use. */
@@ -144,8 +149,5 @@ TL_MUST_USE int tl_walk_insn(const struct tl_walk *walk, const struct tl_block *
                              uint64_t pc, struct tl_walk_step *out);
 /* Fill in the bytes of a 2- or 4-byte instruction from its encoding. */
 void tl_walk_code(struct tl_walk_step *insn, uint8_t isa);
-
-/* Set each block's function: the image's symbol that covers its first instruction at that time. */
-void tl_walk_functions(struct tl_walk *walk, const struct tl_image *image);
 
 #endif

@@ -186,7 +186,6 @@ static int walk_chunk(const struct tl_flow_rows *flow, struct told *t, struct tl
         r = tl_walk_stack(walk, &t->stack);
     if (r < 0)
         return r;
-    tl_walk_functions(walk, t->image);
     for (size_t i = 0; i < walk->n && r >= 0; i++)
         r = tl_walk_follow(walk, &t->stack, i);
     return r < 0 ? r : tl_cancel_rest();
@@ -207,8 +206,10 @@ static int walk_part(const struct tl_flow_rows *flow, struct told *t, struct tl_
     struct tl_walk *const walk = calloc(1, sizeof *walk);
     int r = walk ? TL_OK : TL_NOMEM;
     from = from > begin ? from : begin;
-    if (walk)
+    if (walk) {
         walk->detail = TL_WALK_FLOW;
+        walk->image = t->image;
+    }
     for (size_t i = from, next = to; i < to && r >= 0; i++) {
         const struct tl_chunk *const chunk = &index->chunks[i];
         if (!may_tell(t, chunk->first, chunk->first + chunk->n))

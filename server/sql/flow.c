@@ -75,6 +75,7 @@ static int begin_walk(struct tl_cursor *c, struct tl_flow_rows *f, uint64_t from
     f->walk.wanted = f->wants_shard ? wants_shard : NULL;
     f->walk.context = f;
     f->walk.walk.detail = f->detail;
+    f->walk.walk.image = f->detail == TL_WALK_FLOW ? tl_flow_rows_image(f) : NULL;
     f->walking = true;
     f->next = 0;
     f->walk.walk.n = 0;
@@ -156,8 +157,6 @@ static int next_chunk(struct tl_cursor *c, struct tl_flow_rows *f)
     if (r < 0)
         return r;
     f->now = f->walk.walk.now;
-    if (f->detail == TL_WALK_FLOW)
-        tl_walk_functions(&f->walk.walk, tl_flow_rows_image(f));
     return TL_OK;
 }
 

@@ -38,6 +38,7 @@ struct insns {
         uint32_t n;
         bool wanted;
     } blocks[NAMED];
+    const char *matched; /* the name last found to be that of the function asked for */
     uint32_t sight;
     size_t stream;    /* number of the one that this is of */
     bool moved;       /* items since the last block may have changed the sight */
@@ -70,7 +71,7 @@ static const struct tl_table_column insn_columns[] = {
 
 /* ---- functions ------------------------------------------------------------------------------- */
 
-/* What was remembered holds until mode, context or memory change (as shard/walk_functions.c). */
+/* What was remembered holds until mode, context or memory change (as shard/walk_kept.c). */
 static void look_again(struct insns *s)
 {
     const struct tl_image *const image = tl_flow_rows_image(&s->flow);
@@ -78,6 +79,7 @@ static void look_again(struct insns *s)
     s->sight += changed != s->changed || s->stream != s->flow.stream;
     s->changed = changed;
     s->stream = s->flow.stream;
+    s->matched = NULL;
     s->moved = false;
 }
 
@@ -133,14 +135,32 @@ static bool wants_block(const struct tl_cursor *c, struct insns *s, const struct
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
+static bool wants_row(const struct tl_cursor *c, struct insns *s)
+{
+    const char *const name = c->bounds.function ? function_at(s) : NULL;
+    if (name == s->matched)
+        return true;
+    if (strcmp(name, c->bounds.function) != 0)
+        return false;
+    s->matched = name;
+    return true;
+}
+
+/* Go to the block's next wanted instruction: 1; TL_OK: there is none. */
 static int step_insn(struct tl_cursor *c, struct insns *s)
 {
-    s->left--;
-    s->position++;
-    const int r =
-        tl_walk_insn(&s->flow.walk.walk, s->flow.item->block, &s->byte, s->insn.next, &s->insn);
-    s->pc = s->insn.pc;
-    return r < 0 ? tl_fail_set(c->asking->fail, r, "a shard is damaged") : TL_OK;
+    while (s->left > 0) {
+        s->left--;
+        s->position++;
+        const int r =
+            tl_walk_insn(&s->flow.walk.walk, s->flow.item->block, &s->byte, s->insn.next, &s->insn);
+        if (r < 0)
+            return tl_fail_set(c->asking->fail, r, "a shard is damaged");
+        s->pc = s->insn.pc;
+        if (wants_row(c, s))
+            return 1;
+    }
+    return TL_OK;
 }
 
 static int next_group(struct tl_cursor *c, struct insns *s)
@@ -167,9 +187,9 @@ static int next_insn(struct tl_cursor *c)
     struct insns *const s = c->state;
     if (c->groups)
         return s->left > 0 ? (s->left--, TL_OK) : next_group(c, s);
-    if (s->left > 0)
-        return step_insn(c, s);
-    int r;
+    int r = step_insn(c, s);
+    if (r != TL_OK)
+        return r;
     while ((r = tl_flow_rows_next(c, &s->flow, false)) > 0) {
         const struct tl_item *const item = s->flow.item;
         s->position = s->flow.position;
@@ -187,10 +207,12 @@ static int next_insn(struct tl_cursor *c)
             s->isa = item->block->isa;
             s->left = item->n;
             s->position--;
-            return step_insn(c, s);
+            r = step_insn(c, s);
+            if (r != TL_OK)
+                return r;
         }
         s->pc = item->pc;
-        if (!s->known)
+        if (!s->known && wants_row(c, s))
             return TL_OK;
     }
     c->end = true;

@@ -169,8 +169,10 @@ static int choose_plan(sqlite3_vtab *base, sqlite3_index_info *info)
         plan[2 * n] = role_letters[role];
         plan[2 * n + 1] = op;
         info->aConstraintUsage[i].argvIndex = ++n;
-        /* In groups there is no position to be tested again. */
-        info->aConstraintUsage[i].omit = groups && role == TL_COLUMN_POSITION;
+        /* In groups there is no position to be tested again; elsewhere all rows are of the function
+         * that is asked for. */
+        info->aConstraintUsage[i].omit =
+            groups ? role == TL_COLUMN_POSITION : role == TL_COLUMN_FUNCTION;
         rows *= share_of(role_letters[role], op);
         read *= role == TL_COLUMN_FUNCTION ? 1 : share_of(role_letters[role], op);
     }
@@ -196,11 +198,12 @@ static void free_bounds(struct tl_table_bounds *b)
     *b = (struct tl_table_bounds){.last_position = UINT64_MAX, .last_time = UINT64_MAX};
 }
 
-/* Two different texts for one column leave no rows. */
+/* Two different texts for one column leave no rows, nor does what is no name. */
 static int bound_text(struct tl_table_bounds *b, char **text, sqlite3_value *value)
 {
     const char *const wanted = (const char *)sqlite3_value_text(value);
-    if (!wanted || (*text && strcmp(*text, wanted) != 0))
+    if (!wanted || !*wanted || sqlite3_value_type(value) == SQLITE_BLOB ||
+        strlen(wanted) != (size_t)sqlite3_value_bytes(value) || (*text && strcmp(*text, wanted) != 0))
         b->nothing = true;
     else if (!*text && !(*text = strdup(wanted)))
         return TL_NOMEM;

@@ -98,17 +98,48 @@ static void count_all(const struct world *w, const struct records *r, struct tl_
     free(calls);
 }
 
+/* Blocks that are kept are those that are read. */
+static void same_blocks(const struct world *w, const struct tl_walk *kept, struct tl_view *view,
+                        size_t chunk, const struct tl_walk_range *range, struct tl_walk *read)
+{
+    struct tl_fail fail = {0};
+    read->image = w->image;
+    assert_int_equal(tl_walk_chunk(read, view, chunk, range, &fail), TL_OK);
+    assert_int_equal(kept->n, read->n);
+    for (size_t i = 0; i < read->n; i++) {
+        const struct tl_item *const x = &kept->items[i], *const y = &read->items[i];
+        assert_true(x->kind == y->kind && x->flags == y->flags && x->n == y->n &&
+                    x->offset == y->offset && kept->positions[i] == read->positions[i]);
+        if (x->kind != TL_ITEM_BLOCK)
+            continue;
+        const struct tl_block *const a = x->block, *const b = y->block;
+        assert_true(a->pc == b->pc && a->n == b->n && a->size == b->size && a->isa == b->isa);
+        assert_true(a->function == b->function && a->end == b->end && a->leave == b->leave);
+        assert_true(a->last_kind == b->last_kind && a->last_size == b->last_size);
+        assert_true(a->target == b->target && a->target_isa == b->target_isa);
+        assert_true(a->conditional == b->conditional && a->link == b->link &&
+                    a->is_return == b->is_return);
+        struct tl_walk_step step = {.next = a->pc};
+        for (size_t k = 0, at = 0; k < a->n; k++) {
+            assert_int_equal(tl_walk_insn(kept, a, &at, step.next, &step), TL_OK);
+            tl_walk_code(&step, a->isa);
+            assert_memory_equal(step.code, b->code + (step.pc - b->pc), step.size);
+        }
+    }
+}
+
 /* Follow a shard from the begin of each chunk, and count its calls. */
 static void follow_shard(const struct world *w, const struct records *r, struct tl_view *view,
                          enum tl_protocol protocol, struct tl_calltree *tree)
 {
     struct tl_call_counter *const counter = calloc(1, sizeof *counter);
     struct tl_callstack *const calls = calloc(2, sizeof *calls);
-    struct tl_walk walk = {.detail = TL_WALK_FLOW};
+    struct tl_walk walk = {.detail = TL_WALK_FLOW, .image = w->image}, read = {0};
     struct tl_fail fail = {0};
     for (size_t c = 0; c < view->index.n_chunks; c++) {
         const struct tl_walk_range range = {0, UINT64_MAX, true, protocol};
         assert_int_equal(tl_walk_chunk(&walk, view, c, &range, &fail), TL_OK);
+        same_blocks(w, &walk, view, c, &range, &read);
         tl_callstack_init(&calls[1], w->image, 0, NULL, NULL);
         assert_int_equal(tl_walk_stack(&walk, &calls[1]), TL_OK);
         if (c == 0) {
@@ -116,7 +147,6 @@ static void follow_shard(const struct world *w, const struct records *r, struct 
             assert_int_equal(tl_walk_stack(&walk, &calls[0]), TL_OK);
             tl_call_counter_begin(counter, &calls[0], NULL, view->index.row.first, 0);
         }
-        tl_walk_functions(&walk, w->image);
         for (size_t i = 0; i < walk.n; i++) {
             for (size_t k = 0; k < 2; k++)
                 assert_int_equal(tl_walk_follow(&walk, &calls[k], i), TL_OK);
@@ -132,6 +162,7 @@ static void follow_shard(const struct world *w, const struct records *r, struct 
     assert_int_equal(tl_calltree_merge(tree, &counter->counts.tree), TL_OK);
     tl_call_counter_fini(counter);
     tl_walk_fini(&walk);
+    tl_walk_fini(&read);
     free(counter);
     free(calls);
 }
