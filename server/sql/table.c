@@ -201,9 +201,10 @@ static void free_bounds(struct tl_table_bounds *b)
 /* Two different texts for one column leave no rows, nor does what is no name. */
 static int bound_text(struct tl_table_bounds *b, char **text, sqlite3_value *value)
 {
-    const char *const wanted = (const char *)sqlite3_value_text(value);
-    if (!wanted || !*wanted || sqlite3_value_type(value) == SQLITE_BLOB ||
-        strlen(wanted) != (size_t)sqlite3_value_bytes(value) || (*text && strcmp(*text, wanted) != 0))
+    const bool blob = sqlite3_value_type(value) == SQLITE_BLOB;
+    const char *const wanted = blob ? NULL : (const char *)sqlite3_value_text(value);
+    if (!wanted || !*wanted || strlen(wanted) != (size_t)sqlite3_value_bytes(value) ||
+        (*text && strcmp(*text, wanted) != 0))
         b->nothing = true;
     else if (!*text && !(*text = strdup(wanted)))
         return TL_NOMEM;

@@ -77,7 +77,7 @@ def sql_agrees(lab):
         name = max(named, key=lambda row: row['at'])['function']
         asked = "SELECT count(*) FROM insn WHERE stream = '%s' AND function %%s" % stream
         check(one(lab, asked % "= '%s'" % name) == one(lab, asked % "|| '' = '%s'" % name) > 0, stream, name)
-        for other in ("''", "CAST('%s' AS BLOB)" % name, "'%s' || char(0)" % name):
+        for other in ("''", "CAST('%s' AS BLOB)" % name, "CAST(x'%s00' AS TEXT)" % name.encode().hex()):
             check(one(lab, asked % ('= ' + other)) == 0, stream, 'no name', other)
         self_of = {r['name']: r['self'] for r in ask(lab, "SELECT name, self FROM function WHERE stream = '%s'" % stream)}
         check(sum(self_of.values()) == insns[stream], stream, 'self', sum(self_of.values()))
