@@ -45,6 +45,16 @@ void tl_block_insn(const struct tl_block *block, uint32_t at, struct tl_insn *ou
         out->encoding = out->encoding << 8 | block->code[i];
 }
 
+/* Bytes of the instruction at byte `at`. */
+static uint32_t size_at(const struct tl_block *block, uint32_t at)
+{
+    if (block->isa == TL_ISA_T32 && block->n > 1)
+        return tl_t32_size(tl_le16(block->code + at));
+    struct tl_insn insn;
+    tl_block_insn(block, at, &insn);
+    return insn.size;
+}
+
 uint32_t tl_block_bytes(const struct tl_block *block, uint32_t n)
 {
     if (n >= block->n)
@@ -52,11 +62,8 @@ uint32_t tl_block_bytes(const struct tl_block *block, uint32_t n)
     if (block->isa == TL_ISA_A64 || block->isa == TL_ISA_A32)
         return n * 4;
     uint32_t at = 0;
-    while (n-- > 0) {
-        struct tl_insn insn;
-        tl_block_insn(block, at, &insn);
-        at += insn.size;
-    }
+    while (n-- > 0)
+        at += size_at(block, at);
     return at;
 }
 
@@ -69,10 +76,7 @@ int64_t tl_block_count_to(const struct tl_block *block, uint64_t pc)
         return bytes % 4 ? -1 : (int64_t)(bytes / 4);
     int64_t n = 0;
     uint32_t at = 0;
-    for (; at < bytes; n++) {
-        struct tl_insn insn;
-        tl_block_insn(block, at, &insn);
-        at += insn.size;
-    }
+    for (; at < bytes; n++)
+        at += size_at(block, at);
     return at == bytes ? n : -1;
 }

@@ -43,6 +43,7 @@ static bool same_place(struct place a, struct place b)
 struct entry {
     struct tl_block block;
     struct place place;
+    struct entry *rest; /* behind as many of its instructions as were executed alone last time */
     _Alignas(CACHE_LINE) uint8_t coded[];
 };
 
@@ -173,14 +174,19 @@ static void *allocate(struct tl_block_cache *cache, size_t n)
 /* ---- hash -------------------------------------------------------------------------------- */
 
 /*
- * Blocks in the same cache line of code have adjacent slots, since they are often requested
- * together. The low bits are the offset within the line.
+ * Blocks in the same piece of code have adjacent slots, since they are often requested together.
+ * The low bits are the offset within the piece: a cache line, or as many instructions as a line of
+ * slots has place for where cycle counts may make a block of each instruction.
  */
 static uint64_t hash(uint64_t pc, unsigned isa, unsigned space, uint64_t view)
 {
-    const uint64_t key = pc / CACHE_LINE ^ (uint64_t)isa << 56 ^ (uint64_t)space << 48 ^ view << 32;
+    enum { PLACES = CACHE_LINE / sizeof(struct slot) };
+    const unsigned insn = isa == TL_ISA_T32 ? 2 : isa == TL_ISA_A32 ? 4 : sizeof(struct slot);
+    const uint64_t at = pc / insn;
+    const uint64_t key = at / PLACES ^ (uint64_t)isa << 56 ^ (uint64_t)space << 48 ^ view << 32;
     const uint64_t h = key * 0x9e3779b97f4a7c15ULL;
-    return (h ^ h >> 32) * CACHE_LINE | pc % CACHE_LINE;
+    const uint64_t low = at % PLACES * sizeof(struct slot) + pc % insn;
+    return (h ^ h >> 32) * CACHE_LINE | low;
 }
 
 /* Index at which the search for a slot begins. */
@@ -537,6 +543,7 @@ static struct tl_block *keep_block(struct tl_block_cache *cache, struct slot *sl
     b->number = next_number();
     entry->block = *b;
     entry->place = (struct place){cache->view, space};
+    entry->rest = NULL;
     *slot = (struct slot){.hash = h, .entry = entry};
     cache->used++;
     return &entry->block;
@@ -595,18 +602,40 @@ const struct tl_unmapped_range *tl_block_unmapped_at(const struct tl_block_cache
     return unmapped_at(cache, space, pc);
 }
 
+/* Where the entry for the rest of the block begun last is, if that is what begins at `pc`; NULL: it
+ * is another block. */
+static struct entry **rest_at(const struct tl_block_cache *cache, struct place place,
+                              enum tl_isa isa, uint64_t pc)
+{
+    const struct begun *const begun = &cache->begun;
+    struct entry *const all = (struct entry *)(uintptr_t)begun->block;
+    return all && all->block.pc + begun->bytes == pc && all->block.isa == isa &&
+                   same_place(all->place, place)
+               ? &all->rest
+               : NULL;
+}
+
 struct tl_block *tl_block_get(struct tl_block_cache *cache, unsigned space, enum tl_isa isa,
                               uint64_t pc)
 {
+    const struct place place = {cache->view, (uint8_t)space};
+    struct entry **const rest = rest_at(cache, place, (uint8_t)isa, pc);
+    if (rest && *rest && (*rest)->block.pc == pc)
+        return &(*rest)->block;
     if (unmapped_at(cache, space, pc))
         return nothing_at(cache, isa, pc);
-    const struct place place = {cache->view, (uint8_t)space};
     const uint64_t h = hash(pc, (uint8_t)isa, (uint8_t)space, cache->view);
     if (!cache->first.space)
         cache->first = place;
     cache->plural |= !same_place(cache->first, place);
     struct slot *const slot = find_slot(cache, h, (uint8_t)space, (uint8_t)isa, pc);
-    if (slot->entry)
-        return &slot->entry->block;
-    return decode_new(cache, slot, h, (uint8_t)space, isa, pc);
+    if (!slot->entry) {
+        struct tl_block *const b = decode_new(cache, slot, h, (uint8_t)space, isa, pc);
+        if (rest && b && b->n > 0)
+            *rest = (struct entry *)b;
+        return b;
+    }
+    if (rest)
+        *rest = slot->entry;
+    return &slot->entry->block;
 }

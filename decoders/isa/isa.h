@@ -60,6 +60,12 @@ static inline bool tl_isa_is_x86(enum tl_isa isa)
     return isa == TL_ISA_X16 || isa == TL_ISA_X32 || isa == TL_ISA_X64;
 }
 
+/* Bytes of the T32 instruction whose first halfword this is. */
+static inline unsigned tl_t32_size(uint16_t first)
+{
+    return first < 0xe800 ? 2 : 4;
+}
+
 /* Properties of a core. All zero: accept every encoding, with its newest meaning. */
 struct tl_isa_options {
     uint8_t arch_major; /* Armv7, 8, 9 */

@@ -178,15 +178,15 @@ int tl_t32_decode(const struct tl_isa_options *options, uint64_t pc, struct tl_b
     out->size = 2;
     if (code.n < 2)
         return TL_AGAIN;
-    const uint32_t first = tl_le16(code.p);
-    if (first < 0xe800) {
+    const uint16_t first = tl_le16(code.p);
+    out->size = (uint8_t)tl_t32_size(first);
+    if (out->size == 2) {
         out->encoding = first;
         narrow(first, pc, out);
     } else {
-        out->size = 4;
         if (code.n < 4)
             return TL_AGAIN;
-        const uint32_t op = first << 16 | tl_le16(code.p + 2);
+        const uint32_t op = (uint32_t)first << 16 | tl_le16(code.p + 2);
         out->encoding = op;
         if ((op & 0xf8008000) == 0xf0008000)
             control(op, pc, out);
