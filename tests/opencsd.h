@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Debian's libopencsd (1.3.3) as a decoder of one unformatted stream of ETMv4, ETMv3 or PTM, for
- * comparing and measuring. Header only; needs libopencsd_c_api. */
+/* Debian's libopencsd (1.3.3) as a decoder of ETMv4, ETMv3 or PTM, one unformatted stream or
+ * several in frames, for comparing and measuring. Header only; needs libopencsd_c_api. */
 #ifndef TL_TESTS_OPENCSD_H
 #define TL_TESTS_OPENCSD_H
 
@@ -32,7 +32,7 @@ static inline ocsd_etmv4_cfg tl_opencsd_config(const struct tl_source *source)
         .reg_idr2 = (uint32_t)tl_source_reg(source, "TRCIDR2", 0),
         .reg_idr8 = (uint32_t)tl_source_reg(source, "TRCIDR8", 0),
         .reg_configr = (uint32_t)tl_source_reg(source, "TRCCONFIGR", 0),
-        .reg_traceidr = 0x10,
+        .reg_traceidr = source->id,
         .arch_ver = ARCH_V8,
         .core_prof = profile_CortexA,
     };
@@ -49,16 +49,16 @@ static inline ocsd_core_profile_t tl_opencsd_profile(const struct tl_source *sou
 static inline ocsd_err_t tl_opencsd_attach(dcd_tree_handle_t tree, const struct tl_source *source,
                                            unsigned char *id)
 {
-    const uint32_t idr = (uint32_t)tl_source_reg(source, "ETMIDR", 0),
+    const uint32_t traceidr = source->id, idr = (uint32_t)tl_source_reg(source, "ETMIDR", 0),
                    cr = (uint32_t)tl_source_reg(source, "ETMCR", 0),
                    ccer = (uint32_t)tl_source_reg(source, "ETMCCER", 0);
     if (source->protocol == TL_PROTO_ETM3) {
-        ocsd_etmv3_cfg config = {idr, cr, ccer, 0x10, ARCH_V7, tl_opencsd_profile(source)};
+        ocsd_etmv3_cfg config = {idr, cr, ccer, traceidr, ARCH_V7, tl_opencsd_profile(source)};
         return ocsd_dt_create_decoder(tree, OCSD_BUILTIN_DCD_ETMV3, OCSD_CREATE_FLG_FULL_DECODER,
                                       &config, id);
     }
     if (source->protocol == TL_PROTO_PTM) {
-        ocsd_ptm_cfg config = {idr, cr, ccer, 0x10, ARCH_V7, tl_opencsd_profile(source)};
+        ocsd_ptm_cfg config = {idr, cr, ccer, traceidr, ARCH_V7, tl_opencsd_profile(source)};
         return ocsd_dt_create_decoder(tree, OCSD_BUILTIN_DCD_PTM, OCSD_CREATE_FLG_FULL_DECODER,
                                       &config, id);
     }
@@ -67,18 +67,22 @@ static inline ocsd_err_t tl_opencsd_attach(dcd_tree_handle_t tree, const struct 
                                   &config, id);
 }
 
-/* Create a full decoder with the source's registers. Returns C_API_INVALID_TREE_HANDLE if the
- * library refuses them. */
-static inline dcd_tree_handle_t tl_opencsd_new(const struct tl_source *source,
-                                               const struct tl_opencsd_memory *memory, size_t n,
-                                               FnTraceElemIn on_element, const void *context)
+/* Create full decoders with the registers of `n_sources` sources, of frames (`OCSD_DFRMTR_…`) or,
+ * 0, of the only source's bytes. Returns C_API_INVALID_TREE_HANDLE if the library refuses them. */
+static inline dcd_tree_handle_t tl_opencsd_new_of(const struct tl_source *sources, size_t n_sources,
+                                                  uint32_t frames,
+                                                  const struct tl_opencsd_memory *memory, size_t n,
+                                                  FnTraceElemIn on_element, const void *context)
 {
     unsigned char id;
-    const dcd_tree_handle_t tree = ocsd_create_dcd_tree(OCSD_TRC_SRC_SINGLE, 0);
+    const dcd_tree_handle_t tree =
+        ocsd_create_dcd_tree(frames ? OCSD_TRC_SRC_FRAME_FORMATTED : OCSD_TRC_SRC_SINGLE, frames);
     if (tree == C_API_INVALID_TREE_HANDLE)
         return tree;
-    bool ok = tl_opencsd_attach(tree, source, &id) == OCSD_OK &&
-              ocsd_dt_set_gen_elem_outfn(tree, on_element, context) == OCSD_OK;
+    bool ok = true;
+    for (size_t i = 0; ok && i < n_sources; i++)
+        ok = tl_opencsd_attach(tree, &sources[i], &id) == OCSD_OK;
+    ok = ok && ocsd_dt_set_gen_elem_outfn(tree, on_element, context) == OCSD_OK; /* of all these */
     for (size_t i = 0; ok && i < n; i++)
         ok = ocsd_dt_add_buffer_mem_acc(tree, memory[i].base, OCSD_MEM_SPACE_ANY, memory[i].bytes.p,
                                         (uint32_t)memory[i].bytes.n) == OCSD_OK;
@@ -86,6 +90,14 @@ static inline dcd_tree_handle_t tl_opencsd_new(const struct tl_source *source,
         return tree;
     ocsd_destroy_dcd_tree(tree);
     return C_API_INVALID_TREE_HANDLE;
+}
+
+/* The same of one source's bytes. */
+static inline dcd_tree_handle_t tl_opencsd_new(const struct tl_source *source,
+                                               const struct tl_opencsd_memory *memory, size_t n,
+                                               FnTraceElemIn on_element, const void *context)
+{
+    return tl_opencsd_new_of(source, 1, 0, memory, n, on_element, context);
 }
 
 /* Push the next bytes, which are at `offset` of the stream. Returns false if the decoder fails. */

@@ -1,14 +1,19 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""ETMv3 and PTM: `decode --out` to .zstf beside OpenCSD's trc_pkt_lister, process against process.
+"""ETMv3 and PTM beside OpenCSD: processes, and decoding alone.
 
-usage: older.py BUILD [ROUNDS]     processor time, the least of all rounds (5), in turns, of each capture as it is and
-                                   40 times in a row, and how many times as fast as OpenCSD it is
+usage: older.py BUILD [ROUNDS]     processor time, the least of all rounds (5), in turns, and how many times as fast as
+                                   OpenCSD it is
 
-Captures: $TL_DATA/coresight/older, or ../shared/data/coresight/older. OpenCSD lists the elements and writes them to
-/dev/null; that is as close as it comes to records.
+Processes: `decode --out` to .zstf beside trc_pkt_lister, which lists the elements and writes them to /dev/null, of each
+capture as it is and 40 times in a row. That is what a user waits for; the listing is most of the one, the start of the
+process most of the other.
+In one process: each capture as it is, again and again, by libopencsd to elements that are counted, and here to STF
+records in memory: older_records.c, which is built where libopencsd-dev is installed. No text, no files, no start.
+
+Captures: $TL_DATA/coresight/older, or ../shared/data/coresight/older.
 """
-import os, shutil, sys, tempfile
+import os, shutil, subprocess, sys, tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 DATA = os.path.join(os.environ.get('TL_DATA') or os.path.join(os.path.dirname(ROOT), 'shared', 'data'), 'coresight', 'older')
@@ -50,14 +55,28 @@ def repeated(capture, folder, times):
     return len(content)
 
 
+def compare_alone(program, capture, rounds):
+    """A line for each way to decode a capture, in one process."""
+    out = subprocess.run([program, os.path.join(DATA, capture), str(rounds)], stdout=subprocess.PIPE, text=True, check=True).stdout
+    ways = [line.split('\t') for line in out.splitlines()]
+    peer = float(ways[0][1])
+    for name, micros, insns in ways:
+        print('%-26s %-20s %8.1f us %8s instructions %6.1f ×' % (capture, name, float(micros), insns, peer / float(micros)), flush=True)
+
+
 def main():
     command, rounds = os.path.join(os.path.abspath(sys.argv[1]), 'tracelake'), int(sys.argv[2]) if len(sys.argv) > 2 else 5
     if not os.path.isdir(DATA) or not shutil.which('trc_pkt_lister'):
         sys.exit('older: the captures, or trc_pkt_lister of libopencsd-bin, are not here')
+    captures = [name for name in sorted(os.listdir(DATA)) if os.path.isdir(os.path.join(DATA, name))]
+    alone = os.path.join(os.path.abspath(sys.argv[1]), 'tests/bench/older_records')
+    if os.path.exists(alone):
+        for capture in captures:
+            compare_alone(alone, capture, rounds)
+    else:
+        print('in one process: skipped, libopencsd-dev is not installed')
     with tempfile.TemporaryDirectory() as top:
-        for capture in sorted(os.listdir(DATA)):
-            if not os.path.isdir(os.path.join(DATA, capture)):
-                continue
+        for capture in captures:
             for times in 1, TIMES:
                 folder = os.path.join(top, '%s-%d' % (capture, times))
                 size = repeated(capture, folder, times)
