@@ -83,7 +83,7 @@ struct tl_profile_node {
     uint64_t calls; /* calls that began in the range */
 };
 struct tl_profile_function {
-    const char *name;
+    const char *name, *program; /* program: "": not known */
     uint64_t pc;
     uint64_t self;
     uint64_t total; /* recursive calls count once */

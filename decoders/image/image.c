@@ -91,6 +91,7 @@ void tl_image_free(struct tl_image *image)
     for (size_t i = 0; image->symbols.demangled && i < image->symbols.n; i++)
         free(atomic_load(&image->symbols.demangled[i]));
     free(image->symbols.demangled);
+    tl_programs_fini(image);
     free(image->symbols.v);
     free(image->symbols.aliases);
     tl_known_fini(image);

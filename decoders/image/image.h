@@ -67,11 +67,17 @@ struct tl_symbol {
     uint64_t max_size; /* private: size in the file, or bytes to its section's end */
     uint8_t space;     /* private: address spaces */
     uint8_t rank;      /* private: among names for one address the lowest is used */
+    bool shared;       /* private: other programs have functions of this name */
+    uint32_t program;  /* private: the program it is of, + 1; 0: not known */
     struct tl_image_span span; /* private: validity period */
 };
 
 TL_MUST_USE int tl_image_new(struct tl_image **out);
 void tl_image_free(struct tl_image *image);
+
+/* Set the program that functions added from here on are of, by its short name; NULL or "": none, as
+ * in a new image. Returns TL_NOMEM. */
+TL_MUST_USE int tl_image_set_program(struct tl_image *image, const char *name);
 
 /*
  * Set the context of everything added from here on. If it has both identifiers, both must match; if

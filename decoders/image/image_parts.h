@@ -81,6 +81,16 @@ struct tl_symbols {
     _Atomic(char *) *demangled;
 };
 
+/* The programs that functions are of. */
+struct tl_programs {
+    const char **names;
+    size_t n, cap;
+    uint32_t now; /* that of additions, + 1; 0: none */
+    /* For each symbol its name with its program's, from when it was first asked for; NULL: no name
+     * is in several programs. Changes in a frozen image, from NULL to a name. */
+    _Atomic(char *) *told;
+};
+
 /* Everything bound to one context. */
 struct tl_layer {
     struct tl_image_context context;
@@ -136,6 +146,7 @@ struct tl_image {
     uint64_t *changes;                    /* sorted times at which any layer changes */
     size_t n_changes;
     struct tl_symbols symbols;
+    struct tl_programs programs;
     struct tl_image_part *parts;
     size_t n_parts, cap_parts;
     struct tl_file_symbols *files; /* files of `parts` */
@@ -247,6 +258,13 @@ struct tl_bytes tl_version_at(const struct tl_image *image, const struct tl_vers
 
 /* Add a symbol, at address `offset`, with the current layer and period; its name must live as long
  * as the image. */
+/* Find out which names are in several programs, once the symbols are sorted. Returns TL_NOMEM. */
+TL_MUST_USE int tl_programs_sort(struct tl_image *image);
+void tl_programs_fini(struct tl_image *image);
+/* The program, + 1, that the last word in brackets of a function's name tells, as in "main [ls]";
+ * `*n`, the text's length, is then without it. 0: it tells none. */
+uint32_t tl_program_of_name(const struct tl_image *image, const char *text, size_t *n);
+
 TL_MUST_USE int tl_symbols_add(struct tl_image *image, unsigned space,
                                const struct tl_part_symbol *symbol);
 

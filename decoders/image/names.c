@@ -56,6 +56,7 @@ struct wish {
         WORD
     } step; /* WORD: alone */
     bool has_pattern;
+    uint32_t program; /* + 1; 0: any */
 };
 
 /* Can it be within a word of a name? Words of read_block are "read" and "block". */
@@ -139,16 +140,22 @@ static bool alias_fits(const struct wish *w, const char *raw)
     return either_fits(w, raw, tl_demangle(raw, name) ? name : raw);
 }
 
+static bool is_of(const struct wish *w, const struct tl_symbol *symbol)
+{
+    return w->program == 0 || w->program == symbol->program;
+}
+
 static size_t take(const struct tl_image *image, const struct wish *w, uint8_t *wanted)
 {
     const struct tl_symbols *const symbols = &image->symbols;
     size_t found = 0;
     for (size_t i = 0; i < symbols->n; i++)
-        if (either_fits(w, symbols->v[i].name, demangled(image, i)))
+        if (is_of(w, &symbols->v[i]) && either_fits(w, symbols->v[i].name, demangled(image, i)))
             found += wanted[i] ^ 1, wanted[i] = 1;
     for (size_t i = 0; i < symbols->n_aliases; i++) {
         const struct tl_alias *const alias = &symbols->aliases[i];
-        if (!wanted[alias->symbol] && alias_fits(w, alias->name))
+        if (!wanted[alias->symbol] && is_of(w, &symbols->v[alias->symbol]) &&
+            alias_fits(w, alias->name))
             found += wanted[alias->symbol] = 1;
     }
     return found;
@@ -157,10 +164,18 @@ static size_t take(const struct tl_image *image, const struct wish *w, uint8_t *
 size_t tl_image_named(const struct tl_image *image, const char *text, size_t n,
                       enum tl_naming naming, uint8_t *wanted)
 {
-    struct wish w = {.text = text, .n = n, .has_pattern = strpbrk(text, "*?") != NULL};
+    char name[TL_DEMANGLED];
+    const uint32_t program = n < sizeof name ? tl_program_of_name(image, text, &n) : 0;
+    if (program) {
+        memcpy(name, text, n);
+        name[n] = '\0';
+        text = name;
+    }
+    struct wish w = {
+        .text = text, .n = n, .has_pattern = strpbrk(text, "*?") != NULL, .program = program};
     size_t found = 0;
     if (naming == TL_NAMING_PARTS && n > 2 && text[0] == '"' && text[n - 1] == '"') {
-        w = (struct wish){.text = text + 1, .n = n - 2, .step = WORD};
+        w = (struct wish){.text = text + 1, .n = n - 2, .step = WORD, .program = program};
         return take(image, &w, wanted);
     }
     const enum step end = naming == TL_NAMING_WHOLE ? PATTERN : STEPS;

@@ -14,6 +14,11 @@
  * (base/spelling.h); valid as long as the image. If there is no memory to demangle it, as in the
  * file. */
 const char *tl_image_symbol_name(const struct tl_image *image, size_t symbol);
+/* The program that a function is of; "": not known. */
+const char *tl_image_symbol_program(const struct tl_image *image, size_t symbol);
+/* Its name, with its program's where others have a function of that name too: "main [ls]"; as in
+ * the file if the thread wants names so. */
+const char *tl_image_symbol_told(const struct tl_image *image, size_t symbol);
 
 /* How a text names symbols. */
 enum tl_naming {
@@ -26,7 +31,8 @@ enum tl_naming {
  * Set `wanted` (a zeroed byte for each symbol) to 1 for the symbols that a text names, and return
  * how many: those of this name, demangled or not, or with this alias; if there are none, the
  * functions of this name with any arguments or version, then with any template arguments, or as
- * copies that compilers make. `n`: length of the text.
+ * copies that compilers make. A program in brackets behind it, "main [ls]", leaves out the others'.
+ * `n`: length of the text.
  */
 size_t tl_image_named(const struct tl_image *image, const char *text, size_t n,
                       enum tl_naming naming, uint8_t *wanted);

@@ -30,6 +30,7 @@ int tl_symbols_add(struct tl_image *image, unsigned space, const struct tl_part_
                                                   .layer = (uint32_t)image->layer,
                                                   .file = (uint32_t)image->n_owned,
                                                   .space = (uint8_t)space,
+                                                  .program = image->programs.now,
                                                   .span = image->span};
     return TL_OK;
 }
@@ -138,7 +139,7 @@ int tl_symbols_sort(struct tl_image *image)
     }
     for (size_t i = 0; i < image->n_layers; i++)
         make_up_sizes(image, &image->layers[i]);
-    return TL_OK;
+    return tl_programs_sort(image);
 }
 
 struct sought {

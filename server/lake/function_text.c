@@ -23,6 +23,6 @@ char *tl_function_text(const struct tl_image *image, const struct tl_flow_now *n
         return out;
     if (symbol->address != pc)
         snprintf(offset, sizeof offset, "+0x%llx", (unsigned long long)(pc - symbol->address));
-    tl_name_fit(tl_image_symbol_name(image, (size_t)i), out, size - strlen(offset));
+    tl_name_fit(tl_image_symbol_told(image, (size_t)i), out, size - strlen(offset));
     return strcat(out, offset);
 }

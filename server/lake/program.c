@@ -70,40 +70,58 @@ uint64_t tl_programs_bytes(struct tl_lake *lake)
     return atomic_load(&lake->program_bytes) + tl_image_pool_bytes(lake->image_pool);
 }
 
-/* ELF files from `first` on, which came with an image of this hash, have the name that it was
- * uploaded by. */
-static int name_elfs(struct tl_program *program, struct tl_lake *lake, size_t first,
-                     const char *hash)
+/* Names that images were uploaded by. */
+struct names {
+    struct tl_image_row *rows;
+    size_t n;
+};
+
+/* The name of an image, without folders; "": not known. */
+static const char *name_of(const struct names *names, struct tl_lake *lake, const char *file)
 {
-    struct tl_image_row *rows = NULL;
-    size_t n = 0;
-    if (first == tl_image_elfs(program->image) || tl_lake_images(lake, &rows, &n) < 0)
-        return TL_OK;
-    int r = TL_OK;
-    for (size_t i = 0; i < n; i++) {
-        const char *const slash = strrchr(rows[i].name, '/');
-        if (strcmp(rows[i].hash, hash) == 0 && rows[i].name[0])
-            r = tl_image_name_elf(program->image, first, slash ? slash + 1 : rows[i].name);
-    }
-    free(rows);
-    return r;
+    char hash[72];
+    if (names->n == 0 || tl_lake_image_hash(lake, file, hash) < 0)
+        return "";
+    for (size_t i = names->n; i-- > 0;)
+        if (strcmp(names->rows[i].hash, hash) == 0 && names->rows[i].name[0]) {
+            const char *const slash = strrchr(names->rows[i].name, '/');
+            return slash ? slash + 1 : names->rows[i].name;
+        }
+    return "";
+}
+
+/* Load one image. Its functions, and what it has of ELF files, have its name. */
+static int load_image(struct tl_program *program, struct resolver *resolver,
+                      const struct tl_setup *one, const struct names *names, struct tl_fail *fail)
+{
+    const char *const name = name_of(names, resolver->lake, one->images->file);
+    const size_t elfs = tl_image_elfs(program->image);
+    int r = tl_image_set_program(program->image, name);
+    if (r < 0)
+        return tl_fail_set(fail, TL_NOMEM, "no memory");
+    r = tl_setup_load_images(one, program->image, resolve, resolver, fail);
+    return r >= 0 && *name && tl_image_elfs(program->image) > elfs
+               ? tl_image_name_elf(program->image, elfs, name)
+               : r;
 }
 
 static int load_images(struct tl_program *program, struct tl_lake *lake,
                        const struct tl_setup *setup, struct tl_fail *fail)
 {
     struct resolver resolver = {.lake = lake, .images = &program->images};
+    struct names names = {0};
     int r = tl_image_new(&program->image);
     if (r >= 0)
         tl_image_use_pool(program->image, lake->image_pool);
+    if (tl_lake_images(lake, &names.rows, &names.n) < 0)
+        names = (struct names){0}; /* without names it is loaded all the same */
     for (size_t i = 0; r >= 0 && i < setup->n_images; i++) {
         const struct tl_setup one = {.images = &setup->images[i],
                                      .n_images = 1,
                                      .sources = setup->sources,
                                      .n_sources = setup->n_sources};
         struct tl_fail why = {0};
-        const size_t elfs = tl_image_elfs(program->image);
-        r = tl_setup_load_images(&one, program->image, resolve, &resolver, &why);
+        r = load_image(program, &resolver, &one, &names, &why);
         if (r == TL_IO || r == TL_NOMEM || resolver.damaged) { /* it exists, or may exist */
             r = tl_fail_set(fail, (enum tl_err)r, "%s", why.text);
             break;
@@ -113,11 +131,10 @@ static int load_images(struct tl_program *program, struct tl_lake *lake,
             r = tl_buf_add(&program->images, "-\n", 2);
         }
         if (r >= 0)
-            r = name_elfs(program, lake, elfs, resolver.last);
-        if (r >= 0)
             r = check_size(program, lake, fail);
     }
     tl_buf_fini(&resolver.content);
+    free(names.rows);
     if (r >= 0)
         r = tl_image_freeze(program->image);
     program->bytes = program->image ? tl_image_bytes(program->image, NULL) : 0;

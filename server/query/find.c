@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Searching for addresses, functions, instructions and events, in one stream or all streams of a
- * trace. A search goes through indexes first and walks only the shards that can have a hit.
+ * trace. A search goes through indexes first and walks only the shards that can have a hit. Of all
+ * streams nothing is found twice: threads' streams repeat what processors' have.
  */
 #include "query/seek_count.h"
 
@@ -13,7 +14,8 @@
 struct search {
     struct tl_lake *lake;
     const struct tl_find_request *request;
-    struct tl_sought sought;
+    struct tl_sought sought, absences; /* absences: what of it threads' streams alone have */
+    bool has_absences;
     struct tl_cut *cuts; /* of the searched streams */
     size_t n_cuts;
     size_t near; /* index of the cut of request->near, or n_cuts */
@@ -93,6 +95,32 @@ static int first_at(const struct search *s, size_t lane, const struct key *key, 
     const int reported = key_at(s, lane, cut->end, &last, fail);
     *first += reported >= 0 && compare_keys(&last, key) < 0;
     return reported;
+}
+
+/* ---- what is searched in a stream --------------------------------------------------------- */
+
+static bool is_of_one(const struct search *s)
+{
+    return s->request->stream && *s->request->stream;
+}
+
+/* Of all that threads' streams have, only when they did not run is in no other one. */
+static void find_absences(struct search *s)
+{
+    const struct tl_sought *const w = &s->sought;
+    s->has_absences = w->kind == TL_FIND_EVENT && w->kinds & 1u << TL_ITEM_GAP && !w->process &&
+                      !w->memory && (w->gap < 0 || w->gap == TL_GAP_SWITCHED_OUT);
+    s->absences = *w;
+    s->absences.kinds = 1u << TL_ITEM_GAP;
+    s->absences.gap = TL_GAP_SWITCHED_OUT;
+}
+
+/* NULL: nothing. */
+static const struct tl_sought *sought_in(const struct search *s, size_t lane)
+{
+    if (is_of_one(s) || !tl_stream_is_derived(s->cuts[lane].lane->name))
+        return &s->sought;
+    return s->has_absences ? &s->absences : NULL;
 }
 
 /* ---- hits of a stream ----------------------------------------------------------------------- */
@@ -225,7 +253,7 @@ static int lane_range(struct search *s, struct tl_seek_range *range, struct tl_f
 {
     const struct tl_find_request *const request = s->request;
     const struct tl_cut *const cut = &s->cuts[s->lane];
-    const bool one = request->stream && *request->stream;
+    const bool one = is_of_one(s);
     *range = (struct tl_seek_range){.from = one ? request->from : 0,
                                     .to = one ? request->to : UINT64_MAX,
                                     .backward = request->backward};
@@ -255,15 +283,18 @@ static int lane_range(struct search *s, struct tl_seek_range *range, struct tl_f
 
 static int search_lane(struct search *s, struct tl_fail *fail)
 {
+    const struct tl_sought *const sought = sought_in(s, s->lane);
     struct tl_seek_range range;
     struct tl_seek seek;
     size_t first, end;
+    if (!sought)
+        return TL_OK;
     int r = lane_range(s, &range, fail);
     if (r < 0 || (range.from >= range.to && !range.tail) || range.from > range.to)
         return r;
     const bool before = s->more;
     s->more = false;
-    r = tl_seek_init(&seek, &s->sought, &s->cuts[s->lane]);
+    r = tl_seek_init(&seek, sought, &s->cuts[s->lane]);
     seek.sink = add_hit;
     seek.context = s;
     tl_seek_shards(&s->cuts[s->lane], &range, &first, &end);
@@ -344,7 +375,10 @@ static int count_lane(const struct search *s, size_t lane, struct tl_found *out,
                       struct tl_fail *fail)
 {
     const struct tl_find_request *const request = s->request;
-    const bool one = request->stream && *request->stream;
+    const struct tl_sought *const sought = sought_in(s, lane);
+    const bool one = is_of_one(s);
+    if (!sought)
+        return TL_OK;
     struct tl_seek_range range = {.from = one ? request->from : 0,
                                   .to = one ? request->to : UINT64_MAX};
     uint64_t split = 0, counts[3] = {0}; /* before `split`, at it, and after it */
@@ -358,8 +392,7 @@ static int count_lane(const struct search *s, size_t lane, struct tl_found *out,
     const struct tl_seek_edges edges = {(const uint64_t[]){split, split + 1},
                                         split == UINT64_MAX ? 1 : 2};
     if (r >= 0)
-        r = tl_seek_count_between(s->lake, &s->sought, &s->cuts[lane], &range, &edges, counts,
-                                  fail);
+        r = tl_seek_count_between(s->lake, sought, &s->cuts[lane], &range, &edges, counts, fail);
     out->total += counts[0] + counts[1] + counts[2];
     out->before += counts[0];
     if (s->n > 0 && lane == s->lanes[0])
@@ -373,7 +406,7 @@ static int count_lane(const struct search *s, size_t lane, struct tl_found *out,
 static int open_cuts(struct search *s, struct tl_fail *fail)
 {
     const struct tl_find_request *const request = s->request;
-    if (request->stream && *request->stream) {
+    if (is_of_one(s)) {
         s->cuts = calloc(1, sizeof *s->cuts);
         const struct tl_cut_range range = {TL_UNIT_INSN, request->from, request->to};
         const int r = s->cuts ? tl_cut_open_range(&s->cuts[0], s->lake, request->trace,
@@ -450,6 +483,7 @@ int tl_lake_find(struct tl_lake *lake, const struct tl_find_request *request, st
         r = find_near(&s, fail);
     if (r >= 0 && s.n_cuts > 0) {
         r = tl_sought_init(&s.sought, s.cuts[0].gen, request, fail);
+        find_absences(&s);
         if (r >= 0)
             r = search_lanes(&s, fail);
         number_hits(&s);

@@ -184,7 +184,7 @@ static void say_functions(struct tl_sought *s, const char *before, const char *n
     while (one < s->n_symbols && !s->symbols[one])
         one++;
     if (s->functions == 1)
-        say(s, "%s%s", before, tl_name_fit(tl_image_symbol_name(s->image, one), text, sizeof text));
+        say(s, "%s%s", before, tl_name_fit(tl_image_symbol_told(s->image, one), text, sizeof text));
     else
         say(s, "%s%zu functions: %s", before, s->functions,
             tl_name_fit(name, text, sizeof text - 20));

@@ -192,6 +192,7 @@ static int list_functions(struct tl_calltree *t, const struct tl_image *image,
         const struct tl_calltree_function *const f = &t->functions[i];
         out->functions[i] =
             (struct tl_profile_function){.name = tl_function_name(image, f->function),
+                                         .program = tl_function_program(image, f->function),
                                          .pc = address_of(image, f->function),
                                          .calls = f->calls,
                                          .finished = f->ended,

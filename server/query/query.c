@@ -44,7 +44,15 @@ const char *tl_function_name(const struct tl_image *image, uint32_t function)
     size_t n = 0;
     if (image)
         tl_image_symbols(image, &n);
-    return function < n ? tl_image_symbol_name(image, function) : "";
+    return function < n ? tl_image_symbol_told(image, function) : "";
+}
+
+const char *tl_function_program(const struct tl_image *image, uint32_t function)
+{
+    size_t n = 0;
+    if (image)
+        tl_image_symbols(image, &n);
+    return function < n ? tl_image_symbol_program(image, function) : "";
 }
 
 const char *tl_item_kind_name(unsigned kind)

@@ -18,8 +18,10 @@ void tl_block_walk_begin(struct tl_block_walk *walk, const struct tl_item *item)
 /* Advance to the next instruction; false after the last. */
 bool tl_block_walk_next(struct tl_block_walk *walk);
 
-/* Name of a function by its symbol index, "" if there is none. */
+/* Name of a function by its symbol index, told apart from those of other programs, and the program
+ * that it is of; "" if there is none. */
 const char *tl_function_name(const struct tl_image *image, uint32_t function);
+const char *tl_function_program(const struct tl_image *image, uint32_t function);
 /* "exception", "gap", …: name of a kind of item in `find` and statistics; NULL for instructions. */
 const char *tl_item_kind_name(unsigned kind);
 /* Format an item as one line without its line end and kind letter. `line` is reused. */

@@ -211,7 +211,7 @@ static int add_functions(const struct counting *s, struct tl_stats *out)
     for (size_t k = 0; k < n && k < TOP_FUNCTIONS; k++) {
         const size_t i = ranked[k].i;
         out->functions[out->n_functions++] = (struct tl_stats_function){
-            .name = i < symbols ? tl_image_symbol_name(s->image, i) : NULL,
+            .name = i < symbols ? tl_image_symbol_told(s->image, i) : NULL,
             .pc = i < symbols ? symbol[i].address : 0,
             .insns = s->functions[i].insns,
             .calls = s->functions[i].calls,
@@ -331,9 +331,7 @@ static int find_silent(struct tl_gen *gen, struct tl_stats *out)
 
 static enum counted what_counts(const struct tl_lane *lane, bool samples)
 {
-    return tl_stream_is_derived(lane->name)   ? COUNT_ABSENCES
-           : tl_lane_has_insns(lane, samples) ? COUNT_ALL
-                                              : COUNT_RECORDS;
+    return tl_lane_has_insns(lane, samples) ? COUNT_ALL : COUNT_RECORDS;
 }
 
 /* All streams in full. */
@@ -353,7 +351,7 @@ static int stats_of_all(struct counting *s, struct tl_lake *lake, const char *id
         r = tl_cut_of_lane_range(&cut, gen, lane, &TL_CUT_ALL, fail);
         if (r < 0)
             break;
-        s->what = what_counts(lane, samples);
+        s->what = tl_stream_is_derived(lane->name) ? COUNT_ABSENCES : what_counts(lane, samples);
         r = count_stream(s, &cut, 0, UINT64_MAX, out, fail);
         longest = out->to > longest ? out->to : longest;
         tl_cut_close(&cut);
@@ -377,6 +375,8 @@ static int stats_of_one(struct counting *s, struct tl_lake *lake, const char *tr
     if (r < 0)
         return r;
     r = begin_counting(s, cut.gen);
+    if (!tl_stream_is_derived(stream))
+        s->what = what_counts(cut.lane, tl_gen_has_only_samples(cut.gen));
     if (r >= 0)
         r = count_stream(s, &cut, from, to, out, fail);
     if (r >= 0)
@@ -418,6 +418,6 @@ int tl_lake_functions(struct tl_lake *lake, const char *id, struct tl_functions 
     if (!out->p)
         return tl_fail_set(fail, TL_NOMEM, "no memory");
     for (size_t i = 0; i < out->n; i++)
-        out->p[i] = (struct tl_function){tl_image_symbol_name(image, i), symbols[i].address};
+        out->p[i] = (struct tl_function){tl_image_symbol_told(image, i), symbols[i].address};
     return TL_OK;
 }

@@ -234,9 +234,15 @@ static const struct tl_table_column function_columns[] = {
     {"min", "INT", TL_COLUMN_PLAIN},        {"max", "INT", TL_COLUMN_PLAIN},
     {"length", "INT", TL_COLUMN_PLAIN},     {"self_time", "INT", TL_COLUMN_PLAIN},
     {"total_time", "INT", TL_COLUMN_PLAIN}, {"min_time", "INT", TL_COLUMN_PLAIN},
-    {"max_time", "INT", TL_COLUMN_PLAIN},
+    {"max_time", "INT", TL_COLUMN_PLAIN},   {"program", "TEXT", TL_COLUMN_PLAIN},
 };
-enum { FUNCTION_SELF_TIME = 11, FUNCTION_TOTAL_TIME, FUNCTION_MIN_TIME, FUNCTION_MAX_TIME };
+enum {
+    FUNCTION_SELF_TIME = 11,
+    FUNCTION_TOTAL_TIME,
+    FUNCTION_MIN_TIME,
+    FUNCTION_MAX_TIME,
+    FUNCTION_PROGRAM
+};
 
 static int first_function(struct tl_cursor *c)
 {
@@ -379,6 +385,10 @@ static void function_column(struct tl_cursor *c, sqlite3_context *context, int c
         break;
     case 10:
         tl_column_u64(context, f->length);
+        break;
+    case FUNCTION_PROGRAM:
+        if (*f->program)
+            tl_column_text(context, f->program);
         break;
     default:
         tell_function_time(c, s, f, context, column);

@@ -50,6 +50,32 @@ def finding(lab):
 
 
 @test
+def several_programs(lab):
+    """Functions of one name in several programs are told apart; of all streams nothing is found twice."""
+    path = os.path.join(DATA, 'perf', 'pt', 'pt-five-tasks.data')
+    if not os.path.exists(path):
+        raise Skip('no captures')
+    lab.start()
+    lab.run('push', '--trace', 'five', '--symfs', os.path.join(DATA, 'perf', 'symfs'), path)
+    wait_sealed(lab, 'five')
+    rows = lab.run('sql', '--csv', 'five', "SELECT DISTINCT name, program FROM function WHERE name LIKE 'fib%' ORDER BY name").text()
+    check(rows.split() == ['name,program', 'fib', '[pair],pair', 'fib', '[walk],walk'], rows)
+    calls = {}
+    for name in ('fib', 'fib [pair]', 'fib [walk]'):
+        found = json.loads(lab.run('find', 'five', '--all', 'call:' + name, '--count', '--json', '--limit', '100000').text())
+        calls[name] = found['total']
+        check(found['total'] == len(found['hits']) > 0, found['total'])
+        check(name == 'fib' or all(hit['text'].startswith(name) for hit in found['hits']), name)
+        check(not any(hit['stream'].startswith('thread.') for hit in found['hits']), name)
+    check(calls['fib'] == calls['fib [pair]'] + calls['fib [walk]'], calls)
+    counted = json.loads(urllib.request.urlopen(lab.url + '/api/v1/traces/five/stats').read())['gaps']
+    for kind in ('gap', 'off', 'switched-out'):
+        found = json.loads(lab.run('find', 'five', '--all', kind, '--count', '--json', '--limit', '1000').text())
+        total = sum(counted.values()) if kind == 'gap' else counted[kind]
+        check(found['total'] == len(found['hits']) == total, kind, found['total'], counted)
+
+
+@test
 def ranges_by_place(lab):
     """A range that begins with the n-th call of a function, at an address or an event."""
     simulated(lab, 40000)

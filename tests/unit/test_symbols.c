@@ -327,6 +327,56 @@ static size_t count_named(const struct tl_image *image, const char *name, uint64
     return found;
 }
 
+/* Functions of one name are told apart by their programs, those of another name, or of a file that
+ * nobody named, are not; and a program in brackets means just its function. */
+static void names_of_several_programs(void **state)
+{
+    (void)state;
+    static const char *const programs[] = {"ls", "cat", "cat", NULL};
+    static const struct symbol symbols[][2] = {
+        {{"main", 0x1000, 4, FUNC(STB_GLOBAL)}, {"list", 0x1004, 4, FUNC(STB_GLOBAL)}},
+        {{"main", 0x2000, 4, FUNC(STB_GLOBAL)}, {"copy", 0x2004, 4, FUNC(STB_GLOBAL)}},
+        {{"copy", 0x3000, 4, FUNC(STB_LOCAL)}, {"_Z1fi", 0x3004, 4, FUNC(STB_LOCAL)}},
+        {{"main", 0x4000, 4, FUNC(STB_GLOBAL)}, {"_Z1fi", 0x4004, 4, FUNC(STB_LOCAL)}},
+    };
+    static const char *const told[] = {"main [ls]", "list",         "main [cat]", "copy",
+                                       "copy",      "f(int) [cat]", "main",       "f(int)"};
+    struct tl_image *image;
+    struct tl_fail fail;
+    assert_int_equal(tl_image_new(&image), TL_OK);
+    for (size_t i = 0; i < 4; i++) {
+        const struct file f = {.machine = EM_X86_64,
+                               .is_64 = true,
+                               .code_at = 0x1000 * (i + 1),
+                               .code = "01234567",
+                               .n_code = 8,
+                               .symbols = symbols[i],
+                               .n_symbols = 2};
+        struct tl_buf bytes = {0};
+        make_file(&f, &bytes);
+        assert_int_equal(tl_image_set_program(image, programs[i]), TL_OK);
+        assert_int_equal(tl_image_add_elf(image, (struct tl_bytes){bytes.p, bytes.n}, 0,
+                                          TL_SPACE_ANY, "made", &fail),
+                         TL_OK);
+        tl_buf_fini(&bytes);
+    }
+    assert_int_equal(tl_image_freeze(image), TL_OK);
+    for (size_t i = 0; i < 8; i++)
+        assert_string_equal(tl_image_symbol_told(image, i), told[i]);
+    assert_string_equal(tl_image_symbol_name(image, 0), "main");
+    assert_string_equal(tl_image_symbol_program(image, 5), "cat");
+    assert_string_equal(tl_image_symbol_program(image, 6), "");
+    uint64_t at = 0;
+    assert_int_equal(count_named(image, "main", &at), 3);
+    assert_int_equal(count_named(image, "main [cat]", &at), 1);
+    assert_int_equal(at, 0x2000);
+    assert_int_equal(count_named(image, "f [cat]", &at), 1);
+    assert_int_equal(at, 0x3004);
+    assert_int_equal(count_named(image, "list [cat]", &at), 0);
+    assert_int_equal(count_named(image, "main [cp]", &at), 0);
+    tl_image_free(image);
+}
+
 /* A function is found without what linkers and compilers add to its name, if no other one has just
  * this name. */
 static void names_with_additions(void **state)
@@ -548,10 +598,15 @@ static void stubs_of_riscv(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(symbols_without_size),  cmocka_unit_test(symbols_of_a_part),
-        cmocka_unit_test(best_of_several_names), cmocka_unit_test(names_with_additions),
-        cmocka_unit_test(stubs_of_x86_64),       cmocka_unit_test(stubs_of_i386),
-        cmocka_unit_test(stubs_of_aarch64),      cmocka_unit_test(stubs_of_arm),
+        cmocka_unit_test(symbols_without_size),
+        cmocka_unit_test(symbols_of_a_part),
+        cmocka_unit_test(best_of_several_names),
+        cmocka_unit_test(names_with_additions),
+        cmocka_unit_test(names_of_several_programs),
+        cmocka_unit_test(stubs_of_x86_64),
+        cmocka_unit_test(stubs_of_i386),
+        cmocka_unit_test(stubs_of_aarch64),
+        cmocka_unit_test(stubs_of_arm),
         cmocka_unit_test(stubs_of_riscv),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
