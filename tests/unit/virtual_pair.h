@@ -7,7 +7,7 @@
 
 #include <dirent.h>
 
-enum { SHARD = 3000, INSNS = 60000 };
+enum { SHARD = 3000, INSNS = 36000 };
 
 /* A lake of its own over a backend of its own. */
 struct side {
