@@ -35,8 +35,7 @@ static inline void reopen(void)
 
 static inline void push(const char *id)
 {
-    push_all(lake, id, &capture, 3000);
-    assert_int_equal(wait_done(lake, id), TL_TRACE_SEALED);
+    push_sealed(lake, id, &capture, 3000);
 }
 
 static inline int add_size(void *context, const char *key, uint64_t size)

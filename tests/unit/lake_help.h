@@ -178,6 +178,14 @@ static inline int wait_done(struct tl_lake *lake, const char *id)
     }
 }
 
+/* Push all of a capture, and wait until it is decoded without failure. */
+static inline void push_sealed(struct tl_lake *lake, const char *id, const struct capture *c,
+                               size_t piece)
+{
+    push_all(lake, id, c, piece);
+    assert_int_equal(wait_done(lake, id), TL_TRACE_SEALED);
+}
+
 /*
  * Read a range. Messages must be small whatever the size of a chunk, since two of them are kept
  * waiting for a client that reads slowly.

@@ -57,7 +57,8 @@ struct rigged {
 
 /* ---- the truth ------------------------------------------------------------------------------ */
 
-static inline void add_ran(struct rans *r, uint64_t from, uint64_t to, uint32_t function, uint8_t kind)
+static inline void add_ran(struct rans *r, uint64_t from, uint64_t to, uint32_t function,
+                           uint8_t kind)
 {
     struct ran *const last = r->n > 0 ? &r->p[r->n - 1] : NULL;
     if (from >= to)
@@ -122,8 +123,7 @@ static inline void open_rigged(struct rigged *r, const struct capture *c, const 
     const struct tl_range_request request = {
         .trace = "t", .stream = stream, .to = UINT64_MAX, .format = TL_FORMAT_TEXT};
     const struct tl_timing_sinks sinks = {.end = note_call, .context = r};
-    push_all(r->lake, "t", c, 10000);
-    assert_int_equal(wait_done(r->lake, "t"), TL_TRACE_SEALED);
+    push_sealed(r->lake, "t", c, 10000);
     fetch(r->lake, &request, &text);
     assert_int_equal(tl_cut_open(&r->cut, r->lake, "t", stream, &fail), TL_OK);
     const struct tl_image *const image = tl_gen_image(r->cut.gen);
@@ -160,7 +160,7 @@ static inline void write_setup(struct rigged *r, struct tl_setup *setup, struct 
 }
 
 static inline void open_kind(struct rigged *r, const struct rig_kind *kind, const char *stream,
-                      size_t size, const struct shape *shape, const struct tl_buf *elf)
+                             size_t size, const struct shape *shape, const struct tl_buf *elf)
 {
     struct rig *rig;
     struct tl_setup setup;
@@ -199,7 +199,7 @@ static inline void open_etm(struct rigged *r, const struct shape *shape)
 
 /* A program with functions that begin at these offsets. */
 static inline void make_elf(struct tl_buf *out, uint64_t base, struct tl_bytes code,
-                     const uint64_t *begins, size_t n)
+                            const uint64_t *begins, size_t n)
 {
     struct tl_sim_elf_symbol symbols[FUNCTIONS];
     char names[FUNCTIONS][16];
@@ -233,7 +233,8 @@ static inline void open_di(struct rigged *r, const struct shape *shape)
 
 /* Functions of a program, at places that nothing falls through: a block that does is of the
  * function in which it begins. */
-static inline size_t find_begins(const struct tl_sim_riscv_run *run, uint64_t begins[static FUNCTIONS])
+static inline size_t find_begins(const struct tl_sim_riscv_run *run,
+                                 uint64_t begins[static FUNCTIONS])
 {
     const uint32_t ends = 1u << TL_SIM_RV_JUMP | 1u << TL_SIM_RV_INDIRECT | 1u << TL_SIM_RV_SWAP |
                           1u << TL_SIM_RV_RETURN | 1u << TL_SIM_RV_MRET;

@@ -108,8 +108,7 @@ static void found_where_they_are(void **state)
     assert_int_equal(tl_buf_add(&c.setup, "", 1), TL_OK);
     tl_setup_fini(&setup);
     c.bytes = m.out;
-    push_all(lake, "t", &c, 4000);
-    assert_int_equal(wait_done(lake, "t"), TL_TRACE_SEALED);
+    push_sealed(lake, "t", &c, 4000);
     const uint64_t half = UINT64_MAX / 512;
     for (int backward = 0; backward < 2; backward++) {
         assert_true(compare(lake, &truth, 0, half, 0, UINT64_MAX, backward) > truth.n / 8);

@@ -88,8 +88,7 @@ static int set_up(void **state)
     assert_int_equal(tl_buf_add(&capture.setup, "[trace]\nformat=itm,id=0\n", 25), TL_OK);
     assert_int_equal(tl_buf_add(&capture.bytes, "\0", 1), TL_OK);
     lake = open_memory_lake(&backend, 1000, 1);
-    push_all(lake, "t", &capture, 1);
-    assert_int_equal(wait_done(lake, "t"), TL_TRACE_SEALED);
+    push_sealed(lake, "t", &capture, 1);
     assert_int_equal(read_row("t", &n), TL_OK);
     for (int64_t since = 0; !content[0];) { /* the trace is hashed later */
         keep_waiting(&since, "it is hashed");

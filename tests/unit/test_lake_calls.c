@@ -59,8 +59,7 @@ static int set_up(void **state)
     assert_int_equal(
         tl_buf_printf(&c.setup, "[trace]\nformat=stf\n[image program]\nfile=%s\n", hash), TL_OK);
     assert_int_equal(tl_buf_add(&c.setup, "", 1), TL_OK);
-    push_all(lake, "t", &c, 1 << 20);
-    assert_int_equal(wait_done(lake, "t"), TL_TRACE_SEALED);
+    push_sealed(lake, "t", &c, 1 << 20);
     capture_free(&c);
     qsort(core.calls, core.n_calls, sizeof *core.calls, by_place);
     innermost = calloc(core.insns, sizeof *innermost);

@@ -59,8 +59,7 @@ static int set_up(void **state)
         .seed = 3, .insns = 400000, .cores = 1, .image = true, .events = true};
     lake = open_memory_lake(&backend, 50000, 1);
     sim_capture(lake, &options, &c);
-    push_all(lake, "t", &c, 10000);
-    assert_int_equal(wait_done(lake, "t"), TL_TRACE_SEALED);
+    push_sealed(lake, "t", &c, 10000);
     capture_free(&c);
     struct tl_buf text = {0};
     const struct tl_range_request request = {

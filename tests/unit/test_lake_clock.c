@@ -114,8 +114,7 @@ static void clock_of_a_rig(void **state)
     struct tl_fail fail = {0};
     lake = open_memory_lake(&backend, 1 << 18, 1);
     sim_capture(lake, &options, &c);
-    push_all(lake, "t", &c, 4096);
-    assert_int_equal(wait_done(lake, "t"), TL_TRACE_SEALED);
+    push_sealed(lake, "t", &c, 4096);
     assert_int_equal(row_of("t").clock.pairs, 0); /* it arrived within no time */
     tl_lake_close(lake);
     const uint64_t end = rewrite(&c, "t");

@@ -170,8 +170,7 @@ static void push(const struct run *run, char id[static 16])
     assert_int_equal(
         tl_buf_printf(&c.setup, "[trace]\nformat=stf\n[image program]\nfile=%s\n", hash), TL_OK);
     assert_int_equal(tl_buf_add(&c.setup, "", 1), TL_OK);
-    push_all(lake, id, &c, 1 << 20);
-    assert_int_equal(wait_done(lake, id), TL_TRACE_SEALED);
+    push_sealed(lake, id, &c, 1 << 20);
     capture_free(&c);
 }
 

@@ -82,8 +82,7 @@ static void wait_hashed(struct tl_trace *trace, char out[static TL_CONTENT_BYTES
 
 static struct tl_trace *push(const char *id, char hash[static TL_CONTENT_BYTES])
 {
-    push_all(lake, id, &capture, 3000);
-    assert_int_equal(wait_done(lake, id), TL_TRACE_SEALED);
+    push_sealed(lake, id, &capture, 3000);
     struct tl_trace *const trace = tl_lake_find_trace(lake, id);
     assert_non_null(trace);
     wait_hashed(trace, hash);

@@ -227,8 +227,7 @@ static void push_stf(struct tl_buf *stf)
     struct capture c = {.bytes = *stf};
     assert_int_equal(tl_buf_printf(&c.setup, "[trace]\nformat=stf\n"), TL_OK);
     assert_int_equal(tl_buf_add(&c.setup, "", 1), TL_OK);
-    push_all(lake, "t", &c, 1 << 20);
-    assert_int_equal(wait_done(lake, "t"), TL_TRACE_SEALED);
+    push_sealed(lake, "t", &c, 1 << 20);
     capture_free(&c);
     *stf = (struct tl_buf){0};
 }
@@ -240,8 +239,7 @@ static void cores_copied(uint64_t shard, unsigned rounds)
         .seed = 7, .insns = 9 * shard / 2, .cores = 2, .image = true, .events = true};
     open_anew(shard);
     sim_capture(lake, &options, &c);
-    push_all(lake, "t", &c, 10000);
-    assert_int_equal(wait_done(lake, "t"), TL_TRACE_SEALED);
+    push_sealed(lake, "t", &c, 10000);
     capture_free(&c);
     assert_copied("cs.10");
     compare_ranges("cs.10", shard, rounds, 5);
@@ -389,8 +387,7 @@ static void bursts(unsigned burst, uint64_t insns, uint64_t shard, size_t shards
     struct capture c;
     open_anew(shard);
     sim_capture(lake, &options, &c);
-    push_all(lake, "t", &c, 1 << 20);
-    assert_int_equal(wait_done(lake, "t"), TL_TRACE_SEALED);
+    push_sealed(lake, "t", &c, 1 << 20);
     capture_free(&c);
     meet_at_cuts("cs.10", shards, format);
     close_all();

@@ -13,8 +13,7 @@ static struct capture capture;
 
 static void push(const char *id)
 {
-    push_all(lake, id, &capture, 3000);
-    assert_int_equal(wait_done(lake, id), TL_TRACE_SEALED);
+    push_sealed(lake, id, &capture, 3000);
 }
 
 static bool there(const char *id)

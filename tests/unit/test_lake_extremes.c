@@ -16,8 +16,7 @@ static int set_up(void **state)
         .seed = 21, .insns = 60000, .cores = 2, .image = true, .events = true};
     lake = open_memory_lake(&backend, 15000, 2);
     sim_capture(lake, &options, &c);
-    push_all(lake, "t", &c, 10000);
-    assert_int_equal(wait_done(lake, "t"), TL_TRACE_SEALED);
+    push_sealed(lake, "t", &c, 10000);
     capture_free(&c);
     return 0;
 }

@@ -61,8 +61,7 @@ static int set_up(void **state)
         .seed = 11, .insns = 120000, .cores = STREAMS, .image = true, .events = true};
     lake = open_memory_lake(&backend, 15000, 2);
     sim_capture(lake, &options, &c);
-    push_all(lake, "t", &c, 10000);
-    assert_int_equal(wait_done(lake, "t"), TL_TRACE_SEALED);
+    push_sealed(lake, "t", &c, 10000);
     capture_free(&c);
     read_truth(&truths[0], "cs.10");
     read_truth(&truths[1], "cs.11");
@@ -462,8 +461,7 @@ static void one_position(void **state)
     const struct sim_options options = {
         .seed = 12, .insns = 200000, .cores = STREAMS, .events = true};
     sim_capture(lake, &options, &c);
-    push_all(lake, "bare", &c, 10000);
-    assert_int_equal(wait_done(lake, "bare"), TL_TRACE_SEALED);
+    push_sealed(lake, "bare", &c, 10000);
     capture_free(&c);
     for (size_t i = 0; i <= STREAMS; i++) {
         struct tl_find_request request = {.trace = "bare",

@@ -68,8 +68,7 @@ static void images_of_two_processes(void **state)
     char hash[2][72];
     struct tl_fail fail = {0};
     (void)state;
-    push_all(lake, "t", &capture, 3000);
-    assert_int_equal(wait_done(lake, "t"), TL_TRACE_SEALED);
+    push_sealed(lake, "t", &capture, 3000);
     put_renamed(hash[0]);
     sim_put_image(lake, &capture.elf, hash[1]);
     for (unsigned i = 0; i < 2; i++) {
@@ -106,8 +105,7 @@ static void programs_are_shared(void **state)
     sim_put_image(lake, &capture.elf, hash);
     for (size_t i = 0; i < 4; i++) {
         const struct tl_lake_binding binding = {.hash = hash, .address = i == 3 ? 0x1000 : 0};
-        push_all(lake, names[i], &capture, 3000);
-        assert_int_equal(wait_done(lake, names[i]), TL_TRACE_SEALED);
+        push_sealed(lake, names[i], &capture, 3000);
         if (i > 0) {
             assert_int_equal(tl_lake_bind_image(lake, names[i], &binding, &fail), TL_OK);
             assert_int_equal(wait_done(lake, names[i]), TL_TRACE_SEALED);
@@ -190,8 +188,7 @@ static void instructions_have_lines(void **state)
     (void)state;
     const struct tl_sim_program_options options = {.seed = 5, .extra = 20, .short_loops = true};
     assert_int_equal(tl_sim_program_init(&s.program, &options), TL_OK);
-    push_all(lake, "t", &capture, 3000);
-    assert_int_equal(wait_done(lake, "t"), TL_TRACE_SEALED);
+    push_sealed(lake, "t", &capture, 3000);
     assert_int_equal(tl_lake_insns(lake, "t", "cs.10", 0, 4096, check_source, &s, &fail), TL_OK);
     print_message("%u lines, %u inlined\n", s.lines, s.inlined);
     assert_true(s.lines > 3000 && s.inlined > 100);
@@ -243,8 +240,7 @@ static void a_stripped_image_says_so(void **state)
     char *const at = memmem(elf.p, elf.n, ".debug_info", 11);
     assert_non_null(at);
     at[1] = 'x';
-    push_all(lake, "t", &capture, 3000);
-    assert_int_equal(wait_done(lake, "t"), TL_TRACE_SEALED);
+    push_sealed(lake, "t", &capture, 3000);
     sim_put_image(lake, &elf, hash);
     assert_int_equal(tl_lake_bind_image(lake, "t", &(struct tl_lake_binding){.hash = hash}, &fail),
                      TL_OK);
@@ -305,8 +301,7 @@ static void images_are_removed(void **state)
 {
     char used[72], other[72], twin[72], again[72], prefix[16];
     (void)state;
-    push_all(lake, "t", &capture, 3000);
-    assert_int_equal(wait_done(lake, "t"), TL_TRACE_SEALED);
+    push_sealed(lake, "t", &capture, 3000);
     const size_t before = count_images();
     put_text("used", "used code ", 100, used);
     put_text("other", "other code ", 100, other);
@@ -391,8 +386,7 @@ static void unused_images_are_removed_by_age(void **state)
     char used[72], unused[72], wanted[72], source[72], general[72], name[64];
     const int64_t now = tl_lake_now(lake), day = 24 * HOUR_NS;
     (void)state;
-    push_all(lake, "t", &capture, 3000);
-    assert_int_equal(wait_done(lake, "t"), TL_TRACE_SEALED);
+    push_sealed(lake, "t", &capture, 3000);
     put_text("used", "used code ", 100, used);
     snprintf(name, sizeof name, "source:%.12s:/a.c", used + 7);
     put_text(name, "int main;\n", 100, source);
@@ -519,8 +513,7 @@ static void images_at_once(void **state)
     struct tl_trace_images images;
     pthread_barrier_t together;
     (void)state;
-    push_all(lake, "t", &capture, 3000);
-    assert_int_equal(wait_done(lake, "t"), TL_TRACE_SEALED);
+    push_sealed(lake, "t", &capture, 3000);
     assert_int_equal(pthread_barrier_init(&together, NULL, BINDERS), 0);
     for (unsigned i = 0; i < BINDERS; i++) {
         const char text[] = {'a' + (char)i, '\n', 0};

@@ -90,8 +90,7 @@ static void check(const struct sim_options *o, bool is_virtual)
     assert_int_equal(tl_backend_memory(&backend), TL_OK);
     open_side(&lake, backend, is_virtual);
     sim_capture(lake, o, &capture);
-    push_all(lake, "t", &capture, 1 << 20);
-    assert_int_equal(wait_done(lake, "t"), TL_TRACE_SEALED);
+    push_sealed(lake, "t", &capture, 1 << 20);
 
     /* Each shard has counts before the first query. */
     assert_int_equal(backend->ops->list(backend, "t/t", count_shards, &shards, NULL), TL_OK);
@@ -152,8 +151,7 @@ static void short_virtual_streams_keep_nothing(void **state)
         assert_int_equal(tl_backend_memory(&backend), TL_OK);
         open_side(&lake, backend, is_virtual);
         sim_capture(lake, &o, &capture);
-        push_all(lake, "t", &capture, 1 << 20);
-        assert_int_equal(wait_done(lake, "t"), TL_TRACE_SEALED);
+        push_sealed(lake, "t", &capture, 1 << 20);
         assert_int_equal(backend->ops->list(backend, "t/t", count_kept, &before, NULL), TL_OK);
         assert_true(profile_of(lake, &profiles[is_virtual]) > 2);
         assert_int_equal(backend->ops->list(backend, "t/t", count_kept, &after, NULL), TL_OK);
@@ -324,8 +322,7 @@ static void calls_are_counted_anew_from_any_shard(void **state)
         assert_int_equal(tl_packer_new(&c.packer), TL_OK);
         open_side(&lake, c.backend, seed == 2);
         sim_capture(lake, &o, &capture);
-        push_all(lake, "t", &capture, 1 << 20);
-        assert_int_equal(wait_done(lake, "t"), TL_TRACE_SEALED);
+        push_sealed(lake, "t", &capture, 1 << 20);
         assert_int_equal(tl_cut_open(&cut, lake, "t", "cs.10", &fail), TL_OK);
         assert_true(cut.n_stored >= INSNS / SHARD);
         c.cut = &cut;
@@ -369,8 +366,7 @@ static void older_counts_are_made_in_the_background(void **state)
         assert_int_equal(tl_backend_memory(&backend), TL_OK);
         open_side(&lake, backend, is_virtual);
         sim_capture(lake, &o, &capture);
-        push_all(lake, "t", &capture, 1 << 20);
-        assert_int_equal(wait_done(lake, "t"), TL_TRACE_SEALED);
+        push_sealed(lake, "t", &capture, 1 << 20);
         assert_int_equal(tl_cut_open(&cut, lake, "t", "cs.10", NULL), TL_OK);
         const size_t n = cut.n_stored;
         assert_true(n > 5 && n <= 64 && missing_in(&cut) == 0);

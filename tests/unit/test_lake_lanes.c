@@ -98,8 +98,7 @@ static void prints_are_lines(void **state)
     struct tl_fail fail = {0};
     (void)state;
     osd_capture(&c);
-    push_all(lake, "t", &c, 1000);
-    assert_int_equal(wait_done(lake, "t"), TL_TRACE_SEALED);
+    push_sealed(lake, "t", &c, 1000);
     struct tl_soft_request request = {
         .trace = "t", .stream = "di.0.2", .to = UINT64_MAX, .limit = 10000};
     ask(&request, &log);
@@ -182,8 +181,7 @@ static void values_are_no_text(void **state)
         assert_int_equal(
             tl_sim_osd_stm(&osd, STM, 32, 1000 + 10 * i, records[i].id, records[i].value), TL_OK);
     end_osd(&osd, &c);
-    push_all(lake, "values", &c, 1000);
-    assert_int_equal(wait_done(lake, "values"), TL_TRACE_SEALED);
+    push_sealed(lake, "values", &c, 1000);
     const struct tl_soft_request request = {
         .trace = "values", .stream = "di.0.2", .to = UINT64_MAX};
     ask(&request, &log);
@@ -311,8 +309,7 @@ static void ports_by_rule(void **state)
     struct capture c;
     (void)state;
     itm_capture(&c);
-    push_all(lake, "itm", &c, 1000);
-    assert_int_equal(wait_done(lake, "itm"), TL_TRACE_SEALED);
+    push_sealed(lake, "itm", &c, 1000);
     check_ports();
     for (int backward = 0; backward < 2; backward++) {
         check_found("cs.00", "text:fault", backward, 1000, ROUNDS / 1000);
@@ -406,8 +403,7 @@ static void states_are_the_core_s(void **state)
         .seed = 9, .insns = 12000, .cores = 2, .image = true, .events = true};
     (void)state;
     sim_capture(lake, &options, &c);
-    push_all(lake, "t", &c, 3000);
-    assert_int_equal(wait_done(lake, "t"), TL_TRACE_SEALED);
+    push_sealed(lake, "t", &c, 3000);
     check_states(&c, "cs.10", 0, 2000);
     check_states(&c, "cs.10", 6123, 8000);
     check_states(&c, "cs.11", 9000, 11000);
@@ -457,8 +453,7 @@ static void cycles_are_counted(void **state)
         .seed = 11, .insns = 12000, .cores = 1, .image = true, .events = true, .cycles = true};
     (void)state;
     sim_capture(lake, &options, &c);
-    push_all(lake, "t", &c, 3000);
-    assert_int_equal(wait_done(lake, "t"), TL_TRACE_SEALED);
+    push_sealed(lake, "t", &c, 3000);
     struct tl_lane_request request = {
         .trace = "t", .stream = "cs.10", .to = UINT64_MAX, .columns = 64};
     if (tl_lake_counters(lake, &request, &counters, &fail) < 0)

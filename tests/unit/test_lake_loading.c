@@ -99,8 +99,7 @@ static void check_setup(void)
 static void same_after_a_restart(void **state)
 {
     (void)state;
-    push_all(lake, "t", &capture, 3000);
-    assert_int_equal(wait_done(lake, "t"), TL_TRACE_SEALED);
+    push_sealed(lake, "t", &capture, 3000);
     assert_true(loading.changes > 40);
     check_truth();
     check_setup();
@@ -165,8 +164,7 @@ static void bound_later(void **state)
     assert_int_equal(tl_buf_add(&text, "", 1), TL_OK);
     struct capture poor = capture;
     poor.setup = text;
-    push_all(lake, "t", &poor, 3000);
-    assert_int_equal(wait_done(lake, "t"), TL_TRACE_SEALED);
+    push_sealed(lake, "t", &poor, 3000);
     for (size_t i = none.n_images; i < all.n_images; i++) {
         const struct tl_setup_image *const m = &all.images[i];
         const struct tl_lake_binding binding = {.hash = m->file,

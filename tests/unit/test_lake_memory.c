@@ -131,8 +131,7 @@ static void store_some(struct tl_lake *lake, const struct capture *c, unsigned f
     for (unsigned i = first; i < first + n; i++) {
         char id[16];
         snprintf(id, sizeof(id), "t%u", i);
-        push_all(lake, id, c, 10000);
-        assert_int_equal(wait_done(lake, id), TL_TRACE_SEALED);
+        push_sealed(lake, id, c, 10000);
     }
 }
 

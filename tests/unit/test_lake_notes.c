@@ -12,8 +12,7 @@ static int set_up(void **state)
 {
     (void)state;
     sim_lake_begin(&backend, &lake, &capture, 2500);
-    push_all(lake, "t", &capture, 3000);
-    assert_int_equal(wait_done(lake, "t"), TL_TRACE_SEALED);
+    push_sealed(lake, "t", &capture, 3000);
     return 0;
 }
 
@@ -119,8 +118,7 @@ static void notes_have_limits(void **state)
     /* A new trace of the same name has no notes. */
     assert_int_equal(put(made(5, 5, "x")), 1);
     assert_int_equal(tl_lake_delete(lake, "t", &fail), TL_OK);
-    push_all(lake, "t", &capture, 3000);
-    assert_int_equal(wait_done(lake, "t"), TL_TRACE_SEALED);
+    push_sealed(lake, "t", &capture, 3000);
     expect("");
 }
 

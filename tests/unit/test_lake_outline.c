@@ -217,8 +217,7 @@ static void index_at_once(bool is_virtual)
 {
     tl_lake_close(stored.lake);
     open_side(&stored, is_virtual);
-    push_all(stored.lake, "t", &capture, 3000);
-    assert_int_equal(wait_done(stored.lake, "t"), TL_TRACE_SEALED);
+    push_sealed(stored.lake, "t", &capture, 3000);
 }
 
 static void all_can_be_read_before_it_is_indexed(void **state)
@@ -283,8 +282,7 @@ static void compare_perf(void *context)
     assert_int_equal(tl_buf_add(&capture.setup, "", 1), TL_OK);
     tl_lake_close(virtual.lake);
     open_behind(next(random) % 2, next(random) % (capture.bytes.n + 1));
-    push_all(stored.lake, "t", &capture, 500);
-    assert_int_equal(wait_done(stored.lake, "t"), TL_TRACE_SEALED);
+    push_sealed(stored.lake, "t", &capture, 500);
     push_all(virtual.lake, "t", &capture, 500);
     lake_text(stored.lake, "t", &capture.text);
     wait_outlined(capture.bytes.n);
@@ -471,8 +469,7 @@ static void a_lag_begins_and_ends_it(void **state)
         tl_trace_put(trace);
     }
     index_to(UINT64_MAX);
-    push_all(virtual.lake, "t", &capture, 3000);
-    assert_int_equal(wait_done(virtual.lake, "t"), TL_TRACE_SEALED);
+    push_sealed(virtual.lake, "t", &capture, 3000);
     texts_are_equal();
     stores_are_equal(false);
     end();

@@ -30,8 +30,7 @@ static int set_up(void **state)
 {
     (void)state;
     sim_lake_begin(&backend, &lake, &capture, 2500);
-    push_all(lake, "t", &capture, 3000);
-    assert_int_equal(wait_done(lake, "t"), TL_TRACE_SEALED);
+    push_sealed(lake, "t", &capture, 3000);
     make_virtual("t");
     tl_buf_reset(&before);
     lake_text(lake, "t", &before);
@@ -223,8 +222,7 @@ static void images_are_there_once(void **state)
     put_big(0, hash);
     for (unsigned i = 0; i < MANY; i++) {
         snprintf(id, sizeof id, "p%u", i);
-        push_all(lake, id, &capture, 3000);
-        assert_int_equal(wait_done(lake, id), TL_TRACE_SEALED);
+        push_sealed(lake, id, &capture, 3000);
         assert_int_equal(add_image(id, hash, i), TL_TRACE_SEALED);
         struct tl_trace *const trace = tl_lake_find_trace(lake, id);
         struct tl_gen *const gen = tl_trace_serving(trace);
@@ -274,8 +272,7 @@ static void images_count_as_memory(void **state)
     expect_message("large",
                    "its images need over 2 MiB of memory; serve with more --decode-memory");
     lake->decode_limit = 64 * BIG;
-    push_all(lake, "small", &capture, 3000);
-    assert_int_equal(wait_done(lake, "small"), TL_TRACE_SEALED);
+    push_sealed(lake, "small", &capture, 3000);
     assert_int_equal(tl_lake_redecode(lake, "large", NULL, NULL), TL_OK);
     assert_int_equal(wait_done(lake, "large"), TL_TRACE_SEALED);
     lake->decode_limit = limit;

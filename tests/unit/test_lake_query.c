@@ -61,8 +61,7 @@ static int set_up(void **state)
         .seed = 7, .insns = 120000, .cores = 2, .image = true, .events = true};
     lake = open_memory_lake(&backend, 25000, 2);
     sim_capture(lake, &options, &c);
-    push_all(lake, "t", &c, 10000);
-    assert_int_equal(wait_done(lake, "t"), TL_TRACE_SEALED);
+    push_sealed(lake, "t", &c, 10000);
     struct tl_buf all = {0};
     lake_text(lake, "t", &all);
     assert_texts_equal(&c.text, &all);

@@ -12,8 +12,7 @@ static int set_up(void **state)
 {
     (void)state;
     sim_lake_begin(&backend, &lake, &capture, SHARD);
-    push_all(lake, "t", &capture, 3000);
-    assert_int_equal(wait_done(lake, "t"), TL_TRACE_SEALED);
+    push_sealed(lake, "t", &capture, 3000);
     return 0;
 }
 

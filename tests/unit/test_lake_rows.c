@@ -53,8 +53,7 @@ static void fill(const char *id)
 {
     struct tl_note note = {.stream = "cs.10", .at = 5, .to = 6, .text = "look here"};
     struct tl_fail fail = {0};
-    push_all(lake, id, &capture, 3000);
-    assert_int_equal(wait_done(lake, id), TL_TRACE_SEALED);
+    push_sealed(lake, id, &capture, 3000);
     assert_int_equal(tl_lake_set_labels(lake, id, "team=cpu", &fail), TL_OK);
     assert_int_equal(tl_lake_put_note(lake, id, &note, &fail), TL_OK);
 }

@@ -19,8 +19,7 @@ static int set_up(void **state)
     c.bytes = core.stf;
     assert_int_equal(tl_buf_printf(&c.setup, "[trace]\nformat=stf\n"), TL_OK);
     assert_int_equal(tl_buf_add(&c.setup, "", 1), TL_OK);
-    push_all(lake, "t", &c, 1 << 20);
-    assert_int_equal(wait_done(lake, "t"), TL_TRACE_SEALED);
+    push_sealed(lake, "t", &c, 1 << 20);
     capture_free(&c);
     return 0;
 }

@@ -56,14 +56,12 @@ static int make_source(void **state)
     assert_int_equal(tl_backend_memory(&source), TL_OK);
     lake = open_lake(source);
     sim_put_image(lake, &capture.elf, hash);
-    push_all(lake, "stored", &capture, 1000);
-    assert_int_equal(wait_done(lake, "stored"), TL_TRACE_SEALED);
+    push_sealed(lake, "stored", &capture, 1000);
     assert_int_equal(tl_lake_set_labels(lake, "stored", "team=cpu\n", NULL), TL_OK);
     assert_int_equal(tl_lake_put_note(lake, "stored", &note, NULL), TL_OK);
     begin_capture(lake, "virtual");
     assert_int_equal(tl_lake_set_labels(lake, "virtual", "shards=virtual\n", NULL), TL_OK);
-    push_all(lake, "virtual", &capture, 1000);
-    assert_int_equal(wait_done(lake, "virtual"), TL_TRACE_SEALED);
+    push_sealed(lake, "virtual", &capture, 1000);
     begin_capture(lake, "live");
     assert_int_equal(tl_lake_set_retention(lake, "label team=cpu", &rule, NULL), TL_OK);
     /* Hashes of the captures. */

@@ -44,8 +44,7 @@ static int setup(void **state)
     assert_non_null(mkdtemp(dir));
     open_lake();
     sim_capture(lake, &options, &c);
-    push_all(lake, "t", &c, 1 << 20);
-    assert_int_equal(wait_done(lake, "t"), TL_TRACE_SEALED);
+    push_sealed(lake, "t", &c, 1 << 20);
     capture_free(&c);
     close_lake();
     open_lake(); /* the new lake has not read any frame yet */

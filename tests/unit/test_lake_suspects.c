@@ -234,8 +234,7 @@ static void only_ends_in_its_turn_count(void **state)
     }
     serve_folder(2);
     make_live(&c);
-    push_all(lake, "live", &c, 1000);
-    assert_int_equal(wait_done(lake, "live"), TL_TRACE_SEALED);
+    push_sealed(lake, "live", &c, 1000);
     capture_free(&c);
     close_at_once();
     remove_folder();
@@ -314,8 +313,7 @@ static void suspects_wait_beside_others(void **state)
     for (int64_t since = 0; !is_at_gate(first);)
         keep_waiting(&since, "the medium has the shard of one");
     sim_capture(lake, &options, &c);
-    push_all(lake, "short", &c, 1000);
-    assert_int_equal(wait_done(lake, "short"), TL_TRACE_SEALED);
+    push_sealed(lake, "short", &c, 1000);
     for (size_t i = 0; i < 3; i++)
         if (strcmp(slow[i], first) != 0) {
             let_through(slow[i]); /* it may have had a turn before the first one's lasted */

@@ -156,8 +156,7 @@ static int set_up(void **state)
     push_all(virtual, "t", &c, 1 << 16);
     capture_free(&c);
     sim_capture(stored, &options, &c);
-    push_all(stored, "t", &c, 5000);
-    assert_int_equal(wait_done(stored, "t"), TL_TRACE_SEALED);
+    push_sealed(stored, "t", &c, 5000);
     assert_int_equal(wait_done(virtual, "t"), TL_TRACE_SEALED);
     struct tl_trace *trace = tl_lake_find_trace(stored, "t");
     struct tl_gen *gen = tl_trace_serving(trace);

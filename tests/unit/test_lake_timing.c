@@ -31,8 +31,7 @@ static void begin(const struct sim_options *options, uint64_t shard)
     truth = (struct timed_truth){0};
     lake = open_memory_lake(&backend, shard, 2);
     sim_capture(lake, options, &c);
-    push_all(lake, "t", &c, 10000);
-    assert_int_equal(wait_done(lake, "t"), TL_TRACE_SEALED);
+    push_sealed(lake, "t", &c, 10000);
     const struct tl_range_request request = {
         .trace = "t", .stream = STREAM, .to = UINT64_MAX, .format = TL_FORMAT_TEXT};
     fetch(lake, &request, &text);
@@ -512,8 +511,7 @@ static void begin_rig(const struct rig_kind *kind, const char *stream, size_t si
         assert_int_equal(kind->truth(rig, executed), TL_OK);
     kind->stop(rig);
     tl_setup_fini(&setup);
-    push_all(lake, "t", &c, 10000);
-    assert_int_equal(wait_done(lake, "t"), TL_TRACE_SEALED);
+    push_sealed(lake, "t", &c, 10000);
     assert_int_equal(tl_cut_open(&cut, lake, "t", stream, NULL), TL_OK);
     truth.n = cut.end;
     assert_true(cut.n_rows > 3);

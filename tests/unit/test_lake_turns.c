@@ -45,8 +45,7 @@ static void others_have_their_turn(void **state)
     for (size_t i = 0; i < 3; i++)
         push_zeros(names[i], ENDLESS);
     wait_shards(2);
-    push_all(lake, "short", &c, 1000);
-    assert_int_equal(wait_done(lake, "short"), TL_TRACE_SEALED);
+    push_sealed(lake, "short", &c, 1000);
     for (size_t i = 0; i < 3; i++) {
         struct tl_trace *const trace = tl_lake_find_trace(lake, names[i]);
         for (int64_t since = 0; !has_completed(trace->serving);)
@@ -266,8 +265,7 @@ static void storing_stops_nobody(void **state)
     for (unsigned i = 0; i < 3; i++) {
         char name[8];
         snprintf(name, sizeof name, "short-%u", i);
-        push_all(lake, name, &c, 1000);
-        assert_int_equal(wait_done(lake, name), TL_TRACE_SEALED);
+        push_sealed(lake, name, &c, 1000);
     }
     assert_int_equal(state_of("slow-0"), TL_TRACE_DECODING);
     open_gate();
@@ -342,8 +340,7 @@ static void memory_is_limited(void **state)
     assert_failed("large", "--decode-memory");
     assert_int_equal(atomic_load(&lake->decode_bytes), 0);
     sim_capture(lake, &options, &c);
-    push_all(lake, "small", &c, 1000);
-    assert_int_equal(wait_done(lake, "small"), TL_TRACE_SEALED);
+    push_sealed(lake, "small", &c, 1000);
     capture_free(&c);
     close_at_once();
 }

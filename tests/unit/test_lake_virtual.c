@@ -205,8 +205,7 @@ static void restarts_change_nothing(void **state)
 {
     const uint64_t random = test_seed();
     begin(&runs[0]);
-    push_all(stored.lake, "t", &capture, 3000);
-    assert_int_equal(wait_done(stored.lake, "t"), TL_TRACE_SEALED);
+    push_sealed(stored.lake, "t", &capture, 3000);
     for (unsigned part = 1; part <= 6; part++) {
         /* Every other time, the server loses power while working. */
         if (part % 2)
@@ -216,8 +215,7 @@ static void restarts_change_nothing(void **state)
         tl_backend_memory_boot(virtual.backend, random + part);
         open_side(&virtual, true);
     }
-    push_all(virtual.lake, "t", &capture, 3000);
-    assert_int_equal(wait_done(virtual.lake, "t"), TL_TRACE_SEALED);
+    push_sealed(virtual.lake, "t", &capture, 3000);
     shards_are_equal(5);
     ranges_are_equal(random);
     texts_are_equal();
