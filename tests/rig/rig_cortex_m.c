@@ -3,7 +3,8 @@
  * A microcontroller: a Cortex-M4 that runs tasks under an RTOS. Its ETMv3 traces the program; ITM
  * and DWT tell, with time, what tasks print and measure, which handlers run, where the processor
  * is and what is written to the variable `ticks`; all through a TPIU, with times of one clock. The
- * two are not in step: the program is a random one, while handlers and lines follow the clock.
+ * same handlers occur in both, but not in step: the program is a random one, with one handler for
+ * all exceptions, while those that the DWT tells follow the clock.
  */
 #include "rig.h"
 
@@ -215,13 +216,13 @@ static int put_sample(struct rig *rig)
     return r < 0 ? r : put_packet(rig, 2, true, asleep ? 1 : 4, asleep ? 0 : pc);
 }
 
-static int print_text(struct rig *rig, const char *text)
+static int print_text(struct rig *rig, unsigned port, const char *text)
 {
     int r = TL_OK;
     for (; *text && r >= 0; text++) {
-        r = tl_buf_printf(&rig->lines, "S itm 0 %02x text\n", (unsigned char)*text);
+        r = tl_buf_printf(&rig->lines, "S itm %u %02x text\n", port, (unsigned char)*text);
         if (r >= 0)
-            r = put_packet(rig, 0, false, 1, (unsigned char)*text);
+            r = put_packet(rig, port, false, 1, (unsigned char)*text);
     }
     return r;
 }
@@ -255,15 +256,23 @@ static int run_handler(struct rig *rig, unsigned number, uint32_t cycles, unsign
     return r < 0 ? r : put_time(rig);
 }
 
+/* The application prints on port 0; its driver tells on port 3 what it sees, each second tick. */
 static int run_task(struct rig *rig)
 {
     char text[64];
-    const uint32_t what = tl_sim_below(&rig->rng, 8);
+    const bool good = tl_sim_below(&rig->rng, 8) > 0, prints = rig->ticks % 10 == 3;
+    const unsigned value = tl_sim_below(&rig->rng, 1000);
     int r = TL_OK;
-    snprintf(text, sizeof text, "%s %" PRIu32 ": %u\n", what ? "sensor" : "fault: no answer, turn",
-             rig->ticks, tl_sim_below(&rig->rng, 1000));
-    if (rig->ticks % 10 == 3)
-        r = print_text(rig, text);
+    if (prints || rig->ticks % 2 == 0) {
+        snprintf(text, sizeof text, "bus %" PRIu32 ": %s\n", rig->ticks,
+                 prints && !good ? "no answer" : "ok");
+        r = print_text(rig, 3, text);
+    }
+    if (prints && r >= 0) {
+        snprintf(text, sizeof text, "%s %" PRIu32 ": %u\n",
+                 good ? "sensor" : "fault: no answer, turn", rig->ticks, value);
+        r = print_text(rig, 0, text);
+    }
     if (r >= 0)
         r = put_value(rig, (int32_t)tl_sim_below(&rig->rng, 2000) - 1000);
     return r < 0 ? r : put_time(rig);
@@ -301,6 +310,7 @@ static struct tl_sim_etm3_options etm_options(uint64_t seed)
                                         .time_step = STEP,
                                         .insns = PIECE,
                                         .m_profile = true,
+                                        .exceptions = {SYSTICK, PENDSV, UART1},
                                         .alternative_branch = true,
                                         .exit_packets = true,
                                         .sync_every = 1024};
@@ -357,7 +367,7 @@ static int describe(struct rig *rig, struct tl_setup *setup, struct tl_buf *elf)
     static const char text[] =
         "[trace]\nformat=tpiu,sync=fsync\nclock=100000000\n"
         "[source cs.01]\nprotocol=itm\nid=1\ncore=Cortex-M4\nITMTCR=0x00010803\n"
-        "DWT_COMP0=0x20000100\nport0=text\nport4=i32\n"
+        "DWT_COMP0=0x20000100\nport0=text\nport3=text\nport4=i32\n"
         "[source cs.10]\nprotocol=etm3\nid=0x10\ncore=Cortex-M4\nETMCR=0x10000000\n"
         "ETMCCER=0x10400000\nETMIDR=0x4114f250\n";
     struct tl_fail fail;

@@ -690,8 +690,12 @@ static void take_back(struct encoder *e)
 static void interrupt(struct encoder *e)
 {
     struct exception x = {0};
-    unsigned number;
-    if (e->o->m_profile) {
+    unsigned number, n = 0;
+    while (n < sizeof e->o->exceptions && e->o->exceptions[n] > 0)
+        n++;
+    if (n > 0) {
+        number = x.number = e->o->exceptions[tl_sim_below(&e->rng, n)];
+    } else if (e->o->m_profile) {
         const uint8_t *const pair = numbers_m[tl_sim_below(&e->rng, sizeof numbers_m / 2)];
         x.number = pair[0];
         number = pair[1];

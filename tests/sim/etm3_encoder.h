@@ -15,7 +15,10 @@ struct tl_sim_etm3_options {
     uint64_t seed;
     uint32_t insns; /* at least */
     bool ptm;
-    bool m_profile;          /* ETMv3 */
+    bool m_profile; /* ETMv3 */
+    /* Of the M profile: numbers of the exceptions that occur, which are those traced, too; 0 ends
+     * them. None: some of all that there are. */
+    uint8_t exceptions[4];
     bool alternative_branch; /* ETMv3 */
     bool cycle_accurate;
     bool timestamps;
