@@ -203,9 +203,8 @@ void tl_walk_keep(struct tl_walk *walk, const struct tl_flow_now *now, const str
         return;
     uint8_t *const coded = (uint8_t *)(known + 1);
     memcpy(coded, p, n);
-    *known = (struct kept){.block = *block,
-                           .sight = look(walk, now),
-                           .target = (uint32_t)(n - last + 1)};
+    *known = (struct kept){
+        .block = *block, .sight = look(walk, now), .target = (uint32_t)(n - last + 1)};
     known->block.code = NULL;
     known->block.coded = coded;
     known->block.coded_size = (uint32_t)n;

@@ -155,22 +155,35 @@ static bool has_more(struct question *q, const char *rest)
     return more;
 }
 
-/* Does the prepared statement read positions of rows? Its program tells: in SQLite's listing. */
-static bool reads_positions(struct question *q, const char *text)
+/* What SQLite's listing tells of a statement's program. */
+struct program {
+    bool reads_positions; /* of rows */
+    bool unites;          /* rows of several reads of a table, by their numbers: OR */
+};
+
+static void read_operation(sqlite3_stmt *s, struct program *p, bool *any)
 {
+    const char *const operation = (const char *)sqlite3_column_text(s, 1);
+    if (!operation)
+        return;
+    *any |= strcmp(operation, "VFilter") == 0;
+    p->unites |= strcmp(operation, "RowSetTest") == 0;
+    p->reads_positions |=
+        strcmp(operation, "VColumn") == 0 && sqlite3_column_int(s, 3) == TL_COLUMN_INSN_POSITION;
+}
+
+static struct program read_program(struct question *q, const char *text)
+{
+    struct program p = {0};
     sqlite3_stmt *s = NULL;
     char *const listing = sqlite3_mprintf("EXPLAIN %s", text);
-    bool reads = !listing || sqlite3_prepare_v2(q->db, listing, -1, &s, NULL) != SQLITE_OK;
     bool any = false;
-    while (!reads && sqlite3_step(s) == SQLITE_ROW) {
-        const char *const operation = (const char *)sqlite3_column_text(s, 1);
-        any |= operation && strcmp(operation, "VFilter") == 0;
-        reads = operation && strcmp(operation, "VColumn") == 0 &&
-                sqlite3_column_int(s, 3) == TL_COLUMN_INSN_POSITION;
-    }
+    if (listing && sqlite3_prepare_v2(q->db, listing, -1, &s, NULL) == SQLITE_OK)
+        while (sqlite3_step(s) == SQLITE_ROW)
+            read_operation(s, &p, &any);
     sqlite3_finalize(s);
     sqlite3_free(listing);
-    return reads || !any;
+    return any ? p : (struct program){true, true};
 }
 
 /* Prepare the first statement of a text: SQLite's result code. */
@@ -178,12 +191,15 @@ static int compile(struct question *q, const char *text, size_t n, const char **
 {
     q->asking.bounds_only = true;
     int r = sqlite3_prepare_v2(q->db, text, (int)n, &q->statement, rest);
-    if (r == SQLITE_OK && q->asking.counts_on_it && reads_positions(q, text)) {
-        q->asking.bounds_only = false;
-        sqlite3_finalize(q->statement);
-        r = sqlite3_prepare_v2(q->db, text, (int)n, &q->statement, rest);
-    }
-    return r;
+    if (r != SQLITE_OK || !q->statement || sqlite3_stmt_isexplain(q->statement))
+        return r;
+    const struct program program = read_program(q, text);
+    q->asking.bounds_only = !q->asking.counts_on_it || !program.reads_positions;
+    q->asking.reads_once = program.unites;
+    if (q->asking.bounds_only && !q->asking.reads_once)
+        return r;
+    sqlite3_finalize(q->statement);
+    return sqlite3_prepare_v2(q->db, text, (int)n, &q->statement, rest);
 }
 
 static int prepare(struct question *q, const char *text, struct tl_fail *fail)

@@ -45,7 +45,8 @@ struct tl_asking {
     /* While a question is prepared: its positions are taken to be only bounded, not told; some
      * table counts on it. */
     bool bounds_only, counts_on_it;
-    bool stopped; /* it has come to a limit: what was collected is of no use */
+    bool reads_once; /* no table is to be read in parts whose rows are united by their numbers */
+    bool stopped;    /* it has come to a limit: what was collected is of no use */
 };
 /* Keep a generation, and its names, to the end of the question. False: there are too many. */
 bool tl_asking_keeps(struct tl_asking *asking, struct tl_gen *gen);

@@ -79,6 +79,10 @@ def sql_agrees(lab):
         check(one(lab, asked % "= '%s'" % name) == one(lab, asked % "|| '' = '%s'" % name) > 0, stream, name)
         for other in ("''", "CAST('%s' AS BLOB)" % name, "CAST(x'%s00' AS TEXT)" % name.encode().hex()):
             check(one(lab, asked % ('= ' + other)) == 0, stream, 'no name', other)
+        for a, b, n in (('position < 10', 'position BETWEEN 5 AND 20', 21), ('position = 3', 'position = 7', 2),
+                        ('position < 5', 'position < 3 OR position BETWEEN 8 AND 9', 7)):
+            check(one(lab, "SELECT count(*) FROM insn WHERE stream = '%s' AND (%s OR %s)" % (stream, a, b)) == n,
+                  stream, a, 'or', b)
         self_of = {r['name']: r['self'] for r in ask(lab, "SELECT name, self FROM function WHERE stream = '%s'" % stream)}
         check(sum(self_of.values()) == insns[stream], stream, 'self', sum(self_of.values()))
 
