@@ -424,7 +424,7 @@ static void wait_for_medium(void *context, bool begins)
     struct tl_decode_job *const job = context;
     struct tl_lake *const lake = job->gen->lake;
     if (begins) {
-        tl_jobs_leave(lake, job->turns.trace);
+        tl_jobs_leave(lake, job->turns.trace, TL_JOB_STORES);
         return;
     }
     change_turn(job, false);

@@ -308,7 +308,7 @@ int64_t tl_trace_run_job(struct tl_trace *trace)
     const int r = full ? tl_fail_set(&fail, TL_NOSPACE, "only %llu MiB are free",
                                      (unsigned long long)(left >> 20))
                        : decode(trace, job, upto, last && upto == end, &fail);
-    tl_jobs_leave(lake, trace); /* what is left to do is the medium's */
+    tl_jobs_leave(lake, trace, TL_JOB_STORES); /* what is left to do is the medium's */
     const int64_t delay = after_job(trace, gen, r, last && upto == end, &fail);
     if (!is_making(trace, gen))
         tl_outline_end(trace);

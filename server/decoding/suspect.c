@@ -306,7 +306,7 @@ static bool wait_for_others_locked(struct tl_suspects *s, const struct tl_turns_
 static void wait_for_others(struct tl_suspects *s, struct tl_decode_job *job)
 {
     struct tl_lake *const lake = job->gen->lake;
-    tl_jobs_leave(lake, job->turns.trace);
+    tl_jobs_leave(lake, job->turns.trace, TL_JOB_WAITS);
     pthread_mutex_lock(&s->lock);
     job->alone = wait_for_others_locked(s, &job->turns);
     pthread_mutex_unlock(&s->lock);

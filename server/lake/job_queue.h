@@ -29,6 +29,7 @@ struct tl_job {
     bool live;             /* it was being pushed when its job was queued last, or had a turn */
     bool has_slot;         /* its job may compute */
     bool slot_is_live;     /* and it is one of the slots for live captures */
+    bool stores;           /* it is one of those that wait for the medium */
     int64_t not_before_ns; /* monotonic: earliest start of the job */
     int64_t begun_ns;      /* begin of the job's turn: monotonic */
     int64_t used_ns;       /* how long it has had turns, on the scale of `served_ns` */
@@ -55,6 +56,7 @@ struct tl_job_queue {
     struct tl_job_line *by_rig[TL_JOB_RIGS];
     struct tl_job_line rest;    /* of rigs for whose lines there was no memory: behind the others */
     unsigned n_threads, n_idle; /* threads, and those without a job */
+    unsigned storing;           /* jobs that wait for the medium and are not live */
     struct tl_turn *turns, **last_turn; /* suspended jobs, longest first */
     /* Of traces that are not being pushed, of those that are: */
     unsigned slots[2], busy[2]; /* jobs that may compute, and that do */

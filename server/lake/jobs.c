@@ -21,7 +21,8 @@
  * A new job goes before suspended ones: nearly all are short. Once a suspended one has waited for
  * long, they alternate. Each suspended job holds some megabytes: once there are many, all of them
  * have a turn before another one begins, so that what comes faster than it is decoded waits in the
- * queue, where it costs nothing.
+ * queue, where it costs nothing. The same holds for those that wait for the medium: while they are
+ * many, no other one begins that is not live.
  */
 #include "lake/jobs.h"
 
@@ -32,13 +33,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TURN_NS     INT64_C(10000000)
-#define PATIENCE_NS INT64_C(100000000) /* a suspended job waits so long for newer ones */
-#define LOOK_NS     INT64_C(200000000) /* between two looks whether it is wanted */
-#define AHEAD_NS    INT64_C(50000000)  /* what a live one may have before others have their turn */
-#define LIVE_SLOTS  3u                 /* for live captures, per slot for others */
-#define MANY        16u                /* suspended jobs */
-#define MAX_THREADS 1024u
+#define TURN_NS      INT64_C(10000000)
+#define PATIENCE_NS  INT64_C(100000000) /* a suspended job waits so long for newer ones */
+#define LOOK_NS      INT64_C(200000000) /* between two looks whether it is wanted */
+#define AHEAD_NS     INT64_C(50000000)  /* what a live one may have before others have their turn */
+#define LIVE_SLOTS   3u                 /* for live captures, per slot for others */
+#define MANY         16u                /* suspended jobs */
+#define MANY_STORING 16u                /* jobs that wait for the medium */
+#define MAX_THREADS  1024u
 
 /* A suspended job, on its thread's stack. */
 struct tl_turn {
@@ -68,9 +70,12 @@ static int add_thread_locked(struct tl_lake *lake)
     return 0;
 }
 
-/* There may be a new job to run: have a thread look. Returns whether there is one. */
+/* There may be a new job to run: have a thread look. Returns whether there is one: none before the
+ * start. */
 static bool call_thread_locked(struct tl_lake *lake)
 {
+    if (lake->queue.slots[true] == 0)
+        return false;
     if (lake->queue.n_idle == 0 && add_thread_locked(lake) != 0)
         return false;
     pthread_cond_signal(&lake->queue.work);
@@ -137,6 +142,12 @@ static bool is_free_locked(const struct tl_lake *lake, bool live)
     return lake->queue.busy[live] < most_locked(lake, live);
 }
 
+/* Is there a new job of these that is due, and may it begin? */
+static bool is_new_due_locked(struct tl_lake *lake, bool live)
+{
+    return (live || lake->queue.storing < MANY_STORING) && tl_job_queue_has(&lake->queue, live);
+}
+
 static void take_slot_locked(struct tl_lake *lake, struct tl_trace *trace)
 {
     trace->job.has_slot = true;
@@ -152,7 +163,7 @@ static struct tl_trace *take_job_locked(struct tl_lake *lake)
 {
     struct tl_trace *trace = NULL;
     for (int live = true; !trace && live >= false; live--)
-        if (is_free_locked(lake, live))
+        if (is_free_locked(lake, live) && is_new_due_locked(lake, live))
             trace = tl_job_queue_take(&lake->queue, live);
     if (!trace)
         return NULL;
@@ -199,7 +210,7 @@ static bool is_new_first_locked(struct tl_lake *lake, bool live)
             longest = tl_monotonic_ns() - t->since_ns;
     const bool is_next = n < MANY ? longest < PATIENCE_NS || lake->queue.resumed[live] > 0
                                   : lake->queue.resumed[live] >= n;
-    return is_next && tl_job_queue_has(&lake->queue, live);
+    return is_next && is_new_due_locked(lake, live);
 }
 
 /* Slots may be free: give them to somebody. */
@@ -227,7 +238,7 @@ static bool is_slot_wanted_locked(struct tl_lake *lake, const struct tl_job *job
     const bool live = job->slot_is_live;
     return job->live != live || lake->queue.busy[live] > most_locked(lake, live) ||
            least_served_locked(lake, live) ||
-           (tl_job_queue_has(&lake->queue, live) && call_thread_locked(lake));
+           (is_new_due_locked(lake, live) && call_thread_locked(lake));
 }
 
 /* Count the turn that ends now. One that comes later does not get what others have had before. */
@@ -284,18 +295,27 @@ int tl_jobs_give_way(struct tl_lake *lake, const struct tl_turns_of *turns)
     return turns->unwanted(turns->context) ? TL_CANCELLED : TL_OK;
 }
 
-void tl_jobs_leave(struct tl_lake *lake, struct tl_trace *trace)
+void tl_jobs_leave(struct tl_lake *lake, struct tl_trace *trace, enum tl_job_pause pause)
 {
     pthread_mutex_lock(&lake->lock);
     count_turn_locked(lake, trace);
     leave_locked(lake, trace);
+    trace->job.stores = pause == TL_JOB_STORES && !trace->job.live;
+    lake->queue.storing += trace->job.stores;
     pass_on_locked(lake);
     pthread_mutex_unlock(&lake->lock);
+}
+
+static void end_pause_locked(struct tl_lake *lake, struct tl_trace *trace)
+{
+    lake->queue.storing -= trace->job.stores;
+    trace->job.stores = false;
 }
 
 void tl_jobs_return(struct tl_lake *lake, const struct tl_turns_of *turns)
 {
     pthread_mutex_lock(&lake->lock);
+    end_pause_locked(lake, turns->trace);
     wait_for_turn_locked(lake, turns);
     pthread_mutex_unlock(&lake->lock);
 }
@@ -343,6 +363,7 @@ static void run_locked(struct tl_lake *lake, struct tl_trace *trace)
         count_turn_locked(lake, trace);
         leave_locked(lake, trace);
     }
+    end_pause_locked(lake, trace);
     const bool again = trace->job.state == TL_JOB_RUNS_AGAIN;
     trace->job.state = TL_JOB_NONE;
     if (again || delay >= 0) {

@@ -29,12 +29,16 @@ struct tl_turns_of {
  */
 TL_MUST_USE int tl_jobs_give_way(struct tl_lake *lake, const struct tl_turns_of *turns);
 
+enum tl_job_pause {
+    TL_JOB_STORES, /* it waits for the medium, and keeps what is to be stored */
+    TL_JOB_WAITS,  /* for other jobs */
+};
+
 /*
- * Called by a job, on its thread, with no lock held: it waits for the medium, or only has to be
- * ended, so others may compute. It ends like this, or has its turn again once tl_jobs_return()
- * returns.
+ * Called by a job, on its thread, with no lock held: it does not compute, or only has to be ended,
+ * so others may compute. It ends like this, or has its turn again once tl_jobs_return() returns.
  */
-void tl_jobs_leave(struct tl_lake *lake, struct tl_trace *trace);
+void tl_jobs_leave(struct tl_lake *lake, struct tl_trace *trace, enum tl_job_pause pause);
 void tl_jobs_return(struct tl_lake *lake, const struct tl_turns_of *turns);
 
 /* Wait until no job of it is queued or running. The caller holds the lake's lock, which is released

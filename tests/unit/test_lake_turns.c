@@ -274,6 +274,50 @@ static void storing_stops_nobody(void **state)
     close_at_once();
 }
 
+/* Each job that waits for the medium keeps what is to be stored: while they are many, the others
+ * wait in the queue, where they need nothing. */
+static void many_are_not_stored_at_once(void **state)
+{
+    enum { ALL = 40, STORING = 16, MOST = 2 * STORING + 1 /* half of them between two shards */ };
+    const struct sim_options options = {
+        .seed = 5, .insns = 20000, .cores = 1, .image = true, .events = true};
+    struct tl_trace *traces[ALL];
+    struct tl_backend_ops gated;
+    struct capture c;
+    unsigned storing = 0, begun = 0;
+    (void)state;
+    open_lake(1);
+    sim_capture(lake, &options, &c);
+    shut_gate(&gated);
+    occupy_slots(true);
+    for (int i = 0; i < ALL; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "slow-%d", i);
+        push_all(lake, name, &c, 1000);
+        traces[i] = tl_lake_find_trace(lake, name);
+        tl_lake_queue(lake, traces[i], 0); /* it is not live any more */
+    }
+    occupy_slots(false);
+    for (int64_t since = 0; storing < STORING || begun > storing;) {
+        keep_waiting(&since, "many wait for the medium");
+        pthread_mutex_lock(&lake->lock);
+        storing = lake->queue.storing;
+        begun = 0;
+        for (int i = 0; i < ALL; i++)
+            begun += traces[i]->job.state >= TL_JOB_RUNS;
+        assert_int_equal(begun + lake->queue.n_waiting, ALL);
+        pthread_mutex_unlock(&lake->lock);
+        assert_in_range(begun, 0, MOST);
+    }
+    open_gate();
+    for (int i = 0; i < ALL; i++) {
+        assert_int_equal(wait_done(lake, traces[i]->id), TL_TRACE_SEALED);
+        tl_trace_put(traces[i]);
+    }
+    capture_free(&c);
+    close_at_once();
+}
+
 /* ---- the same result, whatever the turns ----------------------------------------------------- */
 
 static int add_object(void *context, const char *key, uint64_t size)
@@ -356,6 +400,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(rigs_alternate),
         cmocka_unit_test(who_returns_is_live_at_once),
         cmocka_unit_test(storing_stops_nobody),
+        cmocka_unit_test(many_are_not_stored_at_once),
         cmocka_unit_test(turns_change_nothing),
         cmocka_unit_test(memory_is_limited),
     };
