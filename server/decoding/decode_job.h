@@ -41,6 +41,7 @@ struct tl_decode_job {
     size_t most;        /* number of raw bytes that a turn may decode; 0: the default */
     bool wants_virtual; /* the trace had the label for it when decoding began */
     bool no_outline;    /* there can be none */
+    uint64_t due;       /* raw byte of its outline, before the end of which it has a turn, too */
     /* How far it is: */
     bool resumed;     /* an earlier run of the server left shards or a checkpoint */
     unsigned retries; /* failed writes since the last successful one */

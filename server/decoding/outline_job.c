@@ -16,9 +16,11 @@
 
 #include <stdlib.h>
 
-#define SHARDS_AHEAD (64u << 10)  /* complete shards, at most, but for those of one piece */
-#define IN_MEMORY    (4u << 10)   /* … where others cannot be put away */
-#define PIECE        (512u << 10) /* raw bytes decoded at a time; then others have their turn */
+#define SHARDS_AHEAD (64u << 10) /* complete shards, at most, but for those of one piece */
+#define IN_MEMORY    (4u << 10)  /* … where others cannot be put away */
+/* After so many pieces of an outline the index has one. It is rare, since the live edge waits for
+ * it. */
+#define SHARE 16
 
 /* ---- its life ------------------------------------------------------------------------------- */
 
@@ -32,7 +34,7 @@ static struct tl_gen *begin_outline(struct tl_trace *trace, const struct tl_gen 
     if (!gen)
         return NULL;
     gen->job->wants_virtual = true;
-    gen->job->most = PIECE;
+    gen->job->most = atomic_load(&trace->lake->outline_piece);
     pthread_mutex_lock(&trace->lock);
     trace->outline = tl_gen_get(gen);
     trace->behind_ns = tl_monotonic_ns();
@@ -219,7 +221,8 @@ static bool run(struct tl_trace *trace, struct tl_decode_job *index, struct tl_g
     return false;
 }
 
-bool tl_outline_run(struct tl_trace *trace, struct tl_decode_job *index, uint64_t end, bool last)
+enum tl_outline_turn tl_outline_run(struct tl_trace *trace, struct tl_decode_job *index,
+                                    uint64_t end, bool last)
 {
     const struct tl_gen *const making = index->gen;
     struct tl_gen *gen = tl_trace_outline(trace);
@@ -232,12 +235,17 @@ bool tl_outline_run(struct tl_trace *trace, struct tl_decode_job *index, uint64_
     if (begins == UINT64_MAX || over || !may_have(trace, index)) {
         tl_gen_put(gen);
         tl_outline_end(trace);
-        return false;
+        return TL_OUTLINE_DONE;
     }
     if (!gen && lag >= begins && (gen = begin_outline(trace, making)))
         report_begun(trace, lag);
-    index->most = gen ? PIECE : 0;
     const bool more = gen && run(trace, index, gen, end, last);
+    const size_t piece = atomic_load(&trace->lake->outline_piece);
+    const uint64_t outlined = gen ? atomic_load(&gen->decoded) : 0;
+    const bool yields = more && outlined >= index->due;
+    if (yields || !more)
+        index->due = outlined + SHARE * piece;
+    index->most = gen ? piece : 0;
     tl_gen_put(gen);
-    return more;
+    return yields ? TL_OUTLINE_YIELD : more ? TL_OUTLINE_MORE : TL_OUTLINE_DONE;
 }

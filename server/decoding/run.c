@@ -292,7 +292,8 @@ int64_t tl_trace_run_job(struct tl_trace *trace)
         tl_gen_put(gen);
         return NO_MEMORY_NS;
     }
-    if (tl_outline_run(trace, job, end, last)) {
+    const enum tl_outline_turn outline = tl_outline_run(trace, job, end, last);
+    if (outline == TL_OUTLINE_MORE) {
         tl_gen_put(gen);
         tl_trace_changed(trace);
         return 0;
@@ -314,7 +315,7 @@ int64_t tl_trace_run_job(struct tl_trace *trace)
         tl_outline_end(trace);
     tl_gen_put(gen);
     tl_trace_changed(trace);
-    return delay;
+    return outline == TL_OUTLINE_YIELD ? 0 : delay;
 }
 
 /* Continue where an earlier run stopped: load shards from the catalog, raw bytes from the spool. */

@@ -18,6 +18,7 @@
 static_assert(SUMMARY_BUCKETS * sizeof(struct tl_bucket) == 10 << 20, "as the manual says");
 
 #define OUTLINES_KEPT 512 /* complete shards of an outline in memory */
+#define OUTLINE_PIECE (512u << 10)
 
 /* ---- watchers ------------------------------------------------------------------------------- */
 
@@ -126,6 +127,7 @@ struct tl_lake *tl_lake_new(struct tl_backend *backend, const struct tl_lake_opt
     lake->segment_bytes = lake->options.segment_bytes;
     atomic_init(&lake->min_free, lake->options.min_free_bytes);
     atomic_init(&lake->index_end, UINT64_MAX);
+    atomic_init(&lake->outline_piece, OUTLINE_PIECE);
     atomic_init(&lake->outlines_kept, OUTLINES_KEPT);
     tl_job_queue_init(&lake->queue);
     init_locks(lake);

@@ -78,6 +78,7 @@ struct tl_lake {
     struct tl_lake_options options;
     atomic_ullong min_free;       /* the option, which can be changed */
     atomic_ullong index_end;      /* raw byte of each trace at which its index waits; for tests */
+    atomic_size_t outline_piece;  /* raw bytes of a turn of an outline, about */
     atomic_size_t outlines_kept;  /* an outline's complete shards in memory; others are put away */
     struct tl_contents *contents; /* private to the housekeeper's thread: the hash in progress */
     struct tl_chore look;         /* start.c */

@@ -57,13 +57,21 @@ static bool is_idle(struct tl_lake *lake, struct tl_trace *trace)
     return idle;
 }
 
-/* Wait until the outline is complete, and the index waits. */
-static void wait_outlined(uint64_t bytes)
+static void wait_arrived(uint64_t bytes)
 {
     struct tl_trace *const trace = tl_lake_find_trace(virtual.lake, "t");
     int64_t since = 0;
     while (!has_arrived(trace, bytes))
         keep_waiting(&since, "bytes");
+    tl_trace_put(trace);
+}
+
+/* Wait until the outline is complete, and the index waits. */
+static void wait_outlined(uint64_t bytes)
+{
+    wait_arrived(bytes);
+    struct tl_trace *const trace = tl_lake_find_trace(virtual.lake, "t");
+    int64_t since = 0;
     tl_lake_queue(virtual.lake, trace, 0);
     while (!is_idle(virtual.lake, trace))
         keep_waiting(&since, "outline");
@@ -475,6 +483,61 @@ static void a_lag_begins_and_ends_it(void **state)
     end();
 }
 
+/* ---- the index's share ---------------------------------------------------------------------- */
+
+enum { PIECES = 60 };
+static const struct tl_lake_rooms *rooms; /* the lake's own */
+static atomic_bool pushed;
+static atomic_ullong indexed; /* raw bytes, when the outline was complete; 0: it is not yet */
+
+/* All of the capture is there from the first job on, as if a rig never paused. */
+static int64_t run_pushed(struct tl_trace *trace)
+{
+    if (!atomic_load(&pushed))
+        return -1;
+    const int64_t delay = rooms->run_job(trace);
+    struct tl_gen *const outline = tl_trace_outline(trace);
+    if (outline && atomic_load(&outline->decoded) == capture.bytes.n && !atomic_load(&indexed))
+        atomic_store(&indexed, atomic_load(&trace->serving->decoded));
+    tl_gen_put(outline);
+    return delay;
+}
+
+static void the_index_goes_on_while_bytes_come(void **state)
+{
+    begin_behind(&runs[0], false);
+    index_at_once(false);
+    rooms = virtual.lake->rooms;
+    struct tl_lake_rooms held = *rooms;
+    held.run_job = run_pushed;
+    virtual.lake->rooms = &held;
+    /* What arrives together is decoded together. */
+    const uint64_t piece = capture.bytes.n / PIECES;
+    atomic_store(&virtual.lake->outline_piece, piece);
+    atomic_store(&virtual.lake->index_end, UINT64_MAX);
+    for (unsigned i = 1; i < PIECES; i++) {
+        bool up = true;
+        push_part(i * piece, &up);
+        assert_true(up);
+        wait_arrived(i * piece);
+    }
+    push_all(virtual.lake, "t", &capture, 3000);
+    wait_arrived(capture.bytes.n);
+    struct tl_trace *const trace = tl_lake_find_trace(virtual.lake, "t");
+    int64_t since = 0;
+    while (!is_idle(virtual.lake, trace))
+        keep_waiting(&since, "jobs");
+    atomic_store(&pushed, true);
+    tl_lake_queue(virtual.lake, trace, 0);
+    tl_trace_put(trace);
+    assert_int_equal(wait_done(virtual.lake, "t"), TL_TRACE_SEALED);
+    assert_in_range(atomic_load(&indexed), 4 * piece, 8 * piece);
+    texts_are_equal();
+    stores_are_equal(false);
+    virtual.lake->rooms = rooms;
+    end();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -484,6 +547,7 @@ int main(void)
         cmocka_unit_test(ends_of_the_server_change_nothing),
         cmocka_unit_test(perf_data_can_be_read_before_it_is_indexed),
         cmocka_unit_test(a_lag_begins_and_ends_it),
+        cmocka_unit_test(the_index_goes_on_while_bytes_come),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
