@@ -168,6 +168,20 @@ static inline void steps_stop(struct steps *s, bool lost)
         s->given->n_calls = 0;
 }
 
+/* Each step behind which frames may change says so. */
+static inline void steps_check_out(const struct tl_item *path)
+{
+    for (uint32_t i = 0; i + 1 < path->n; i++) {
+        const struct tl_block *const b = tl_path_block(path->path[i]);
+        const bool out = (tl_path_taken(path->path[i]) && b->leave > TL_LEAVE_JUMP) ||
+                         b->function != tl_path_block(path->path[i + 1])->function;
+        if (out && !(path->path[i] & TL_STEP_OUT)) {
+            fprintf(stderr, "a step out of 0x%" PRIx64 " is not told\n", b->pc);
+            abort();
+        }
+    }
+}
+
 static inline void steps_take_one(struct steps *s, const struct tl_item *item)
 {
     switch (item->kind) {
@@ -175,6 +189,7 @@ static inline void steps_take_one(struct steps *s, const struct tl_item *item)
         steps_block(s, item->block, item->n, item->flags & TL_ITEM_TAKEN, item->offset);
         break;
     case TL_ITEM_PATH:
+        steps_check_out(item);
         for (uint32_t i = 0; i < item->n; i++) {
             const struct tl_block *const b = tl_path_block(item->path[i]);
             steps_block(s, b, b->n, tl_path_taken(item->path[i]), item->offset);

@@ -28,6 +28,7 @@ void tl_block_set_last(struct tl_block *block, const struct tl_insn *last)
     block->is_return = last->is_return;
     block->always = last->kind == TL_INSN_BRANCH && !last->link && !last->conditional;
     block->leave = (uint8_t)leave_by(last);
+    block->turn[1] |= block->leave > TL_LEAVE_JUMP ? TL_STEP_OUT : 0;
     block->target = last->target;
     block->target_isa = last->next_isa;
 }

@@ -57,17 +57,17 @@ enum tl_block_end {
 
 /*
  * Where execution continues after a block, given that its last instruction was reported taken or
- * not taken. Combined with TL_STEP_TAKEN if that outcome changes the flow, so that one table lookup
- * gives both.
+ * not taken. Combined with the step's bits, so that one table lookup gives both: TL_STEP_TAKEN if
+ * that outcome changes the flow, TL_STEP_OUT.
  */
 enum tl_block_turn {
-    TL_TURN_STRAIGHT = 0 << 1, /* at the next instruction */
+    TL_TURN_STRAIGHT = 0 << 2, /* at the next instruction */
     /* at the target of a direct branch in the same instruction set, not a call */
-    TL_TURN_BRANCH = 1 << 1,
-    TL_TURN_CALL = 2 << 1,    /* at the target of a direct call in the same instruction set */
-    TL_TURN_OTHER = 3 << 1,   /* none of these: examine the block's other members */
-    TL_TURN_RETURN = 4 << 1,  /* at a return address */
-    TL_TURN_INDIRECT = 5 << 1 /* at the target of any other indirect branch, not a call */
+    TL_TURN_BRANCH = 1 << 2,
+    TL_TURN_CALL = 2 << 2,    /* at the target of a direct call in the same instruction set */
+    TL_TURN_OTHER = 3 << 2,   /* none of these: examine the block's other members */
+    TL_TURN_RETURN = 4 << 2,  /* at a return address */
+    TL_TURN_INDIRECT = 5 << 2 /* at the target of any other indirect branch, not a call */
 };
 
 /* What the trace must supply to continue after a block, if it supplies only what it has to. */
@@ -80,9 +80,12 @@ enum tl_block_waits {
     TL_WAITS_RETURN    /* an address, or an outcome that says to use the return stack */
 };
 
-/* Low bit of a path step; the other bits are the block's address. Set if the block's last
- * instruction changed the flow. */
+/* Low bits of a path step; the others are the block's address. TAKEN: the block's last instruction
+ * changed the flow. OUT: frames of a call stack may change behind the step: it calls, returns,
+ * branches indirectly, or leads to code of another function, or the code does not say where to. */
 #define TL_STEP_TAKEN 1u
+#define TL_STEP_OUT   2u
+#define TL_STEP_BITS  (TL_STEP_TAKEN | TL_STEP_OUT)
 
 /* How execution left an instruction, for call stacks. */
 enum tl_leave {

@@ -454,6 +454,19 @@ static bool begins_function(const struct tl_image *image, uint32_t function, uin
     return function != TL_NO_FUNCTION && tl_image_symbols(image, &n)[function].address == pc;
 }
 
+/* Is TL_STEP_OUT in steps of this block? */
+static bool leads_out(const struct tl_block_cache *cache, unsigned space, const struct tl_block *b,
+                      bool taken)
+{
+    if ((taken && b->leave > TL_LEAVE_JUMP) || b->turn[taken] >= TL_TURN_OTHER)
+        return true; /* or to where only the trace tells */
+    const uint64_t to = taken && b->leave == TL_LEAVE_JUMP ? b->target : b->pc + b->size;
+    if (tl_image_symbol_goes_on(cache->image, b->function, to))
+        return false;
+    const int64_t function = tl_image_view_symbol(cache->image, cache->view, space, to);
+    return (function < 0 ? TL_NO_FUNCTION : (uint32_t)function) != b->function;
+}
+
 /* Process-unique number of a block; wraps after 2^32 blocks. */
 static uint32_t next_number(void)
 {
@@ -540,6 +553,9 @@ static struct tl_block *keep_block(struct tl_block_cache *cache, struct slot *sl
     b->plain = plain ? b->isa : TL_ISA_NONE;
     b->entry = begins_function(cache->image, b->function, b->pc);
     b->waits = (uint8_t)waits_for(b);
+    for (unsigned taken = 0; taken < 2; taken++)
+        b->turn[taken] = (uint8_t)((b->turn[taken] & ~TL_STEP_OUT) |
+                                   (leads_out(cache, space, b, taken) ? TL_STEP_OUT : 0));
     b->number = next_number();
     entry->block = *b;
     entry->place = (struct place){cache->view, space};

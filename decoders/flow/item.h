@@ -161,15 +161,15 @@ static inline uint32_t tl_item_kinds(const struct tl_item *item)
     return 1u << item->kind | (uint32_t)tl_item_is_branch(item) << TL_ITEM_BRANCH;
 }
 
-/* Build a path step: a block's address, which is even, with TL_STEP_TAKEN in bit 0. */
+/* Build a path step: a block's address, a multiple of 4, with TL_STEP_BITS. */
 static inline uintptr_t tl_path_step(const struct tl_block *block, bool taken)
 {
-    return (uintptr_t)block | taken;
+    return (uintptr_t)block | (block->turn[taken] & TL_STEP_OUT) | taken;
 }
 
 static inline const struct tl_block *tl_path_block(uintptr_t step)
 {
-    return (const struct tl_block *)(step & ~(uintptr_t)TL_STEP_TAKEN);
+    return (const struct tl_block *)(step & ~(uintptr_t)TL_STEP_BITS);
 }
 
 /* Did the block's last instruction change the flow? */

@@ -109,7 +109,7 @@ walk_known(struct tl_walker *w, struct known *known, uintptr_t *steps, size_t ro
         case TL_WAITS_NOTHING:
             taken = true;
             next = b->go[1];
-            if ((b->turn[1] & ~(unsigned)TL_STEP_TAKEN) == TL_TURN_CALL)
+            if ((b->turn[1] & ~TL_STEP_BITS) == TL_TURN_CALL)
                 tl_walker_push_return(w, b);
             break;
         case TL_WAITS_STRAIGHT:
@@ -139,7 +139,7 @@ walk_known(struct tl_walker *w, struct known *known, uintptr_t *steps, size_t ro
             goto out;
         }
         const unsigned turn = b->turn[taken];
-        steps[k++] = (uintptr_t)b | (turn & TL_STEP_TAKEN) | awaits;
+        steps[k++] = (uintptr_t)b | (turn & TL_STEP_BITS) | (awaits ? TL_STEP_BITS : 0);
         sum += b->n;
         if (awaits) {
             w->pc = b->pc;

@@ -177,7 +177,7 @@ tl_walker_known_bits(struct tl_walker *w, uint64_t bits, unsigned n, uintptr_t *
             if (turn < TL_TURN_RETURN)
                 break;
             if (done + 1 == n) {
-                steps[done] = (uintptr_t)b | (turn & TL_STEP_TAKEN);
+                steps[done] = (uintptr_t)b | (turn & TL_STEP_BITS);
                 *insns = sum + b->n;
                 w->pc = b->pc;
                 tl_walker_await_address(w, b);
@@ -193,7 +193,7 @@ tl_walker_known_bits(struct tl_walker *w, uint64_t bits, unsigned n, uintptr_t *
             tl_walker_push_return(w, b);
             tl_walker_note_caller(w, b);
         }
-        steps[done] = (uintptr_t)b | (turn & TL_STEP_TAKEN);
+        steps[done] = (uintptr_t)b | (turn & TL_STEP_BITS);
         sum += b->n;
         if (!next) {
             const uint64_t pc = turn < TL_TURN_BRANCH ? tl_block_after(b) : b->target;

@@ -57,7 +57,7 @@ static bool add_step(struct tl_walker *w, struct making *m, uint64_t outcomes, u
         m->next = b->go[taken];
         break;
     case TL_WAITS_NOTHING:
-        call = (b->turn[1] & ~(unsigned)TL_STEP_TAKEN) == TL_TURN_CALL;
+        call = (b->turn[1] & ~TL_STEP_BITS) == TL_TURN_CALL;
         m->next = b->go[1];
         break;
     case TL_WAITS_STRAIGHT:

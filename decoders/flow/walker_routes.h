@@ -84,7 +84,7 @@ static inline bool tl_walker_route_calls(struct tl_walker *w, const struct tl_wa
         tl_walker_drop_return(r);
     for (unsigned calls = route->calls; calls; calls &= calls - 1)
         tl_walker_push_return(
-            w, (struct tl_block *)(route->steps[__builtin_ctz(calls)] & ~(uintptr_t)TL_STEP_TAKEN));
+            w, (struct tl_block *)(route->steps[__builtin_ctz(calls)] & ~(uintptr_t)TL_STEP_BITS));
     return true;
 }
 

@@ -200,6 +200,9 @@ uint64_t tl_image_symbol_view(const struct tl_image *image, size_t symbol,
  * time.
  */
 int64_t tl_image_symbol_index(const struct tl_image *image, uint64_t address);
+/* Is `address` of the same symbol as code that was found to be of this one (UINT32_MAX: of none),
+ * in the same view and space? False: it may be, nevertheless. */
+bool tl_image_symbol_goes_on(const struct tl_image *image, uint32_t symbol, uint64_t address);
 const struct tl_symbol *tl_image_symbol_at(const struct tl_image *image, uint64_t address);
 int64_t tl_image_view_symbol(const struct tl_image *image, uint64_t view, unsigned space,
                              uint64_t address);

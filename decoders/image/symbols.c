@@ -194,6 +194,17 @@ int64_t tl_image_symbol_index(const struct tl_image *image, uint64_t address)
     return found;
 }
 
+bool tl_image_symbol_goes_on(const struct tl_image *image, uint32_t symbol, uint64_t address)
+{
+    const struct tl_symbols *const all = &image->symbols;
+    if (symbol >= all->n || image->n_layers != 1)
+        return all->n == 0;
+    const struct tl_symbol *const s = &all->v[symbol];
+    const bool begins = symbol == 0 || s[-1].address != s->address;
+    return begins && address - s->address < s->size &&
+           (symbol + 1 == all->n || (s[1].address != s->address && address < s[1].address));
+}
+
 const struct tl_symbol *tl_image_symbol_at(const struct tl_image *image, uint64_t address)
 {
     const int64_t i = tl_image_symbol_index(image, address);

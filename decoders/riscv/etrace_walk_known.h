@@ -104,7 +104,7 @@ step_known(struct tl_etrace_walk *w, const struct tl_etrace_goal *goal, enum tra
         unsigned taken = 1;
         while (!learns && waiting > 1 && b->waits == TL_WAITS_OUTCOME &&
                (next = b->go[~map & 1]) != NULL) {
-            *at++ = (uintptr_t)b | (~map & 1);
+            *at++ = tl_path_step(b, ~map & 1);
             map >>= 1;
             waiting--;
             insns += b->n;
@@ -138,7 +138,7 @@ step_known(struct tl_etrace_walk *w, const struct tl_etrace_goal *goal, enum tra
             if (!next)
                 break;
         }
-        *at++ = (uintptr_t)b | taken;
+        *at++ = tl_path_step(b, taken);
         insns += b->n;
         before = b;
         b = next;

@@ -230,7 +230,7 @@ static inline __attribute__((always_inline)) void pass_steps(struct tl_nexus_wal
             left--;
             bytes -= (int64_t)b->size;
             insns += b->n;
-            *at++ = (uintptr_t)b | taken;
+            *at++ = tl_path_step(b, taken);
             next = b->go[taken];
             if (by_outcomes)
                 k->used_at = bytes;
@@ -264,7 +264,7 @@ static inline __attribute__((always_inline)) void pass_steps(struct tl_nexus_wal
         b = next;
         bytes -= (int64_t)b->size;
         insns += b->n;
-        *at++ = (uintptr_t)b | taken;
+        *at++ = tl_path_step(b, taken);
         next = behind;
     }
     k->next = next;

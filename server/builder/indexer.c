@@ -289,11 +289,17 @@ static void count_edges(struct tl_indexer *ix, const uintptr_t *steps, uint64_t 
     }
 }
 
-/* May frames change where `block` begins, behind a step of `function` that was left so? Without a
- * branch, which processors could not predict. */
-static inline bool is_turn(uint32_t how, const struct tl_block *block, uint32_t function)
+/* May frames change where this step begins, which the stack has not seen? */
+static inline bool begins_anew(const struct tl_callstack *calls, uintptr_t step)
 {
-    return (how > TL_LEAVE_JUMP) | (block->function != function);
+    return calls->how > TL_LEAVE_JUMP || calls->depth == 0 ||
+           calls->function != tl_path_block(step)->function;
+}
+
+/* The bits of `turns` for the first `n` > 0 steps. */
+static inline uint64_t turns_of(uint64_t turns, uint32_t n)
+{
+    return turns & ~UINT64_C(0) >> (TL_CALLSTACK_STEPS - n);
 }
 
 /* Follow the calls of these steps, which have `turns` as for tl_callstack_steps(): behind the
@@ -316,11 +322,8 @@ static inline void follow_calls(struct tl_indexer *ix, const uintptr_t *steps, u
 static uint32_t count_steps(struct tl_indexer *ix, const uintptr_t *steps, uint32_t n,
                             uint64_t *begins, uint64_t end, struct window *w)
 {
-    struct tl_callstack *const calls = &ix->calls;
-    uint64_t turns = 0, taken = 0, at = begins[0];
-    uint32_t function = calls->depth > 0 ? calls->function : ~calls->function;
-    uint32_t how = calls->how, ran = w->n;
-    uint32_t i = 0;
+    uint64_t turns = begins_anew(&ix->calls, *steps), taken = 0, at = begins[0];
+    uint32_t i = 0, ran = w->n;
     while (i < n) {
         const uint32_t changes = (uint32_t)(steps[i] & TL_STEP_TAKEN);
         const struct tl_block *const block = tl_path_block(steps[i]);
@@ -332,19 +335,19 @@ static uint32_t count_steps(struct tl_indexer *ix, const uintptr_t *steps, uint3
         w->blocks[ran] = block;
         ran += known->ran == 0;
         known->ran += 1 + (changes << 16);
-        turns |= (uint64_t)is_turn(how, block, function) << i;
-        function = block->function;
-        how = block->leave & -changes;
+        turns |= (uint64_t)(steps[i] & TL_STEP_OUT) << i;
         taken += changes;
         at += block->n;
         begins[++i] = at;
     }
     w->n = ran;
     w->taken += taken;
-    if (i > 0 && ix->shard->coder.counting)
+    if (i == 0)
+        return 0;
+    turns = turns_of(turns, i);
+    if (ix->shard->coder.counting)
         count_edges(ix, steps, turns, w);
-    if (i > 0)
-        follow_calls(ix, steps, i, turns, begins, w);
+    follow_calls(ix, steps, i, turns, begins, w);
     return i;
 }
 
@@ -352,26 +355,19 @@ static uint32_t count_steps(struct tl_indexer *ix, const uintptr_t *steps, uint3
 static uint32_t follow_steps(struct tl_indexer *ix, const uintptr_t *steps, uint32_t n,
                              uint64_t *begins, uint64_t end, struct window *w)
 {
-    const struct tl_callstack *const calls = &ix->calls;
-    uint64_t turns = 0, at = begins[0];
-    uint32_t function = calls->depth > 0 ? calls->function : ~calls->function;
-    uint32_t how = calls->how;
-    uint32_t i = 0;
+    uint64_t turns = begins_anew(&ix->calls, *steps), at = begins[0];
     if (tl_path_block(*steps)->number == 0)
         return 0; /* none of them is of the program */
-    for (; i < n; i++) {
-        const struct tl_block *const block = tl_path_block(steps[i]);
-        at += block->n;
-        if (at > end)
-            break;
-        turns |= (uint64_t)is_turn(how, block, function) << i;
-        function = block->function;
-        how = block->leave & -(uint32_t)(steps[i] & TL_STEP_TAKEN);
+    for (uint32_t i = 0; i < n; i++) {
+        at += tl_path_block(steps[i])->n;
+        turns |= (uint64_t)(steps[i] & TL_STEP_OUT) << i;
         begins[i + 1] = at;
     }
-    if (i > 0)
-        follow_calls(ix, steps, i, turns, begins, w);
-    return i;
+    while (n > 0 && begins[n] > end)
+        n--;
+    if (n > 0)
+        follow_calls(ix, steps, n, turns_of(turns, n), begins, w);
+    return n;
 }
 
 /* As count_steps(), but the first may pass the position at which the next offset is due. */
@@ -430,7 +426,9 @@ static inline bool continues(const struct tl_indexer *ix, const struct tl_item *
                              const uintptr_t *end)
 {
     return item->kind == TL_ITEM_PATH && item->path == end &&
-           tl_path_block(*end)->isa == ix->now.isa && !strays(end[-1], tl_path_block(*end)->pc);
+           tl_path_block(*end)->isa == ix->now.isa && !strays(end[-1], tl_path_block(*end)->pc) &&
+           (end[-1] & TL_STEP_OUT ||
+            tl_path_block(end[-1])->function == tl_path_block(*end)->function);
 }
 
 /* Number of steps from `*p` on, at most TL_CALLSTACK_STEPS, of the paths of items[0..n) that lie

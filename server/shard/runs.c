@@ -70,6 +70,8 @@ static void add_block(struct tl_runs *runs, struct tl_block_run *out, struct tl_
     block->number = runs->blocks;
     block->function = tl_flow_now_function(now, runs->image, block->pc);
     block->entry = tl_begins_function(runs->image, block->function, block->pc);
+    if (out->n > 0 && tl_path_block(out->path[out->n - 1])->function != block->function)
+        out->path[out->n - 1] |= TL_STEP_OUT;
     out->blocks[out->n] = *block;
     out->path[out->n] = tl_path_step(&out->blocks[out->n], taken);
     out->n++;

@@ -58,7 +58,7 @@ static int count_shard(void *context, struct tl_view *view)
 }
 
 /* Decode. Returns the number of instructions. */
-static uint64_t decode(const struct input *in, const char *how)
+static __attribute__((noinline)) uint64_t decode(const struct input *in, const char *how)
 {
     uint64_t insns = 0;
     struct tl_build *build;
