@@ -30,7 +30,11 @@
 #define CONTROL_MS      1000
 #define REDIAL_FIRST_MS 50 /* the same while a trace waits for its source */
 #define REDIAL_LAST_MS  1000
-#define QUIET_S         30 /* then the kernel probes whether the rig is still there */
+/* After so many seconds without bytes the kernel asks whether the rig is still there; a cable that
+ * was pulled is an end of the connection after 45 s. */
+#define QUIET_S  30
+#define PROBE_S  5
+#define PROBES_N 3
 
 struct tl_raw {
     struct tl_lake *lake;
@@ -91,9 +95,11 @@ static bool stopping(const struct tl_raw *raw)
 static void watch_peer(int fd)
 {
     const int on = 1;
-    const int quiet = QUIET_S;
+    const int quiet = QUIET_S, interval = PROBE_S, count = PROBES_N;
     setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &quiet, sizeof quiet);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof interval);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof count);
 }
 
 /* A connected socket, or -1 with errno. `next`: connect to the port after the given one. */
