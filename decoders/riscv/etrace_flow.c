@@ -112,8 +112,18 @@ static inline void begin_packet(struct tl_etrace_flow *f)
         tl_etrace_walk_restart_irets(&f->walk);
 }
 
+void tl_etrace_leave_place(struct tl_etrace_flow *f, uint64_t offset)
+{
+    struct tl_etrace_walk *const w = &f->walk;
+    if (w->tableless && !f->tableless && f->soft.rc >= 0)
+        f->soft.rc = f->soft.sink.loss(f->soft.sink.context, TL_RISCV_NO_TABLE, offset, 0);
+    f->tableless |= w->tableless;
+    w->tableless = false;
+    tl_etrace_forget_place(f, w->unmapped);
+}
+
 /* The walk to where a packet of formats 0 to 2 says ended. */
-static inline void after_walk(struct tl_etrace_flow *f, enum tl_etrace_end end)
+static inline void after_walk(struct tl_etrace_flow *f, enum tl_etrace_end end, uint64_t offset)
 {
     const struct tl_etrace_walk *const w = &f->walk;
     f->end = (uint8_t)end;
@@ -123,7 +133,7 @@ static inline void after_walk(struct tl_etrace_flow *f, enum tl_etrace_end end)
         tl_etrace_support_fits(&f->support);
         return;
     }
-    tl_etrace_forget_place(f, w->unmapped);
+    tl_etrace_leave_place(f, offset);
     f->misfit = !w->unmapped;
     if (f->misfit || w->given) /* where the program leads to missing code, that says nothing */
         note_misfit(f);
@@ -133,7 +143,7 @@ static inline void after_walk(struct tl_etrace_flow *f, enum tl_etrace_end end)
 static inline void follow(struct tl_etrace_flow *f, const struct tl_etrace_goal *goal,
                           uint64_t offset)
 {
-    after_walk(f, tl_etrace_walk_to(&f->walk, goal, offset));
+    after_walk(f, tl_etrace_walk_to(&f->walk, goal, offset), offset);
 }
 
 /*
@@ -456,7 +466,7 @@ static inline bool take_plain(struct tl_etrace_flow *f, const struct tl_etrace_f
         f->end = a == TL_ETRACE_JUMPED ? TL_ETRACE_END_JUMPED : TL_ETRACE_END_REACHED;
         tl_etrace_support_fits(&f->support);
     } else {
-        after_walk(f, tl_etrace_walk_rest(w, &goal, steps, frame->offset));
+        after_walk(f, tl_etrace_walk_rest(w, &goal, steps, frame->offset), frame->offset);
     }
     return true;
 }
@@ -533,6 +543,7 @@ static void state(struct tl_stream_decoder *decoder, struct tl_state *s)
     tl_state_bool(s, &f->midway);
     tl_state_bool(s, &f->unknown);
     tl_state_bool(s, &f->misfit);
+    tl_state_bool(s, &f->tableless);
     tl_state_bool(s, &f->trapped);
     tl_state_u8(s, &f->end, TL_ETRACE_END_STOOD);
     tl_state_bool(s, &f->irreport);

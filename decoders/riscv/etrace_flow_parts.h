@@ -24,7 +24,8 @@ struct tl_etrace_flow {
     /* What the encoder remembers is not known, and it will not forget it before tracing begins
      * anew. */
     bool unknown;
-    bool misfit; /* the program cannot be followed since it does not fit the trace */
+    bool misfit;    /* the program cannot be followed since it does not fit the trace */
+    bool tableless; /* it was reported that the table of CM.JT is missing */
     /* enum tl_etrace_end: of the last packet's address; where it is not sure, the next decides */
     uint8_t end;
     bool irreport;    /* what that packet said of returns */
@@ -81,6 +82,9 @@ static inline bool tl_etrace_keeps_memory(const struct tl_etrace_flow *f)
 /* The program cannot be followed here. Do differences of addresses still add up, and can the walk
  * begin again at the next address? */
 void tl_etrace_forget_place(struct tl_etrace_flow *f, bool can_resume);
+
+/* The same where a walk has ended on its way, with what is told of that. */
+void tl_etrace_leave_place(struct tl_etrace_flow *f, uint64_t offset);
 
 /* Report the bytes that said nothing. */
 void tl_etrace_report_loss(struct tl_etrace_flow *f);

@@ -128,7 +128,7 @@ void tl_etrace_on_start(struct tl_etrace_flow *f, const struct tl_etrace_packet 
         (void)tl_etrace_walk_to(w, &goal, offset);
     }
     if (was_placed && !w->placed) /* it was not followed to here */
-        tl_etrace_forget_place(f, w->unmapped);
+        tl_etrace_leave_place(f, offset);
     const bool continues = w->placed, before_lost = !continues && (!f->stopped || f->midway);
     if (continues) /* what holds from the address on comes in front of its instruction */
         tl_etrace_walk_split(w);

@@ -8,6 +8,7 @@
 
 #include "base/cancel.h"
 #include "riscv/etrace_walk_parts.h"
+#include "riscv/table_jump.h"
 
 /* ---- life ------------------------------------------------------------------------------- */
 
@@ -360,6 +361,7 @@ static enum tl_etrace_arrival step(struct tl_etrace_walk *w, struct tl_block *b,
     bool taken = way != WAY_STRAIGHT;
     if (tl_etrace_is_unclear(w, b)) {
         w->unmapped = true;
+        w->tableless = tl_riscv_lacks_table(b);
         w->given = false;
         return TL_ETRACE_WRONG;
     }

@@ -35,6 +35,7 @@ struct tl_etrace_walk {
     int rc; /* < 0: the result is not wanted any more: the sink's error, or tl_cancel_check()'s */
     bool placed;            /* pc is known */
     bool unmapped;          /* it is not, for code was not followed: the next address gives it */
+    bool tableless;         /* … and it ends with a table jump whose table is missing */
     bool given;             /* the trace itself gave an address at which nothing is mapped */
     bool before_lost;       /* at `start`, whose predecessor was executed, but not followed */
     bool reported;          /* the block has been delivered up to pc */

@@ -9,6 +9,7 @@
 #include "flow/walker_hot.h"
 #include "riscv/nexus_events.h"
 #include "riscv/source.h"
+#include "riscv/table_jump.h"
 #include "riscv/timestamp.h"
 
 enum sync_reason {
@@ -24,8 +25,6 @@ enum sync_reason {
 #define RETURNS           1024 /* entries of the call stack: as SiFive's cores; N-Trace has up to 32 */
 
 static const char MISFIT[] = TL_LOSS_MISFIT;
-static const char NO_TABLE[] =
-    "CM.JT without its jump table: add jvt=ADDRESS to the source, and the table to the image";
 
 /* ---- life ---------------------------------------------------------------------------------- */
 
@@ -256,7 +255,7 @@ static enum counted convinces(struct tl_nexus_flow *f, const struct tl_nexus_cou
 static void report_table(struct tl_nexus_flow *f, uint64_t offset)
 {
     if (!f->tableless && f->soft.rc >= 0)
-        f->soft.rc = f->soft.sink.loss(f->soft.sink.context, NO_TABLE, offset, 0);
+        f->soft.rc = f->soft.sink.loss(f->soft.sink.context, TL_RISCV_NO_TABLE, offset, 0);
     f->tableless = true;
 }
 

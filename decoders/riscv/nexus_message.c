@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Two tables state the fields of each message and their widths; one loop reads all of them. What
- * follows the last of them is a timestamp, since encoders may add one to any message; what has still
- * more fields is several messages, of which parts are missing.
+ * follows the last of them is a timestamp, since encoders may add one to any message; what has
+ * still more fields is several messages, of which parts are missing.
  */
 #include "riscv/nexus_message.h"
 

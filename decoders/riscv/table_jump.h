@@ -10,6 +10,10 @@
 
 #include "flow/block.h"
 
+/* What is told of such a jump, once for each stream. */
+#define TL_RISCV_NO_TABLE                                                                          \
+    "CM.JT without its jump table: add jvt=ADDRESS to the source, and the table to the image"
+
 /* Does the block end with CM.JT or CM.JALT whose table is missing? */
 static inline bool tl_riscv_lacks_table(const struct tl_block *b)
 {

@@ -368,6 +368,25 @@ static void data_packets(void **state)
                "");
 }
 
+/* A jump through a table that is missing leads anywhere: it is told once what is to be given. */
+static void no_table(void **state)
+{
+    (void)state;
+    static const uint8_t program[] = {0x01, 0x00, 0x0e, 0xa0, 0x01, 0x00, 0x0e, 0xa0};
+    /* support, start, an address, the end */
+    static const uint8_t packets[] = {0x03, 0x3e, 0x00, 0x00, 0x06, 0xe6, 0x00, 0x00, 0x00,
+                                      0x40, 0x00, 0x02, 0x14, 0x00, 0x03, 0x9e, 0x00, 0x00};
+    struct trace t = {.n = sizeof packets};
+    memcpy(t.p, packets, sizeof packets);
+    check_with("[trace]\nformat=etrace-encap,type_bits=1\n[source et.0]\n"
+               "core=rv64_zcmt\niaddress_width_p=64\necause_width_p=5\n",
+               (struct tl_bytes){program, sizeof program}, 0x80000000, false, &t,
+               "M m.rv64\nI 0000000080000000 0001\nI 0000000080000002 a00e\nG no-path\n"
+               "G off\n",
+               "11+0 CM.JT without its jump table: add jvt=ADDRESS to the source, and the table to "
+               "the image\n");
+}
+
 /* ---- single packets --------------------------------------------------------------------- */
 
 static void reads_as(const struct tl_etrace_params *p, unsigned options, const char *bytes,
@@ -538,7 +557,8 @@ int main(void)
         cmocka_unit_test(another_program), cmocka_unit_test(damage),
         cmocka_unit_test(bogus_support),   cmocka_unit_test(sized_support),
         cmocka_unit_test(large_count),     cmocka_unit_test(in_frames),
-        cmocka_unit_test(data_packets),    cmocka_unit_test(short_payloads),
+        cmocka_unit_test(data_packets),    cmocka_unit_test(no_table),
+        cmocka_unit_test(short_payloads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

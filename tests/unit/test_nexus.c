@@ -258,13 +258,19 @@ static void images_of_sources(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(fields),        cmocka_unit_test(sources),
+        cmocka_unit_test(fields),
+        cmocka_unit_test(sources),
         cmocka_unit_test(damage),
-        cmocka_unit_test(fields_too_many),        cmocka_unit_test(cut_at_both_ends),
-        cmocka_unit_test(misfit),        cmocka_unit_test(sifive_times),
-        cmocka_unit_test(sifive_counts), cmocka_unit_test(outcome_owed),
-        cmocka_unit_test(sifive_events), cmocka_unit_test(in_frames),
-        cmocka_unit_test(lost_bytes),    cmocka_unit_test(images_of_sources),
+        cmocka_unit_test(fields_too_many),
+        cmocka_unit_test(cut_at_both_ends),
+        cmocka_unit_test(misfit),
+        cmocka_unit_test(sifive_times),
+        cmocka_unit_test(sifive_counts),
+        cmocka_unit_test(outcome_owed),
+        cmocka_unit_test(sifive_events),
+        cmocka_unit_test(in_frames),
+        cmocka_unit_test(lost_bytes),
+        cmocka_unit_test(images_of_sources),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
