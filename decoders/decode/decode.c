@@ -48,13 +48,19 @@ int tl_decode_new(struct tl_decode **out, const struct tl_setup *setup,
     return rc < 0 ? rc : keep_losses(out, setup, fail);
 }
 
+static void free_rooms(struct tl_decode *decode)
+{
+    tl_kept_rooms_free(decode->share.rooms);
+    decode->share.rooms = NULL;
+    decode->share.room_bytes = 0;
+}
+
 int tl_decode_set_crew(struct tl_decode *decode, struct tl_crew *crew)
 {
     decode->share.crew = crew;
     if (crew)
         return TL_OK;
-    tl_kept_rooms_free(decode->share.rooms);
-    decode->share.rooms = NULL;
+    free_rooms(decode);
     return tl_decode_flush(decode);
 }
 
@@ -101,7 +107,7 @@ void tl_decode_free(struct tl_decode *decode)
 {
     if (!decode)
         return;
-    tl_kept_rooms_free(decode->share.rooms);
+    free_rooms(decode);
     free(decode->losses);
     decode->ops->destroy(decode);
 }
@@ -197,8 +203,5 @@ int tl_decode_load(struct tl_decode *decode, struct tl_bytes bytes)
 
 size_t tl_decode_bytes(struct tl_decode *decode)
 {
-    size_t n = decode->ops->bytes ? decode->ops->bytes(decode) : 0;
-    for (const struct tl_kept_room *room = decode->share.rooms; room; room = room->next)
-        n += 2 * room->half;
-    return n;
+    return decode->share.room_bytes + (decode->ops->bytes ? decode->ops->bytes(decode) : 0);
 }

@@ -44,7 +44,8 @@ struct tl_decode_ops {
  * stream uses them at a time. */
 struct tl_share {
     struct tl_crew *crew;       /* borrowed; NULL: the pushing thread only */
-    struct tl_kept_room *rooms; /* owned; memory for decode/kept.h, tl_kept_rooms_free() */
+    struct tl_kept_room *rooms; /* owned, those not in use; memory for decode/kept.h */
+    size_t room_bytes;          /* of all, also those in use */
 };
 
 struct tl_decode {

@@ -480,8 +480,10 @@ static int take_rooms(struct split *s)
 {
     for (size_t i = 0; i < s->n_parts; i++) {
         struct tl_kept *const kept = &s->parts[i].kept;
-        if (!s->share->rooms)
+        if (!s->share->rooms) {
             s->share->rooms = tl_kept_room_new(kept_max(s));
+            s->share->room_bytes += s->share->rooms ? 2 * s->share->rooms->half : 0;
+        }
         if (!s->share->rooms) {
             give_rooms(s);
             return TL_NOMEM;

@@ -217,6 +217,60 @@ static void repeat(struct tl_buf *trace, size_t size)
     }
 }
 
+/* ---- memory --------------------------------------------------------------------------------- */
+
+struct account {
+    struct tl_decode *decode;
+    size_t most; /* bytes told while items were delivered */
+};
+
+static int on_account(void *context, const struct tl_decode_stream *stream,
+                      const struct tl_item *items, size_t n)
+{
+    struct account *const a = context;
+    const size_t now = tl_decode_bytes(a->decode);
+    (void)stream;
+    (void)items;
+    (void)n;
+    a->most = now > a->most ? now : a->most;
+    return TL_OK;
+}
+
+static int on_account_loss(void *context, const struct tl_decode_loss *loss)
+{
+    (void)context;
+    (void)loss;
+    return TL_OK;
+}
+
+/* What parts keep is told while they keep it, not only once it is given back. */
+static void rooms_in_use_are_told(void **state)
+{
+    (void)state;
+    enum { ABOUT = 2 << 20 }; /* what blocks and buffers may change by */
+    const struct tl_sim_program_options shape = {.seed = 5, .extra = 40};
+    const struct tl_sim_core_options options = {
+        .seed = 5, .etm = {.minor = 2, .trace_id = 0x10, .return_stack = true, .sync_every = 1024}};
+    struct world w;
+    struct account a = {0};
+    const struct tl_decode_sink sink = {
+        .context = &a, .items = on_account, .loss = on_account_loss};
+    struct tl_fail fail = {0};
+    struct tl_crew *crew;
+    world_init(&w, &shape, &options, 300000, 40);
+    repeat(&w.trace, 1 << 20);
+    assert_int_equal(tl_crew_new(&crew, 2), TL_OK);
+    assert_int_equal(tl_decode_new(&a.decode, &w.setup, w.image, &sink, &fail), TL_OK);
+    assert_int_equal(tl_decode_set_crew(a.decode, crew), TL_OK);
+    assert_int_equal(tl_decode_push(a.decode, w.trace.p, w.trace.n), TL_OK);
+    const size_t after = tl_decode_bytes(a.decode);
+    assert_true(after > 2 * ABOUT);
+    assert_true(a.most + ABOUT > after);
+    tl_decode_free(a.decode);
+    tl_crew_free(crew);
+    world_fini(&w);
+}
+
 /* ---- ETMv3 and PTM ------------------------------------------------------------------------- */
 
 static void older_etm(void **state)
@@ -337,6 +391,7 @@ int main(void)
         cmocka_unit_test(code_that_changes),
         cmocka_unit_test(parts_that_fill),
         cmocka_unit_test(parts_are_of_use),
+        cmocka_unit_test(rooms_in_use_are_told),
         cmocka_unit_test(older_etm),
         cmocka_unit_test(n_trace),
         cmocka_unit_test(n_trace_parts_are_of_use),
