@@ -33,14 +33,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TURN_NS      INT64_C(10000000)
-#define PATIENCE_NS  INT64_C(100000000) /* a suspended job waits so long for newer ones */
-#define LOOK_NS      INT64_C(200000000) /* between two looks whether it is wanted */
-#define AHEAD_NS     INT64_C(50000000)  /* what a live one may have before others have their turn */
-#define LIVE_SLOTS   3u                 /* for live captures, per slot for others */
-#define MANY         16u                /* suspended jobs */
-#define MANY_STORING 16u                /* jobs that wait for the medium */
-#define MAX_THREADS  1024u
+#define TURN_NS     INT64_C(10000000)
+#define PATIENCE_NS INT64_C(100000000) /* a suspended job waits so long for newer ones */
+#define LOOK_NS     INT64_C(200000000) /* between two looks whether it is wanted */
+#define AHEAD_NS    INT64_C(50000000)  /* what a live one may have before others have their turn */
+#define LIVE_SLOTS  3u                 /* for live captures, per slot for others */
+#define MAX_THREADS 1024u
+
+/* Suspended jobs, and jobs that wait for the medium: many of either are as many as have this much
+ * of the memory for decoding each. */
+#define MANY       16u
+#define MANY_LEAST 2u
+#define JOB_MEMORY ((uint64_t)32 << 20)
 
 /* A suspended job, on its thread's stack. */
 struct tl_turn {
@@ -142,10 +146,16 @@ static bool is_free_locked(const struct tl_lake *lake, bool live)
     return lake->queue.busy[live] < most_locked(lake, live);
 }
 
+static unsigned many(const struct tl_lake *lake)
+{
+    const uint64_t n = lake->decode_limit / JOB_MEMORY;
+    return n > MANY ? MANY : n < MANY_LEAST ? MANY_LEAST : (unsigned)n;
+}
+
 /* Is there a new job of these that is due, and may it begin? */
 static bool is_new_due_locked(struct tl_lake *lake, bool live)
 {
-    return (live || lake->queue.storing < MANY_STORING) && tl_job_queue_has(&lake->queue, live);
+    return (live || lake->queue.storing < many(lake)) && tl_job_queue_has(&lake->queue, live);
 }
 
 static void take_slot_locked(struct tl_lake *lake, struct tl_trace *trace)
@@ -208,8 +218,8 @@ static bool is_new_first_locked(struct tl_lake *lake, bool live)
     for (const struct tl_turn *t = lake->queue.turns; t; t = t->next)
         if (t->trace->job.live == live && n++ == 0)
             longest = tl_monotonic_ns() - t->since_ns;
-    const bool is_next = n < MANY ? longest < PATIENCE_NS || lake->queue.resumed[live] > 0
-                                  : lake->queue.resumed[live] >= n;
+    const bool is_next = n < many(lake) ? longest < PATIENCE_NS || lake->queue.resumed[live] > 0
+                                        : lake->queue.resumed[live] >= n;
     return is_next && is_new_due_locked(lake, live);
 }
 
