@@ -331,7 +331,9 @@ static int find_silent(struct tl_gen *gen, struct tl_stats *out)
 
 static enum counted what_counts(const struct tl_lane *lane, bool samples)
 {
-    return tl_lane_has_insns(lane, samples) ? COUNT_ALL : COUNT_RECORDS;
+    return tl_stream_is_derived(lane->name)   ? COUNT_ABSENCES
+           : tl_lane_has_insns(lane, samples) ? COUNT_ALL
+                                              : COUNT_RECORDS;
 }
 
 /* All streams in full. */
@@ -351,7 +353,7 @@ static int stats_of_all(struct counting *s, struct tl_lake *lake, const char *id
         r = tl_cut_of_lane_range(&cut, gen, lane, &TL_CUT_ALL, fail);
         if (r < 0)
             break;
-        s->what = tl_stream_is_derived(lane->name) ? COUNT_ABSENCES : what_counts(lane, samples);
+        s->what = what_counts(lane, samples);
         r = count_stream(s, &cut, 0, UINT64_MAX, out, fail);
         longest = out->to > longest ? out->to : longest;
         tl_cut_close(&cut);
@@ -375,8 +377,6 @@ static int stats_of_one(struct counting *s, struct tl_lake *lake, const char *tr
     if (r < 0)
         return r;
     r = begin_counting(s, cut.gen);
-    if (!tl_stream_is_derived(stream))
-        s->what = what_counts(cut.lane, tl_gen_has_only_samples(cut.gen));
     if (r >= 0)
         r = count_stream(s, &cut, from, to, out, fail);
     if (r >= 0)
