@@ -11,6 +11,7 @@ export interface Rows {
   readonly id: string; // of the element, and of its rows' ids
   readonly label: string;
   readonly cls: string; // class that sets the widths of the columns
+  readonly style?: string; // what that takes of them
   readonly heads: readonly string[];
   readonly n: number;
   readonly total: number | undefined;
@@ -85,7 +86,7 @@ export class Grid {
       @click=${() => rows.go(i)}>${rows.cells(i).map((c) => html`<div role="gridcell">${c}</div>`)}</div>`;
     const shown: TemplateResult[] = [];
     for (let i = from; i < to; i++) shown.push(row(i));
-    return html`<div class="grid ${rows.cls}" id=${rows.id} role="grid" tabindex="0" aria-label=${rows.label} aria-rowcount=${(rows.total ?? rows.n) + 1}
+    return html`<div class="grid ${rows.cls}" id=${rows.id} .style=${rows.style ?? ""} role="grid" tabindex="0" aria-label=${rows.label} aria-rowcount=${(rows.total ?? rows.n) + 1}
       aria-activedescendant=${active} ${ref(this.attach)} @keydown=${(e: KeyboardEvent) => this.key(e, rows)}
       @scroll=${(e: Event) => {
     this.top = (e.currentTarget as HTMLElement).scrollTop;

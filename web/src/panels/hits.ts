@@ -11,6 +11,10 @@ import type { Session } from "../view/session.ts";
 import { Grid } from "./grid.ts";
 import { REASONS } from "./reach.ts";
 
+/** Pixels of a character, on average, and how many rows are looked at for the widths of columns. */
+const CHARACTER = 6.7;
+const LOOKED = 300;
+
 class HitGrid {
   private readonly grid: Grid;
   private here: string | undefined; // the cursor around which the list was last loaded
@@ -21,7 +25,6 @@ class HitGrid {
 
   view(s: Session, list: Hits, label: string): TemplateResult {
     const several = s.trace.streams.length > 1;
-    const brief = s.trace.streams.every((x) => x.name.length <= 6); // "cs.10"
     const extend = (by: 1 | -1): void => {
       const n = list.hits.length;
       void list.extend(by).then((came) => {
@@ -31,8 +34,12 @@ class HitGrid {
     const ns = s.stream?.timeIsNs ?? true;
     const timed = s.view.axis === "time";
     const place = (hit: Hit): string => (timed && hit.time !== undefined ? timeText(s, hit.time, ns) : grouped(hit.insn));
+    // The columns in front of the texts are as wide as what is in them, so that these are cut last.
+    const width = (text: (hit: Hit) => string, least: number, most: number): string =>
+      `${Math.min(most, list.hits.slice(0, LOOKED).reduce((n, hit) => Math.max(n, Math.ceil(CHARACTER * text(hit).length)), least))}px`;
+    const widths = `--when:${width(place, timed ? 44 : 62, 132)};--lane:${width((hit) => hit.stream, 30, 92)}`;
     return this.grid.view({
-      id: this.id, label, cls: several ? `hits several ${brief ? "brief" : ""}` : "hits", n: list.hits.length, total: list.total,
+      id: this.id, label, cls: several ? "hits several" : "hits", style: widths, n: list.hits.length, total: list.total,
       heads: [...(several ? ["Lane"] : []), timed ? "Time" : "Instruction", "What"],
       selected: this.selected(s, list),
       cells: (i) => {
