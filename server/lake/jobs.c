@@ -40,11 +40,12 @@
 #define LIVE_SLOTS  3u                 /* for live captures, per slot for others */
 #define MAX_THREADS 1024u
 
-/* Suspended jobs, and jobs that wait for the medium: many of either are as many as have this much
- * of the memory for decoding each. */
-#define MANY       16u
+/* Suspended jobs are many if a new one would have to wait for too long, or if together they may
+ * need too large a part of the memory for decoding; those that wait for the medium at twice that.
+ */
+#define MANY       8u
 #define MANY_LEAST 2u
-#define JOB_MEMORY ((uint64_t)32 << 20)
+#define JOB_MEMORY ((uint64_t)64 << 20)
 
 /* A suspended job, on its thread's stack. */
 struct tl_turn {
@@ -155,7 +156,7 @@ static unsigned many(const struct tl_lake *lake)
 /* Is there a new job of these that is due, and may it begin? */
 static bool is_new_due_locked(struct tl_lake *lake, bool live)
 {
-    return (live || lake->queue.storing < many(lake)) && tl_job_queue_has(&lake->queue, live);
+    return (live || lake->queue.storing < 2 * many(lake)) && tl_job_queue_has(&lake->queue, live);
 }
 
 static void take_slot_locked(struct tl_lake *lake, struct tl_trace *trace)

@@ -128,7 +128,7 @@ static void occupy_slots(bool occupied)
 /* Once many are suspended, which costs memory, each has its turn before another one begins. */
 static void many_begin_slowly(void **state)
 {
-    enum { ALL = 20, BEGUN = 18, RESUMED = 24 /* of 16 + 17, some of which store */ };
+    enum { ALL = 20, BEGUN = 18, RESUMED = 50 /* of 8 + 9 + … + 17, some of which store */ };
     struct tl_trace *traces[ALL];
     unsigned begun = 0;
     uint64_t given = 0;
